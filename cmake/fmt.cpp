@@ -4,7 +4,7 @@
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// Templates that fmt's other headers declare, and that its library must instantiate.
+// Templates that fmt's other headers declare and that the compiled library must instantiate.
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API void buffer<char>::append(const char*, const char*);

@@ -5,8 +5,8 @@ rows.
     python python/benchmarks/call_overhead.py
 
 On one row of two tokens the kernel's own work is well below a microsecond, so that an operation's
-time is the overhead. The last lines time a batch of one row through the judge's adapter: what
-`verify` adds to the time of a callable.
+time is the overhead. The last lines of the output time a batch of one row through the judge's
+adapter: what `verify` adds to the time of a callable.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What the gate suite takes for a Python callable besides the callable's own time.
+"""Measures the time that the gate suite takes for a Python callable besides the callable's own
+time.
 
     python python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
 
-Two samplers are judged. `everything` claims all that fairdraw.sample can do, which skips few cases.
-`tokens` claims nothing and only returns tokens, so that draws from one row come as batches of
-copies of the row. Times are CPU times, so that other programs do not count; OpenMP uses one thread,
-so that a call's time is that of its thread.
+Two samplers are judged. The sampler `everything` claims all that fairdraw.sample can do, which
+skips few cases. The sampler `tokens` claims nothing and only returns tokens, so that draws from one
+row come as batches of copies of the row. Times are CPU times, so that other programs do not count;
+OpenMP uses one thread, so that a call's time is that of its thread.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # read once, by the first import
+os.environ["OMP_NUM_THREADS"] = "1"  # an environment variable, read once by the first import
 
 import fairdraw  # noqa: E402
 

@@ -66,7 +66,7 @@ const std::map<std::string, Promise>& promises() {
 #define FAIRDRAW_DECLINABLE(member, bit, short_name, reason)
 #include "harness/run/evidence/abilities.inc"
     };
-    of_batches.erase("purposes");  // callables get batches, never chains
+    of_batches.erase("purposes");  // callables receive batches, never chains
     return of_batches;
   }();
   return all;

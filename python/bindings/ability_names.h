@@ -21,7 +21,7 @@ const std::map<std::string, Ability>& filters();
 const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 
-/// Returns the names in one of these maps.
+/// Returns the names that a map of abilities or promises has as keys.
 template <class Members>
 std::vector<std::string> names_of(const Members& members) {
   std::vector<std::string> names;

@@ -21,15 +21,16 @@ namespace fairdraw::python {
 
 class Named;
 
-/// Returns the place where a call runs. Its argument `workspace` is an array as in arrays.h, or the
-/// function that bring_workspace calls for one.
+/// Returns the place where a call runs: a device, and on GPUs a stream and a workspace. The
+/// argument `workspace` is an array as in arrays.h, or a function that bring_workspace calls to get
+/// one.
 Place place_of(const Named& given, const InputArray& rows);
 
 Parameter<float> probability(const char* name, nb::handle object, const Place& place);
 Parameter<float> temperature_of(nb::handle object, const Place& place);
 Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 
-/// Seeds, offsets and, if the call has them, indices, with the arrays that hold them.
+/// Seeds, offsets and, if the call has them, row indices, with the arrays that hold them.
 struct Options {
   Parameter<std::uint64_t> seed, offset;
   Indices indices;
@@ -38,7 +39,7 @@ struct Options {
 
   Options(const Named& given, std::int32_t num_samples, const Place& place,
           bool with_indices = true);
-  // `draw` points into the other members.
+  // `draw` points into the other members, so that a copy would be wrong.
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
@@ -47,7 +48,7 @@ struct Options {
   }
 };
 
-/// Returns whether an array is one run of memory, in the order of its axes.
+/// Returns whether an array is contiguous in memory, in the order of its axes.
 bool is_contiguous(const InputArray& array);
 
 /// A result array of T, or an empty view for None.
@@ -98,9 +99,9 @@ class Input {
   InputArray array_;
 };
 
-/// Arguments by name. Raises TypeError for a name that is missing, and for a name that nobody has
-/// read when the call begins. Copies share one state, which keeps the arrays alive that `input` and
-/// `output` give views of.
+/// Arguments by name. Raises TypeError for a missing argument name, and for a name that nobody has
+/// read when the call begins. Copies of Named share one state, which keeps the arrays alive that
+/// `input` and `output` give views of.
 class Named {
  public:
   /// `call`: the name of the function, for errors.
@@ -115,8 +116,8 @@ class Named {
     if (!nb::try_cast(nb::borrow((*this)[name]), value)) refuse(name);
     return value;
   }
-  /// Returns the view of an Input or of an Output. `label` is the name in errors, if it is not
-  /// `name`.
+  /// Returns the view of an Input or of an Output. `label` is the argument's name in errors, if it
+  /// is not `name`.
   template <class T, class Stored = T>
   View<const T> input(const char* name, const Place& place) const {
     const Input<T, Stored> read(name, (*this)[name], place);
@@ -136,7 +137,8 @@ class Named {
   void expect_all_read() const;
 
  private:
-  static constexpr std::size_t kMostNames = 512;  ///< an upper bound for all operations together
+  static constexpr std::size_t kMostNames = 512;  ///< an upper bound of the number of argument
+                                                  ///< names of all operations together
   struct Key {
     PyObject* name;
     std::size_t number;
@@ -196,7 +198,7 @@ BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab)
 /// Returns a flag per row or request: contiguous bool or uint8 along one axis.
 View<const std::uint8_t> flags_of(const char* name, const InputArray& array);
 
-/// Calls without the interpreter's lock, and raises the error that the call returns.
+/// Calls without the Python interpreter's lock, and raises the error that the call returns.
 template <class Call>
 void run_on_host(const Call& call) {
   Error error;
@@ -207,21 +209,22 @@ void run_on_host(const Call& call) {
   raise(error);
 }
 
-/// Runs the call on the device of `place`, after all arguments are read. The call gets the place's
-/// Execution.
+/// Runs the call on the device of `place`, after all arguments are read. `on_cpu` or `on_cuda` gets
+/// the place's Execution.
 template <class OnCpu, class OnCuda>
 void run(const Named& given, const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
   given.expect_all_read();
   run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
-/// Does the same for a call whose overloads for the two backends differ by the Execution's type.
+/// Runs a call in the same way if its overloads for the two backends differ by the Execution's
+/// type.
 template <class Call>
 void run(const Named& given, const Place& place, const Call& call) {
   run(given, place, call, call);
 }
 
-/// Defines a Python function of one mapping, which holds the arguments by name.
+/// Defines a Python function whose only argument is a mapping of arguments by name.
 template <class Function>
 void define(nb::module_& module, const char* name, Function function) {
   module.def(name,

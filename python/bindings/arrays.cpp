@@ -105,12 +105,12 @@ void expect_place(const char* name, int device_type, int device_id, const Place&
                                 device_name(place.device_type, place.device_id)));
 }
 
-// Refuses strides that reach beyond the address space. Anybody may set strides
+// Refuses array strides that reach beyond the address space. Anybody may set strides
 // (numpy.lib.stride_tricks); after this check no arithmetic with them overflows.
 template <class Array>
 void expect_extent(const char* name, const Array& array) {
   const std::int64_t bytes = std::max<std::int64_t>(1, array.dtype().bits / 8);
-  std::int64_t most = kMaxArrayBytes / bytes;  // elements that the axes so far allow
+  std::int64_t most = kMaxArrayBytes / bytes;  // number of elements that the axes read so far allow
   std::int64_t room = most;
   for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
     const auto length = static_cast<std::int64_t>(array.shape(axis));
@@ -356,7 +356,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
     result.value = {static_cast<const T*>(array.data()), size};
     return;
   }
-  // One element more, so that data() is not null if the array is empty.
+  // Allocate one element more, so that data() is not null if the array is empty.
   result.converted.resize(static_cast<std::size_t>(size));
   bool known = false;
   if constexpr (std::is_same_v<T, float>) {
@@ -368,7 +368,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
     throw_type_error(
         fmt::format("{} holds {}; numbers are needed", name, dtype_name(array.dtype())));
   }
-  if (size == 1) {  // one value for all requests: a scalar, whatever type held it
+  if (size == 1) {  // a scalar, of whatever type, gives one value for all requests
     result.value = result.converted.front();
     return;
   }

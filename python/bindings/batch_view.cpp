@@ -114,7 +114,7 @@ nb::dlpack::dtype LentArrays::value_dtype(std::uint32_t dtype) const {
       return nb::dtype<float>();
     case 1:
       return {code(dtype_code::Float), 16, 1};
-    default:  // NumPy has no bfloat16 and gets its bits
+    default:  // NumPy has no bfloat16, so that its arrays hold the bits as integers
       return arrays_ == Arrays::torch ? nb::dlpack::dtype{code(dtype_code::Bfloat), 16, 1}
                                       : nb::dtype<std::uint16_t>();
   }

@@ -1,5 +1,5 @@
 // The batch that a callable under test gets: the harness's arrays as arrays of NumPy or torch.
-// Nothing is copied, so nothing may outlive the call.
+// Nothing is copied, so no array may outlive the call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,8 +15,8 @@ enum class Arrays { numpy, torch };
 /// Converts "numpy" or "torch"; throws harness::UsageError with the closest name.
 Arrays arrays_from_name(const std::string& name);
 
-/// A loan of arrays, which knows whether one of them is still held. All arrays own references to
-/// one capsule, which is destroyed with the last array.
+/// A loan of arrays to Python code, which knows whether one of them is still held. All arrays own
+/// references to one capsule, which is destroyed with the last array.
 class Loan {
  public:
   Loan();
@@ -25,34 +25,37 @@ class Loan {
   Loan& operator=(const Loan&) = delete;
 
   nanobind::handle owner() const { return owner_; }
-  /// Gives up this side's reference. Returns whether an array still holds one.
+  /// Gives up the lender's reference. Returns whether a lent array still holds a reference.
   bool still_held();
 
  private:
   struct State {
-    bool ended = false;      ///< the capsule is destroyed
-    bool abandoned = false;  ///< nobody will ask again: the capsule's destructor frees the state
+    bool ended = false;      ///< whether the capsule is destroyed
+    bool abandoned = false;  ///< whether nobody will ask again, so that the capsule's destructor
+                             ///< frees the state
   };
   State* state_;
   nanobind::object owner_;
 };
 
-/// Makes Python arrays of the harness's memory, each lent from `loan`, which must outlive this.
+/// Makes Python arrays of the harness's memory, each lent from `loan`, which must outlive this
+/// object.
 class LentArrays {
  public:
   LentArrays(Arrays arrays, const Loan& loan) : arrays_(arrays), loan_(&loan) {}
 
   nanobind::object matrix(const void* data, std::int64_t rows, std::int64_t columns,
                           std::int64_t stride, nanobind::dlpack::dtype dtype, bool writable) const;
-  /// Returns a contiguous, read-only array.
+  /// Returns a contiguous, read-only array with three axes.
   nanobind::object cube(const void* data, std::int64_t first, std::int64_t second,
                         std::int64_t third, nanobind::dlpack::dtype dtype) const;
   nanobind::object vector(const void* data, std::int64_t size, nanobind::dlpack::dtype dtype,
                           bool writable) const;
-  /// Returns the dtype of the contract's number: 0 float32, 1 float16, 2 bfloat16 (in NumPy uint16
-  /// bits).
+  /// Returns the dtype of a number in the contract: 0 float32, 1 float16, 2 bfloat16 (in NumPy
+  /// uint16 bits).
   nanobind::dlpack::dtype value_dtype(std::uint32_t dtype) const;
-  /// Returns the signed type of as many bits for torch, which computes little with unsigned ones.
+  /// Returns uint64 for NumPy, and int64 for torch, which supports few operations on unsigned
+  /// types.
   nanobind::dlpack::dtype unsigned_64() const;
   nanobind::dlpack::dtype unsigned_32() const;
 
@@ -65,15 +68,15 @@ class LentArrays {
   const Loan* loan_;
 };
 
-/// The batch as Python sees it. Between the callable's return and the object's end, every attribute
-/// raises RuntimeError.
+/// The batch of a call as Python code sees it. Between the callable's return and the object's end,
+/// every attribute raises RuntimeError.
 class BatchView : public LentArrays {
  public:
   BatchView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan)
       : LentArrays(arrays, loan), batch_(&batch) {}
   void close() { batch_ = nullptr; }
 
-  const fairdraw_batch& get() const;  ///< throws std::runtime_error once the call is over
+  const fairdraw_batch& get() const;  ///< throws std::runtime_error after the call has ended
 
  private:
   const fairdraw_batch* batch_;

@@ -14,25 +14,28 @@
 
 namespace fairdraw::python {
 
-/// A callable under test, shared by all cases of a run. It gets one call at a time, because users'
-/// Python code is seldom made for several threads, while the harness computes statistics in many.
+/// A callable under test, shared by all cases of a run. The callable gets one call at a time,
+/// because users' Python code is seldom made for several threads, while the harness computes
+/// statistics in many.
 struct Callable {
   Callable(nanobind::object function_, nanobind::object running_batch_, Arrays arrays_)
       : function(std::move(function_)), running_batch(std::move(running_batch_)), arrays(arrays_) {}
-  ~Callable();  ///< takes the interpreter's lock
+  ~Callable();  ///< acquires the Python interpreter's lock
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
 
-  nanobind::object function;       ///< takes a batch; None: no callable
-  nanobind::object running_batch;  ///< makes one, without arguments; None: none
-  nanobind::object verifier;       ///< takes requests with drafts; invalid: none
+  nanobind::object function;       ///< function that takes a batch; None: no callable
+  nanobind::object running_batch;  ///< function without arguments that makes a running batch; None:
+                                   ///< none
+  nanobind::object verifier;       ///< function that takes requests with drafts; invalid: none
   std::map<harness::OperationKind, nanobind::object> operations;  ///< a function per kind
   Arrays arrays;
   harness::SamplerDescription description;       ///< of the function
   harness::SamplerDescription kept_description;  ///< of running batches
   std::mutex one_call;
-  std::atomic<bool> cancelled = false;  ///< the run is being cancelled: refuse calls
-  std::string retained;  ///< why no further call is made, or empty; guarded by one_call
+  std::atomic<bool> cancelled = false;  ///< whether the run is being cancelled, so that calls are
+                                        ///< refused
+  std::string retained;  ///< reason why no further call is made, or empty; guarded by one_call
 };
 
 }  // namespace fairdraw::python

@@ -42,7 +42,8 @@ std::string take_tokens(nb::handle result, const DraftCall& call) {
                                          "written)"});
 }
 
-// The tokens give the number of accepted drafts, unless the callable returns it too.
+// The returned tokens give the number of accepted drafts, unless the callable returns that number
+// too.
 std::string take_answer(nb::handle result, const DraftCall& call) {
   std::vector<std::int32_t> accepted(static_cast<std::size_t>(call.requests));
   if (nb::isinstance<nb::tuple>(result)) {
@@ -88,7 +89,7 @@ std::string run_call(Callable& callable, const DraftCall& call) {
     }
     nb::inst_ptr<DraftBatchView>(view)->close();
   }
-  // Without tests after a rejection, the positions that pass are the drafts that are emitted.
+  // Without tests after a rejection, the draft positions that pass are the emitted drafts.
   if (call.passed != nullptr && call.accepted != nullptr &&
       !callable.description.drafts.counts_all) {
     std::copy_n(call.accepted, call.requests, call.passed);

@@ -18,7 +18,7 @@ class DraftBatchView : public LentArrays {
       : LentArrays(arrays, loan), call_(&call) {}
   void close() { call_ = nullptr; }
 
-  const DraftCall& get() const;  ///< throws std::runtime_error once the call is over
+  const DraftCall& get() const;  ///< throws std::runtime_error after the call has ended
 
  private:
   const DraftCall* call_;
@@ -26,8 +26,8 @@ class DraftBatchView : public LentArrays {
 
 /// Calls callable.verifier with a DraftBatchView and takes its result: tokens, a tuple of tokens
 /// and numbers of accepted drafts, or the batch itself, if its out_* arrays were written. Returns
-/// an empty string, or a message that says what else came. Precondition: holds the interpreter's
-/// lock.
+/// an empty string, or a message that says what the callable returned instead. Precondition: the
+/// caller holds the Python interpreter's lock.
 std::string call_verifier(Callable& callable, const fairdraw_chain& chain);
 std::string call_verifier(Callable& callable, const fairdraw_verification& call);
 

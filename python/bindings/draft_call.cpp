@@ -9,14 +9,15 @@
 namespace fairdraw::python {
 namespace {
 
-// Returns a valid address for an empty array as well.
+// Returns a valid address even for an empty array.
 template <class T>
 const T* somewhere(const T* pointer) {
   static constexpr std::int64_t kNowhere = 0;
   return pointer != nullptr ? pointer : static_cast<const T*>(static_cast<const void*>(&kNowhere));
 }
 
-// Copies rows of `row_bytes` to a layout with `columns` rows per request; unused rows are NaN.
+// Copies rows of `row_bytes` bytes to a layout with `columns` rows per request; unused rows are
+// NaN.
 class RowsOfRequests {
  public:
   RowsOfRequests(std::int64_t requests, std::int64_t columns, std::int64_t row_bytes)
@@ -122,7 +123,8 @@ void DraftCall::unpack(const fairdraw_verification& call) {
       std::copy_n(call.allowed + begin * words, rows * words,
                   allowed_copy_.data() + b * (max_draft + 1) * words);
     }
-    // A length that exceeds the request's own rows must stay invalid when all have the same number.
+    // A draft length that exceeds the request's own rows must stay invalid when all requests have
+    // the same number of rows.
     const std::int32_t length =
         call.draft_lengths != nullptr ? call.draft_lengths[b] : static_cast<std::int32_t>(room);
     const bool fits = length >= 0 && length <= room && rows > 0;

@@ -9,8 +9,9 @@
 
 namespace fairdraw::python {
 
-/// A call as Python sees it, with the same number of rows for each request. The arrays are the
-/// harness's own. Arrays that the harness has in another form are copied here, without its guards.
+/// A call that verifies drafts as Python sees it, with the same number of rows for each request.
+/// Most arrays are the harness's own. Arrays whose form differs in the harness are copied here,
+/// without the harness's guards.
 class DraftCall {
  public:
   explicit DraftCall(const fairdraw_chain& chain);
@@ -18,29 +19,33 @@ class DraftCall {
   DraftCall(const DraftCall&) = delete;
   DraftCall& operator=(const DraftCall&) = delete;
 
-  bool from_probs = false;  ///< the target's rows are probabilities, not logits
+  bool from_probs = false;  ///< whether the target's rows are probabilities, not logits
   std::uint32_t dtype = 0;
   std::int64_t requests = 0, max_draft = 0, vocab = 0;
-  const void* target = nullptr;  ///< [requests, max_draft + 1, vocab]
+  const void* target = nullptr;  ///< [requests, max_draft + 1, vocab]: the target's rows
   const std::int32_t *draft_tokens = nullptr, *draft_lengths = nullptr;
-  std::uint32_t draft_law = 0;  ///< as fairdraw_verification has it
-  const void* draft = nullptr;  ///< [requests, max_draft, vocab]; null: the law is 0
+  std::uint32_t draft_law = 0;  ///< the distribution of drafts as fairdraw_verification numbers it
+  const void* draft = nullptr;  ///< [requests, max_draft, vocab]: the draft's rows; null if
+                                ///< draft_law is 0
 
-  /// Parameters of logits; null for probabilities.
+  /// Sampling parameters for targets of logits; null for probabilities.
   const float *temperature = nullptr, *top_p = nullptr, *min_p = nullptr;
   const std::int32_t* top_k = nullptr;
   const float *draft_temperature = nullptr, *draft_top_p = nullptr, *draft_min_p = nullptr;
   const std::int32_t* draft_top_k = nullptr;
   std::uint32_t tie_rule = 0, filter_order = 0;
-  const std::uint32_t* allowed = nullptr;  ///< [requests, max_draft + 1, words]
+  const std::uint32_t* allowed = nullptr;  ///< [requests, max_draft + 1, words]: bits of allowed
+                                           ///< tokens
   const std::uint8_t* active = nullptr;
   bool seed_is_scalar = false;
   const std::uint64_t *seed = nullptr, *offset = nullptr;
   const std::uint64_t *accept_words = nullptr, *recover_words = nullptr, *bonus_words = nullptr;
 
   std::int32_t* tokens = nullptr;    ///< [requests, max_draft + 1]
-  std::int32_t* accepted = nullptr;  ///< [requests], drafted tokens that are emitted; optional
-  std::int32_t* passed = nullptr;  ///< [requests], chains only: fairdraw_chain::accepted; optional
+  std::int32_t* accepted = nullptr;  ///< [requests]: numbers of drafted tokens that are emitted;
+                                     ///< optional
+  std::int32_t* passed = nullptr;    ///< [requests]: counts for chains only, as
+                                     ///< fairdraw_chain::accepted; optional
   std::int32_t* statuses = nullptr;  ///< [requests]; optional
 
  private:

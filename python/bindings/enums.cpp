@@ -1,5 +1,5 @@
-// Enums of the kernels' public headers under their C++ names, so that Python looks members up by
-// the users' names and no order is written down twice. Also the names of statuses.
+// Binds enums of the kernels' public headers under their C++ names, so that Python looks members up
+// by the users' names and no order is written down twice. Also binds the names of statuses.
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
 #include "python/bindings/bindings.h"
@@ -15,7 +15,7 @@ void bind_enums(nb::module_& module) {
   nb::enum_<FilterOrder>(module, "FilterOrder")
       .value("top_k_first", FilterOrder::top_k_first)
       .value("joint", FilterOrder::joint);
-  // The remaining purposes belong to the verification of drafts.
+  // The remaining purposes are only for the verification of drafts.
   nb::enum_<Purpose>(module, "Purpose").value("draw", Purpose::draw).value("draft", Purpose::draft);
   nb::enum_<LogprobsMode> modes(module, "LogprobsMode");
   for (const LogprobsMode mode :

@@ -28,7 +28,7 @@ void set_named(const char* what, const Members& members, const std::vector<std::
   }
 }
 
-// Precondition: the caller has checked the names.
+// Precondition: the caller has checked the names in `drafts`.
 void declare_drafts(const nb::dict& drafts, SamplerDescription& description) {
   const auto text = [&drafts](const char* name) { return nb::cast<std::string>(drafts[name]); };
   const auto has = [&drafts](const char* kind) {

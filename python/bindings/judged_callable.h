@@ -1,4 +1,5 @@
-// The subject of fairdraw.verify and fairdraw.fuzz as Python passes it; Ctrl-C during a run.
+// The callable that fairdraw.verify and fairdraw.fuzz judge, as Python passes it; Ctrl-C during a
+// run.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,7 +20,8 @@ namespace fairdraw::python {
 
 /// A callable with its declarations, by the names of ability_names.h.
 struct JudgedCallable {
-  /// Reads the declarations of any callable: all but a running batch, operations and drafts.
+  /// Reads the declarations that any callable can have: all but a running batch, operations and
+  /// drafts.
   explicit JudgedCallable(const Named& given);
 
   nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None
@@ -27,9 +29,9 @@ struct JudgedCallable {
   nanobind::object running_batch = nanobind::none();
   nanobind::dict
       operations;           ///< functions of operations on rows, by name; nothing else is set then
-  bool keep_dtype = false;  ///< the operations' results have the dtype of the rows
-  /// Declarations of a callable that verifies drafts; nothing else is set then. "verifier": the
-  /// callable; "target": "logits" or "probs"; "drafts": what is known of their distribution;
+  bool keep_dtype = false;  ///< whether the operations' results have the dtype of the rows
+  /// Declarations of a callable that verifies drafts; all other members are then unset. "verifier":
+  /// the callable; "target": "logits" or "probs"; "drafts": what is known of their distribution;
   /// "acceptance": the rule's name, or None; "faults" and "counts_all" as in DraftContract. Empty:
   /// none.
   nanobind::dict drafts;
@@ -65,7 +67,7 @@ class Interruptible {
       cancelled_ = true;
     }
   }
-  /// Keeps another thread's exception; the first one counts.
+  /// Keeps another thread's exception; only the first one is kept.
   void keep(nanobind::python_error error) {
     if (!error_) error_.emplace(std::move(error));
     cancelled_ = true;

@@ -19,7 +19,7 @@ std::string text_of(const char* who, const nb::python_error& error) {
   try {
     return fmt::format("{} raised {}: {}", who, name,
                        nb::cast<std::string>(nb::str(error.value())));
-  } catch (const std::exception&) {  // an exception whose __str__ raises
+  } catch (const std::exception&) {  // an exception whose __str__ raises, too
     return fmt::format("{} raised {}", who, name);
   }
 }
@@ -50,7 +50,7 @@ std::string guarded(const char* who, const std::function<std::string()>& work) {
 std::string given_back(const char* who, const char* what, Loan& loan, std::string& retained,
                        std::string refused) {
   bool held = loan.still_held();
-  if (held) {  // perhaps in an unreachable reference cycle
+  if (held) {  // the array may be in an unreachable reference cycle
     nb::module_::import_("gc").attr("collect")();
     held = loan.still_held();
   }

@@ -10,7 +10,7 @@
 
 namespace fairdraw::python {
 
-/// A batch as Python sees it, valid until this is destroyed.
+/// A view of a batch as Python sees it, valid until this object is destroyed.
 class LentView {
  public:
   LentView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan);
@@ -26,14 +26,14 @@ class LentView {
 
 std::string name_of_type(nanobind::handle object);
 
-/// Runs `work`, which calls `who`, and returns its result. A Python exception becomes a message
-/// with the exception's name and text. If the call leaves floating-point exceptions unmasked, they
-/// are masked again and reported.
+/// Runs `work`, which calls Python code named `who`, and returns its result. A Python exception
+/// becomes a message with the exception's name and text. If the call leaves floating-point
+/// exceptions unmasked, they are masked again and reported.
 std::string guarded(const char* who, const std::function<std::string()>& work);
 
 /// Checks, after a call of `who`, that no lent array is still held; `what` names the lender (a
-/// batch, a step). Returns `refused`, or a message that an array is held, which is then also kept
-/// in `retained` to forbid further calls. Precondition: this side holds no arrays.
+/// batch, a step). Returns `refused`, or a message that an array is held, which is then also stored
+/// in `retained` to forbid further calls. Precondition: the caller itself holds no lent arrays.
 std::string given_back(const char* who, const char* what, Loan& loan, std::string& retained,
                        std::string refused);
 

@@ -1,6 +1,6 @@
 // fairdraw._core: the kernels and the gate for fairdraw's Python files. Operations take arguments
-// by name and check what C++ relies on. Defaults, unseeded calls and new arrays are left to the
-// Python files.
+// by name and check every property that C++ relies on. Defaults, unseeded calls and new arrays are
+// left to the Python files.
 #include <nanobind/nanobind.h>
 
 #include "python/bindings/bindings.h"

@@ -1,4 +1,4 @@
-// Stands in for serving in a build without it (FAIRDRAW_SERVING=OFF).
+// Replaces the serving functions in a build without them (FAIRDRAW_SERVING=OFF).
 #include "python/bindings/bindings.h"
 #include "python/bindings/running_batch.h"
 

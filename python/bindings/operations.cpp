@@ -23,7 +23,7 @@ void softmax_rows(const Named& named) {
   });
 }
 
-/// Draws one token per output. A filter that is None is off; min_p only comes alone, with
+/// Draws one token per output. A filter that is None is off; min_p is only supported alone, with
 /// probabilities.
 void draw(const Named& given) {
   const bool from_probs = given.as<TileInput>("input") == TileInput::probs;
@@ -86,8 +86,8 @@ View<const std::int32_t> token_ids_of(nb::handle object, std::int64_t size, cons
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
-/// Returns the place with the workspace that the call needs, which depends on the outputs asked
-/// for.
+/// Returns the place with the workspace that the call needs, whose size depends on the requested
+/// outputs.
 Place place_with_room(const Named& given, const SampleArguments& arguments) {
   Place place = arguments.place();
   bring_workspace(place, given["workspace"],

@@ -67,7 +67,7 @@ std::string PythonSampler::with_lock(const Work& work) {
   if (!callable_->retained.empty()) return callable_->retained;
   const harness::DefaultFloatEnvironment scope;
   const nb::gil_scoped_acquire lock;
-  return guarded("preparing a call", work);  // building a view, or reading a result
+  return guarded("preparing a call", work);  // building a view or reading a result may raise
 }
 
 std::string PythonSampler::run(const fairdraw_batch& batch) {

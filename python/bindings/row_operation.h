@@ -8,10 +8,11 @@
 
 namespace fairdraw::python {
 
-/// Calls the function of the operation's kind with a view of the rows, lent for the call, and the
-/// parameter: a number if one holds for all rows, otherwise an array [rows]. Takes its result,
-/// [rows, vocab] of any float type at least as wide as the operation's. Returns an empty string, or
-/// a message that says what else came. Precondition: holds the interpreter's lock.
+/// Calls the Python function of the operation's kind with a view of the rows, lent for the call,
+/// and the parameter: a number if one holds for all rows, otherwise an array [rows]. Takes the
+/// function's result, [rows, vocab] of any float type at least as wide as the operation's. Returns
+/// an empty string, or a message that says what the function returned instead. Precondition: the
+/// caller holds the Python interpreter's lock.
 std::string call_row_operation(Callable& callable, const fairdraw_operation& call);
 
 }  // namespace fairdraw::python

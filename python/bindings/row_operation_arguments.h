@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Rows, their place, and an optional array for their statuses.
+/// Rows, their device, and an optional array for their statuses.
 struct RowArguments {
   RowArguments(const char* name, const Named& given)
       : rows(rows_of(name, given[name])),
@@ -29,7 +29,7 @@ struct SoftmaxArguments : RowArguments {
   FloatRows probs;
 };
 
-/// `masked`: same dtype as the logits, without gaps between rows.
+/// `masked`: output with the same dtype as the logits, without gaps between rows.
 struct TopKMaskArguments : RowArguments {
   explicit TopKMaskArguments(const Named& given)
       : RowArguments("logits", given),

@@ -12,14 +12,15 @@ namespace fairdraw::python {
 
 /// Calls the methods begin, add, step, evict, restore and end, whose arguments
 /// fairdraw/running_batch.py documents. Requests and their histories are passed by value; the
-/// arrays of a step are lent for that call. Precondition: holds the interpreter's lock.
+/// arrays of a step are lent for that call. Precondition: the caller holds the Python interpreter's
+/// lock.
 class RunningBatch {
  public:
   explicit RunningBatch(Callable& callable) : callable_(callable) {}
 
-  /// Returns an empty string, or why the event was refused.
+  /// Returns an empty string, or the reason why the Python object refused the event.
   std::string run(const fairdraw_event& event);
-  /// Draws a batch's tokens in one step, after restoring a request per row as the batch describes
+  /// Draws a batch's tokens in one step, after restoring one request per row as the batch describes
   /// it.
   std::string sample(const fairdraw_batch& batch);
 

@@ -43,7 +43,7 @@ SampleArguments::SampleArguments(const Named& given)
     throw_value_error(
         fmt::format("top_n_sigma is {}; allowed: >= 0, or -1 (-1, 0 and inf are off)", sigmas));
   }
-  // Processing has its own top_n_sigma per row.
+  // Logits processing has its own top_n_sigma per row.
   if (!given.has("processing")) request.processing.top_n_sigma = top_n_sigma_.value;
   const std::int64_t vocab = rows_.view.vocab;
   if (given.has("allowed")) {

@@ -15,7 +15,7 @@ namespace fairdraw::python {
 class SampleArguments {
  public:
   explicit SampleArguments(const Named& given);
-  // The views point into the other members.
+  // The views point into the other members, so that a copy would be wrong.
   SampleArguments(const SampleArguments&) = delete;
   SampleArguments& operator=(const SampleArguments&) = delete;
 

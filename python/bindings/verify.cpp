@@ -72,13 +72,14 @@ struct RunArguments : JudgedCallable {
   }
 
   std::string suite;
-  Files logits;  ///< file, and dtype or "" for the file's own
+  Files logits;  ///< file of captured logits, and dtype or "" for the file's own
   Text case_glob, seed, seed_from;
   std::string shard;                           ///< "I/N"
   std::vector<std::string> required;           ///< features
   std::optional<double> max_skipped;           ///< percent
   unsigned jobs;                               ///< 0: one per core
-  std::pair<std::string, std::string> replay;  ///< a call's text before and after case and seed
+  std::pair<std::string, std::string> replay;  ///< text of a call that repeats a case, before and
+                                               ///< after case and seed
 };
 
 // Reads each file once per process: pytest items, one per case, would read it hundreds of times.
@@ -97,7 +98,8 @@ bool is_of_operations(const RunArguments& arguments, const harness::Job& job) {
   return arguments.operations.contains(job.record.check.c_str());
 }
 
-// Returns whether the case tests drafts for the verifier's kind of target. Trees are not for it.
+// Returns whether the case tests drafts for the verifier's kind of target, logits or probabilities.
+// Cases of trees are not for a verifier.
 bool is_of_verifier(const RunArguments& arguments, const harness::Job& job) {
   const bool of_probs = nb::cast<std::string>(arguments.drafts["target"]) == "probs";
   const std::string& check = job.record.check;
@@ -105,7 +107,8 @@ bool is_of_verifier(const RunArguments& arguments, const harness::Job& job) {
                   : check == "verify" || check == "verify_law";
 }
 
-// Keeps the cases that `is_wanted`. `of` completes the error message if none is left.
+// Keeps the cases of the plan for which `is_wanted` returns true. `of` completes the error message
+// if no case is left.
 template <class IsWanted>
 void keep_jobs(const RunArguments& arguments, const char* of, suites::Plan& plan,
                const IsWanted& is_wanted) {
@@ -115,7 +118,7 @@ void keep_jobs(const RunArguments& arguments, const char* of, suites::Plan& plan
   }
 }
 
-// Returns whether the case is for running batches. Without a callable no other case runs.
+// Returns whether the case is for running batches. Without a callable only such cases run.
 bool is_of_running_batches(const harness::Job& job) { return job.record.check == "sequences"; }
 
 suites::PlanOptions plan_options(const RunArguments& arguments) {
@@ -162,7 +165,8 @@ void keep_own_jobs(const RunArguments& arguments, const Callable& callable, std:
   }
 }
 
-// Returns the plan's record. Ctrl-C ends the run: the record then has the cases that had ended.
+// Runs the plan and returns its record. Ctrl-C ends the run: the record then has the cases that had
+// finished.
 harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptions options,
                                      unsigned jobs, const nb::object& progress,
                                      std::atomic<bool>& cancelled) {
@@ -173,7 +177,7 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   Interruptible interruptible(cancelled);
   std::set<std::pair<std::string, std::string>> ended;  // the harness reports one at a time
   const auto report = [&](const harness::CaseRecord& record, std::size_t done, std::size_t all) {
-    if (cancelled) return;  // a call of this case may have been refused
+    if (cancelled) return;  // after the cancellation, a call of this case may have been refused
     ended.emplace(record.id, record.sampler);
     if (progress.is_none()) return;
     const nb::gil_scoped_acquire lock;
@@ -185,7 +189,7 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   };
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
     harness::RunRecord run = suites::run_plan(plan, options, harness::threads_of(jobs), report);
-    // Skipped for a single case: each pytest item is one and would wait for seconds.
+    // Skipped for a single case, because each pytest item is one case and would wait for seconds.
     if (plan.jobs.size() > 1 && !cancelled) {
       suites::ask_failed_samplers(plan.jobs, options.make_sampler, run);
     }
@@ -242,7 +246,7 @@ harness::RunRecord judge(const Named& given) {
   return record;
 }
 
-// Merges the records of several runs, such as pytest items, of which each has its own.
+// Merges the records of several runs, such as pytest items, each of which has a record of its own.
 harness::RunRecord merged(const std::vector<std::string>& texts,
                           const std::vector<std::string>& required,
                           std::optional<double> max_skipped) {
@@ -259,7 +263,7 @@ harness::RunRecord merged(const std::vector<std::string>& texts,
   return record;
 }
 
-// Formats as a terminal prints it, with Python's name of the command.
+// Formats reports as a terminal shows them, with Python's name of the command.
 const reports::TerminalStyle kStyle = {.command = "python -m fairdraw"};
 
 std::string text_of(const harness::RunRecord& record) {
@@ -316,8 +320,8 @@ int command_line(const std::vector<std::string>& words) {
   return cli::command_line(static_cast<int>(words.size()), arguments.data());
 }
 
-// Measures what the adapter adds to a callable: the median time in microseconds of a batch of one
-// row of two tokens, called from a thread like the harness's.
+// Measures the time that the adapter adds to a callable: the median in microseconds of a batch of
+// one row of two tokens, called from a thread like the harness's.
 double batch_microseconds(nb::object function, std::size_t repeats) {
   const auto callable = std::make_shared<Callable>(std::move(function), nb::none(), Arrays::numpy);
   PythonSampler sampler(callable, PythonSampler::Keeps::nothing);

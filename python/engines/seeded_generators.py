@@ -3,8 +3,8 @@
 
     PYTHONPATH=python/engines python python/engines/seeded_generators.py [rows] [vocab] [cpu|cuda]
 
-On the CPU one thread is timed, by its CPU time, which other work on the machine hardly affects. On
-a GPU both the time until all work is done and the host's busy time are measured. Calls with and
+On the CPU one thread is timed, by its CPU time, which other programs on the machine hardly affect.
+On a GPU both the time until all work is done and the host's busy time are measured. Calls with and
 without generators alternate. vLLM's own sampler (forward_native, from the wheel that
 FAIRDRAW_VLLM_WHEEL names) draws row by row if rows have generators.
 """
@@ -27,7 +27,7 @@ from fairdraw_engines import Unavailable, vllm_package  # noqa: E402
 
 
 def timed(device: str, forward: Callable[..., Any], *arguments: Any) -> tuple[float, float]:
-    """Returns the seconds of a call until its work is done, and until it returned."""
+    """Returns the seconds until a call's work is done, and until the call returned."""
     if device == "cpu":
         start = time.process_time()
         forward(*arguments)
@@ -54,9 +54,9 @@ def measure(
     p = torch.full((rows,), 0.9, device=device) if filters else None
     seeded = {row: torch.Generator(device).manual_seed(row) for row in range(rows)}
     times: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-    for _ in range(repeats + 1):  # the first warms up caches
+    for _ in range(repeats + 1):  # the first run warms up caches
         for with_generators in (False, True):
-            given = logits.clone()  # vLLM's sampler changes it
+            given = logits.clone()  # vLLM's sampler changes its logits
             generators = seeded if with_generators else {}
             times[with_generators].append(timed(device, forward, given, generators, k, p))
     what = "top_k 50, top_p 0.9" if filters else "no filter"

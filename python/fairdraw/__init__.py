@@ -11,7 +11,7 @@ judges a callable (fairdraw/verification.py) or a `RunningBatch` (fairdraw/runni
 finds requests that end, `best_of` picks the outputs to return, and `from_vllm` and similar
 functions translate an engine's request. `python -m fairdraw` is the command line.
 
-Everything is imported when the first name is used, because pytest imports this package for its
+All submodules are imported when the first name is used, because pytest imports this package for its
 plugin even in test folders that do not use it.
 """
 
@@ -30,7 +30,7 @@ else:
 
         for each in ("__all__", *_public.__all__):
             globals().setdefault(each, getattr(_public, each))  # keeps what a user has replaced
-        if name not in globals():  # else the name is a submodule that the import loaded
+        if name not in globals():  # otherwise the name is a submodule that the import loaded
             reason = f"module {__name__!r} has no attribute {name!r}"
             if not _public._core.HAS_SERVING:
                 reason += "; this build is without serving (CMake's FAIRDRAW_SERVING=OFF)"

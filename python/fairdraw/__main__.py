@@ -1,4 +1,4 @@
-"""`python -m fairdraw`: the command line."""
+"""Runs `python -m fairdraw`, the command line."""
 
 import importlib.util
 import os
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from . import _core
 from .verification import data_folder
 
-#: Verbs of separate distributions (`main` of fairdraw_VERB.__main__), and what each verb does.
+#: Maps verbs of separate distributions (`main` of fairdraw_VERB.__main__) to a description of each
+#: verb.
 SEPARATE = {
     "audit": "Judge a served model over HTTP, without its logits",
     "engines": "Judge samplers of other engines by their own definitions",
@@ -31,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
             )
             return 2
         return int(importlib.import_module(f"fairdraw_{verb}.__main__").main(words[1:]))
-    # The command line looks there for captured logits.
+    # The command line looks in this folder for captured logits.
     os.environ["FAIRDRAW_DATA"] = str(data_folder())
     sys.stdout.flush()
     code = _core.command_line(["fairdraw", *words])

@@ -14,7 +14,7 @@ TieRule = Literal["keep_all", "lowest_id"]
 Purpose = Literal["draw", "draft"]
 RowsHold = Literal["logits", "probs"]
 
-# Stored, because finding a member through an enum takes three times as long.
+# The members are stored, because finding a member through an enum takes three times as long.
 _TIE_RULES = _core.TieRule.__members__
 _FILTER_ORDERS = _core.FilterOrder.__members__
 
@@ -25,7 +25,7 @@ def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
     """Returns the member of one of _core's enums that an argument names."""
     try:
         return members[value]
-    except (KeyError, TypeError):  # TypeError: an unhashable value
+    except (KeyError, TypeError):  # TypeError is raised for an unhashable value
         raise unknown_name(name, value, members) from None
 
 
@@ -35,7 +35,7 @@ LONGEST_SHOWN = 200
 
 def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
     """Returns the error for a name that is not allowed, with the allowed names that are closest."""
-    import difflib  # imported for errors only
+    import difflib  # imported only when an error is reported
 
     names = list(allowed)
     meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
@@ -63,19 +63,19 @@ def _raise_on_nan(name: str, statuses: Any) -> None:
 
 
 def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
-    """Returns the axes before the vocabulary if there are several, otherwise none."""
+    """Returns the axes of the rows before the vocabulary if there are several, otherwise none."""
     shape = tuple(getattr(rows, "shape", ()))
     if len(shape) < 3:
         return ()
-    if hasattr(rows, "stride"):  # torch; NumPy's strides are in bytes
+    if hasattr(rows, "stride"):  # a torch tensor; NumPy's strides are in bytes
         steps = rows.stride()
     elif hasattr(rows, "strides"):
         steps = rows.strides
-    else:  # the kernels report what is wrong with other objects
+    else:  # the kernels report the fault of other objects
         return ()
     if indices is not None:
         raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
-    # Strides along axes of length 1, or in empty arrays, mean nothing.
+    # Strides along axes of length 1, or in empty arrays, have no meaning.
     long = [axis for axis in range(len(shape) - 1) if shape[axis] > 1 and 0 not in shape]
     for outer, inner in zip(long, long[1:], strict=False):
         if steps[outer] != steps[inner] * shape[inner]:
@@ -87,7 +87,7 @@ def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
 
 
 def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
-    """Returns [rows, vocab] in the same memory."""
+    """Returns the rows as [rows, vocab] in the same memory."""
     return rows.reshape((math.prod(leading), rows.shape[-1])) if leading else rows
 
 

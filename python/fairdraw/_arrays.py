@@ -1,6 +1,6 @@
-"""Differences between NumPy and torch: new arrays, devices, streams, fresh seeds.
+"""Hides differences between NumPy and torch: new arrays, devices, streams, fresh seeds.
 
-torch is never imported here, because a caller who passes a tensor has imported it.
+This module never imports torch, because a caller who passes a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from . import _core
 
 
 def length(array: Any) -> int:
-    """Returns the length of the first axis; 0 without axes: the kernels then report the fault."""
+    """Returns the length of the first axis, or 0 for an array without axes, whose fault the
+    kernels report.
+    """
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return shape[0] if shape else 0
 
 
 def width(array: Any) -> int:
-    """Returns the length of the last axis; 0 as for `length`."""
+    """Returns the length of the last axis, or 0 for an array without axes, as `length` does."""
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return shape[-1] if shape else 0
 
@@ -39,9 +41,9 @@ def torch_seed(generator: Any) -> int:
 
 
 def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
-    """Draws 64 bits of each generator, as int64, the only type that torch draws; None is the
-    default one. Generators on a GPU are looked for only if `on_gpu` says that there may be some,
-    because a batch has one per row, and the search takes a fifth of the time of a draw."""
+    """Draws 64 bits from each generator, as int64, the only type that torch draws; None is the
+    default generator. Generators on a GPU are searched for only if `on_gpu` says that there may
+    be some, because a batch has one per row, and the search takes a fifth of the time of a draw."""
     torch = sys.modules["torch"]
     words = []
     with torch.inference_mode():  # saves a sixth of a draw's time
@@ -57,17 +59,18 @@ def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
 
 def cuda_generator_place(generator: Any) -> tuple[int, int]:
     """Returns seed and offset of a GPU generator's next draw, as int64, and advances its offset.
-    torch's own kernels derive their bits from the same function of both, at offsets below 2^63. The
-    returned offset is above that, so that no bits are shared and no hash is needed."""
+    torch's own kernels derive their bits from the same function of seed and offset, at offsets
+    below 2^63. The returned offset is above 2^63, so that no bits are shared with torch's
+    kernels and no hash is needed."""
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + 4)
     return (seed - 2**64 if seed >= 2**63 else seed), offset - 2**63
 
 
 def _cuda_generator_seed(generator: Any) -> int:
-    # Drawing on the GPU would make the host wait. The generator's seed and offset are on the host;
-    # the offset advances by 4, like in all other draws. Both are hashed, because torch's own
-    # kernels derive their bits from the same function of both.
+    # Drawing random bits on the GPU would make the host wait. The generator's seed and offset are
+    # on the host; the offset advances by 4, like in all other draws. Seed and offset are hashed,
+    # because torch's own kernels derive their bits from the same function of both.
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + 4)
     state = b"%d %d" % (seed, offset)
@@ -75,7 +78,7 @@ def _cuda_generator_seed(generator: Any) -> int:
 
 
 class NumpyBackend:
-    """NumPy arrays, and arrays of all other libraries in CPU memory."""
+    """The backend for NumPy arrays, and for arrays of all other libraries in CPU memory."""
 
     stream = 0
 
@@ -141,12 +144,13 @@ class NumpyBackend:
 
 
 class TorchBackend:
-    """torch tensors on one device: new ones are made there, and work goes to its current stream.
+    """The backend for torch tensors on one device: new tensors are made there, and work is enqueued
+    on the device's current stream.
 
-    On a GPU tensors are lent without synchronisation (stream -1 of DLPack), because the work goes
-    to the current stream anyway, and events of other streams are not allowed in a graph capture.
-    Parameters are converted on the GPU to the types that the kernels read from device memory, so
-    that a graph's replay reads their contents at that time.
+    On a GPU tensors are lent without synchronisation (stream -1 of DLPack), because the work is
+    enqueued on the current stream anyway, and events of other streams are not allowed in a graph
+    capture. Parameters are converted on the GPU to the types that the kernels read from device
+    memory, so that a graph's replay reads their contents at that time.
     """
 
     stream: int
@@ -170,11 +174,11 @@ class TorchBackend:
 
     @property
     def index(self) -> int:
-        """Returns the number of the GPU."""
+        """Returns the index of the GPU."""
         return int(self._device.index)
 
     def is_captured(self) -> bool:
-        """Says whether the current stream is captured into a CUDA graph."""
+        """Returns whether a CUDA graph is being captured on the current stream."""
         if not self._cuda:
             return False
         with self._torch.cuda.device(self._device):  # the device whose current stream is meant
@@ -193,7 +197,7 @@ class TorchBackend:
             return tensor
         try:
             return tensor.__dlpack__(stream=-1)
-        except BufferError:  # torch lends tensors of the current device only
+        except BufferError:  # torch lends only tensors of the current device
             with self._torch.cuda.device(tensor.device):
                 return tensor.__dlpack__(stream=-1)
 
@@ -207,17 +211,17 @@ class TorchBackend:
         """`rows`: the number of values of an array, if it differs from the number of rows."""
         if not self._on_gpu(value) or not self._becomes(value, dtype):
             return self.lend(value)
-        if value.numel() == 1:  # one value for all rows
+        if value.numel() == 1:  # the tensor is one value for all rows
             value = value.reshape(1).expand(self._rows if rows is None else (rows,))
         return self._converted(self.in_int32(value) if dtype == "int32" else value, dtype)
 
     def seed(self, name: str, value: Any, outputs: int) -> Any:
-        """Returns the seeds or offsets of a call; `name` says which they are."""
+        """Returns the seeds or offsets of a call; `name` says which of the two."""
         if not self._on_gpu(value) or not self._becomes(value, "int64"):
             return self.lend(value)
         if value.numel() == 1 and outputs != 1:
-            # The kernels take one seed per call as an argument: reading it waits for the GPU. With
-            # one output a seed per call and a seed per output give the same bits.
+            # The kernels take one seed per call as an argument, and reading it from a tensor waits
+            # for the GPU. With one output a seed per call and a seed per output give the same bits.
             if self.is_captured():
                 raise RuntimeError(
                     f"{name} is a tensor of one value on {self.device}, which would be waited for "
@@ -234,7 +238,7 @@ class TorchBackend:
 
     def in_int32(self, value: Any, least: int = -(2**31)) -> Any:
         """Clamps integers to int32; the tensor must not hold uint64."""
-        if str(value.dtype) == "torch.uint32":  # torch has no clamp for it
+        if str(value.dtype) == "torch.uint32":  # torch cannot clamp uint32
             value = value.to(self._torch.int64)
         return value.clamp(least, 2**31 - 1) if value.dtype == self._torch.int64 else value
 
@@ -247,7 +251,7 @@ class TorchBackend:
         return dtype == "float32" or not value.is_floating_point()
 
     def call(self, operation: Any, named: dict[str, Any]) -> Any:
-        """Does as NumpyBackend.call, with all tensors lent."""
+        """Calls an operation as NumpyBackend.call does, with all tensors lent."""
         lent = self.lend({"workspace": None, **named, "stream": self.stream})
         return self.on_device(operation, lent)
 
@@ -255,19 +259,19 @@ class TorchBackend:
         cuda = self._torch.cuda
         if not self._cuda or self._device.index == cuda.current_device():
             return function(*arguments)
-        with cuda.device(self._device):  # kernels run on the current device
+        with cuda.device(self._device):  # kernels are launched on the current device
             return function(*arguments)
 
     def workspace(self, rows: int) -> Any:
         return self.allocate(_core.cuda_workspace_bytes(rows)) if self._cuda else None
 
     def allocate(self, size: int) -> Any:
-        """Returns bytes on the device, lent, as a workspace. The caching allocator reuses them only
-        for later work of the same stream."""
+        """Returns lent bytes on the device, for a workspace. torch's caching allocator reuses
+        the bytes only for later work of the same stream."""
         return self.lend(self.empty((max(size, 1),), "uint8"))
 
     def upload(self, name: str, array: Any) -> Any:
-        """Copies a small NumPy array to the device; nothing waits for the copy."""
+        """Copies a small NumPy array to the device, without waiting for the copy."""
         if self.is_captured():
             raise RuntimeError(
                 f"{name}: is needed as a tensor on {self.device} while a CUDA graph is captured; a "
@@ -316,7 +320,7 @@ Backend = NumpyBackend | TorchBackend
 
 
 def backend_of(rows: Any, name: str) -> Backend:
-    """Returns the backend of an array of rows. TypeError if it is no array."""
+    """Returns the backend of an array of rows. Raises TypeError if `rows` is not an array."""
     if isinstance(rows, np.ndarray):
         return _NUMPY
     if _is_torch(rows, "Tensor"):

@@ -1,10 +1,10 @@
 """Converts small arguments (ids, lengths, flags, lists) to tensors if the rows are on a GPU.
 
-Has the functions and errors of _host_arrays.py. Tensors on the device of the rows are converted
-there, and nothing waits. Numbers and Python sequences are copied there; during a CUDA graph capture
-sequences are refused. Arrays in host memory are refused by name, as in `sample`. Sequences hold
-numbers and arrays in host memory. Only a list of lists of ids may hold tensors on the device, which
-are joined there.
+The module has the functions and errors of _host_arrays.py. Tensors on the device of the rows are
+converted on that device, without waiting. Numbers and Python sequences are copied to the device;
+during a CUDA graph capture sequences are refused. Array arguments in host memory are refused by
+name, as in `sample`. Sequences may hold numbers and arrays in host memory. Only a list of lists of
+ids may hold tensors on the device, which are joined on the device.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def small_arrays(backend: Backend) -> SmallArrays:
 
 
 def _is_array(value: Any) -> bool:
-    """Says whether something is an array in memory; a NumPy array without axes counts as a
+    """Returns whether a value is an array in memory; a NumPy array without axes counts as a
     number."""
     return hasattr(value, "__dlpack__") and not (
         isinstance(value, np.ndarray | np.generic) and value.ndim == 0
@@ -62,7 +62,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _kind_of(tensor: Any) -> str:
-    """Returns numpy.dtype.kind for a tensor."""
+    """Returns a tensor's kind as in numpy.dtype.kind."""
     if tensor.is_floating_point():
         return "f"
     if tensor.is_complex():
@@ -71,7 +71,7 @@ def _kind_of(tensor: Any) -> str:
 
 
 def _holds_gpu_tensors(value: Any) -> bool:
-    """Says whether a sequence holds GPU tensors with axes, which are lists of ids."""
+    """Returns whether a sequence holds GPU tensors with axes, which are lists of ids."""
     return any(getattr(part, "is_cuda", False) and part.dim() > 0 for part in value)
 
 
@@ -133,7 +133,7 @@ class DeviceArrays:
                 return self._joined(name, value, count)
             return self.uploaded(name, _host_arrays.token_lists(name, value, count))  # type: ignore[no-any-return]
         rows = self.array(name, value, "int32", axes=(1, 2))
-        if rows.dim() == 1:  # one list for all
+        if rows.dim() == 1:  # one list of ids for all requests
             return rows, self._full(count, 0, "int64"), self._full(count, len(rows), "int32")
         if rows.shape[0] != count:
             raise ValueError(f"{name} has {rows.shape[0]} rows; {count} are needed")
@@ -141,12 +141,13 @@ class DeviceArrays:
         begins = self._torch.arange(count, dtype=self._torch.int64, device=rows.device) * columns
         if lengths is None:
             return rows, begins, self._full(count, columns, "int32")
-        # A begin of -1 fails its request: looking at the lengths here would wait for the GPU.
+        # A begin of -1 fails its request, because raising an error would need the lengths, which
+        # waits for the GPU.
         fits = (lengths >= 0) & (lengths <= columns)
         return rows, begins.where(fits, -1), lengths
 
     def _joined(self, name: str, value: Sequence[Any], count: int) -> TokenLists:
-        """Joins lists of ids, some of which are on the device, into one array there."""
+        """Joins lists of ids, some of which are on the device, into one array on the device."""
         if len(value) != count:
             raise ValueError(f"{name} has {len(value)} lists; {count} are needed")
         lists = [self.array(f"{name}[{i}]", ids, "int32", axes=(1,)) for i, ids in enumerate(value)]
@@ -171,8 +172,8 @@ class DeviceArrays:
         return self._backend.upload(name, value)
 
     def on_host(self, name: str, value: Any, instead: str) -> Any:
-        """Returns it as a NumPy array, which waits for the GPU. `instead`: an alternative without
-        waiting."""
+        """Returns the tensor as a NumPy array, which waits for the GPU. `instead`: an
+        alternative without waiting, named in the error."""
         if self._backend.is_captured():
             raise RuntimeError(
                 f"{name} would be waited for while a CUDA graph is captured; {instead}"

@@ -1,7 +1,7 @@
-"""Calls of a judged callable with tensors on a GPU: copies the judge's arrays there and results
+"""Calls a judged callable with tensors on a GPU: copies the judge's arrays to the GPU and results
 back.
 
-torch is never imported here, because `verify` has imported it if a device was asked for.
+This module never imports torch, because `verify` has imported it if a device was requested.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class DeviceBatch:
         return self._read[name]
 
     def give_back(self) -> Any:
-        """Returns the judge's batch, after copying into it the out_* tensors that were read
-        here."""
+        """Returns the judge's batch, after copying into it the out_* tensors that were read as
+        copies."""
         for name, value in self._read.items():
             if name.startswith("out_") and _is_tensor(value):
                 getattr(self._batch, name).copy_(value)
@@ -50,7 +50,7 @@ class DeviceBatch:
 
 
 class _OnDevice:
-    """Makes its device current during calls, and brings results back."""
+    """Makes the GPU current during calls, and brings results back to host memory."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
@@ -62,7 +62,7 @@ class _OnDevice:
         return current
 
     def brought_back(self, result: Any) -> Any:
-        """Brings tensors on this device to host memory; the judge checks everything else."""
+        """Brings result tensors on this device to host memory; the judge checks everything else."""
         if isinstance(result, tuple | list):
             parts = [self.brought_back(part) for part in result]
             return parts if isinstance(result, list) else tuple(parts)
@@ -88,7 +88,7 @@ class DeviceFunction(_OnDevice):
 
 
 class DeviceOperation(_OnDevice):
-    """An operation on rows that is called with copies on a device."""
+    """An operation on rows under test that is called with copies on a device."""
 
     def __init__(self, function: Callable[..., Any], device: Any) -> None:
         super().__init__(device)
@@ -108,7 +108,7 @@ class _DeviceRunningBatch(_OnDevice):
         super().__init__(device)
         self._made = made
 
-    def __getattr__(self, name: str) -> Any:  # all methods but step
+    def __getattr__(self, name: str) -> Any:  # called for all methods but step
         return getattr(self._made, name)
 
     def step(self, slots: Any, logits: Any, allowed: Any) -> Any:
@@ -124,8 +124,8 @@ def device_running_batch(make: Callable[[], Any], device: Any) -> Callable[[], A
     def made() -> Any:
         found = make()
         if not callable(getattr(found, "step", None)):
-            return found  # the judge reports what is missing
-        # Keeps the type's name, because messages about the object name it.
+            return found  # the judge reports missing methods
+        # The wrapper keeps the type's name, because messages about the object name it.
         named = type(type(found).__name__, (_DeviceRunningBatch,), {})
         return named(found, device)
 

@@ -1,8 +1,9 @@
-"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which ones a call makes, and how
-their blocks travel.
+"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which exchanges a call makes, and
+how their blocks are moved.
 
-A call decides its rows by exchanging a summary, tokens and sums, and ranks if wanted. Undecided
-rows are gathered. To learn their number, the call waits for the GPU.
+A call decides its rows by exchanging a summary, tokens and sums, and ranks if requested. The
+columns of undecided rows are gathered. To learn the number of undecided rows, the call waits for
+the GPU.
 """
 
 from __future__ import annotations
@@ -17,20 +18,22 @@ from ._core import ShardedCudaCall, ShardedExchange
 
 
 class Exchanges:
-    """The exchanges of one call. Positions in bytes count from the beginning of its workspace."""
+    """The exchanges of one sharded call. Byte positions count from the beginning of the call's
+    workspace.
+    """
 
     def __init__(self, call: ShardedCudaCall, workspace: Any) -> None:
         self._call = call
         self._workspace = workspace
         self._stream = torch.cuda.current_stream() if workspace.is_cuda else None
         self._go_on: Callable[[int], None] = call.go_on
-        #: An int32 on the GPU: the number of undecided rows; -1: ranks disagree.
+        #: An int32 on the GPU: the number of undecided rows; -1 if ranks disagree.
         self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
         self.count = 0
         self.bytes = 0
 
     def through_group(self, group: Any, ranks: int) -> None:
-        """Exchanges blocks in the workspace, which a process group moves."""
+        """Exchanges blocks of the workspace, which a process group moves."""
         call, what = self._call, ShardedExchange
 
         def exchange(kind: ShardedExchange) -> None:
@@ -63,8 +66,8 @@ class Exchanges:
         exchange(what.ranks)
 
     def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
-        """Exchanges blocks through memory of all ranks. Tokens and sums are exchanged while a row
-        is merged, not in exchanges of their own."""
+        """Exchanges blocks through memory that all ranks can address. Tokens and sums are
+        exchanged while a row is merged, not in separate exchanges."""
         call = self._call
 
         def go_on(undecided: int) -> None:
@@ -78,14 +81,14 @@ class Exchanges:
         self.count = 1
 
     def gather(self) -> int:
-        """Gathers the undecided rows and returns how many there were; -1: ranks disagree."""
+        """Gathers the undecided rows and returns their number; -1 if ranks disagree."""
         undecided = int(self.undecided)
         if undecided <= 0:
             return undecided
         if self._stream is None:
             self._go_on(undecided)
             return undecided
-        # A graph is captured on another stream than the one that waits here.
+        # The stream of a graph capture is not the stream that waits here.
         with torch.cuda.stream(self._stream):
             self._go_on(undecided)
         torch.cuda.current_stream().wait_stream(self._stream)

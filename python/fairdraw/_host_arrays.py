@@ -1,8 +1,8 @@
 """Small arguments (ids, lengths, seeds, flags) as the compiled module takes them: NumPy's arrays.
 
-Accepts whatever holds numbers: sequences, NumPy arrays, torch tensors in host memory. Integers
-outside int32 become the nearest int32, which is an error of their request. Every function takes the
-argument's name first, for errors.
+Accepts any object that holds numbers: sequences, NumPy arrays, torch tensors in host memory.
+Integers outside int32 become the nearest int32, which is an error of their request. Every function
+takes the argument's name first, for errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._arrays import Backend, NumpyBackend, backend_of
 TokenLists = tuple[Any, Any, Any]
 
 _INT32 = np.iinfo(np.int32)
-#: Maximum bytes that an array may span, as kMaxArrayBytes of fairdraw/limits.h.
+#: Maximum number of bytes that an array may span, as kMaxArrayBytes of fairdraw/limits.h.
 _MOST_BYTES = 2**48
 #: Kinds (numpy.dtype.kind) that convert to a dtype, and their name in errors.
 _KINDS = {
@@ -29,22 +29,24 @@ _KINDS = {
 
 
 def like(value: Any, name: str) -> Backend:
-    """Returns the backend for results: the library of `value`, or NumPy if it is no array."""
+    """Returns the backend for results: the library of `value`, or NumPy if `value` is not an
+    array.
+    """
     return backend_of(value, name) if hasattr(value, "__dlpack__") else NumpyBackend()
 
 
 def _as_numpy(name: str, value: Any) -> Any:
     if getattr(value, "is_cuda", False):
         raise ValueError(f"{name} is on {value.device}; allowed: host memory")
-    if hasattr(value, "detach"):  # torch: NumPy has no bfloat16
+    if hasattr(value, "detach"):  # a torch tensor, because NumPy has no bfloat16
         value = value.detach()
         value = value.float() if value.is_floating_point() and value.itemsize < 4 else value
         return value.numpy()
     try:
         return np.asarray(value)
-    except ValueError as error:  # sequences of different lengths
+    except ValueError as error:  # raised for sequences of different lengths
         raise TypeError(f"{name}: an array is needed, not rows of unlike lengths") from error
-    except TypeError as error:  # GPU tensors in a sequence
+    except TypeError as error:  # raised for GPU tensors in a sequence
         for place, part in enumerate(value if isinstance(value, Sequence) else ()):
             if getattr(part, "is_cuda", False):
                 message = f"{name}[{place}] is on {part.device}; allowed: host memory"
@@ -53,7 +55,9 @@ def _as_numpy(name: str, value: Any) -> Any:
 
 
 def _expect_extent(name: str, found: Any) -> None:
-    """Raises ValueError for strides beyond the address space, on which NumPy itself would crash."""
+    """Raises ValueError for strides that reach beyond the address space, on which NumPy itself
+    would crash.
+    """
     if found.flags.c_contiguous:
         return
     span = sum(
@@ -87,7 +91,9 @@ def expect_shape(name: str, found: Any, shape: tuple[int, ...]) -> None:
 
 
 def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
-    """Returns `value` as a contiguous array of `dtype`. TypeError if it holds something else."""
+    """Returns `value` as a contiguous array of `dtype`. Raises TypeError if the value holds
+    something else.
+    """
     found = _as_numpy(name, value)
     _expect_extent(name, found)
     if found.size:
@@ -102,7 +108,7 @@ def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) 
 
 
 def shaped(name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    """Does as `array`, and requires exactly this shape."""
+    """Converts a value as `array` does, and requires exactly this shape."""
     found = array(name, value, dtype)
     expect_shape(name, found, shape)
     return found
@@ -123,8 +129,9 @@ def each(
     allowed: tuple[float, float] | None = None,
     meaning: str = "one a request",
 ) -> Any:
-    """Returns [count] of `dtype`, from one value for all or one per request. `allowed` is the range
-    of one value for all; entries of an array fail their own request."""
+    """Returns an array [count] of `dtype`, from one value for all requests or one per request.
+    `allowed` is the range of one value for all requests; wrong entries of an array fail only
+    their own request."""
     found = array(name, value, dtype)
     if found.ndim == 0:
         if allowed is not None and not allowed[0] <= found <= allowed[1]:
@@ -145,13 +152,14 @@ def ids_of(name: str, values: Iterable[Any]) -> list[int]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Says whether a sequence is empty or holds numbers rather than sequences."""
+    """Returns whether a sequence is empty or holds numbers rather than sequences."""
     return len(value) == 0 or np.ndim(value[0]) == 0
 
 
 def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> TokenLists | None:
-    """Returns `count` lists, from a sequence of lists or from one list for all. An array [count, m]
-    holds one list per row; with `lengths` only that many ids of each row count."""
+    """Returns `count` lists of ids, from a sequence of lists or from one list for all requests.
+    An array [count, m] holds one list per row; with `lengths` only that many ids of each row are
+    in the list."""
     if value is None:
         return None
     if len(getattr(value, "shape", ())) == 2:
@@ -205,10 +213,10 @@ def sequence_lists(
 
 
 def uploaded(name: str, value: Any) -> Any:
-    """Returns the arrays, which are in host memory like the rows."""
+    """Returns the arrays unchanged, because they are in host memory like the rows."""
     return value
 
 
 def on_host(name: str, value: Any, instead: str) -> Any:
-    """Returns an array of this file as a NumPy array."""
+    """Returns an array of this module as a NumPy array."""
     return value

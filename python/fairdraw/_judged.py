@@ -1,4 +1,4 @@
-"""Arguments that `verify` and `fuzz` share, their checks, and the calls as text: the text that a
+"""Arguments that `verify` and `fuzz` share, their checks, and the calls as text: the call that a
 report gives to repeat a case runs when it is pasted into Python."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ._device_calls import DeviceFunction, device_running_batch
 
 Arrays = Literal["numpy", "torch"]
 #: Abilities of a sampler beyond float32 logits with temperature, top_k, top_p and min_p: fields of
-#: SamplerDescription in harness/contract/sampler.h, which defines what each claims. Only running
-#: batches have "processing".
+#: SamplerDescription in harness/contract/sampler.h, which defines the meaning of each ability. Only
+#: running batches have "processing".
 Ability = Literal[
     "active_rows",
     "allowed_mask",
@@ -43,14 +43,15 @@ Ability = Literal[
     "scripted_words",
 ]
 Filter = Literal["min_p", "top_k", "top_p"]
-#: Promises that a sampler makes unless it declines them. "bad_rows": it answers bad rows (NaN,
-#: parameters out of range, nothing allowed, indices of no row), which otherwise the caller may
-#: refuse before the sampler sees them. "flush_modes": the caller's FTZ and DAZ change no result.
+#: Promises that a sampler makes unless it declines them. "bad_rows": the sampler answers bad rows
+#: (NaN, parameters out of range, no allowed token, indices that name no row), which otherwise the
+#: caller may refuse before the sampler sees them. "flush_modes": the caller's FTZ and DAZ change no
+#: result.
 Declinable = Literal["bad_rows", "flush_modes"]
 Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
 
-#: Promises that a sampler keeps without effort if it draws fresh random numbers. "replays" (the
-#: same seeds and offsets give the same tokens) needs an effort.
+#: Promises that a sampler keeps without further work if it draws fresh random numbers. "replays"
+#: (the same seeds and offsets give the same tokens) needs further work.
 INDEPENDENCE: tuple[Promise, ...] = ("seeds", "offsets", "outputs", "samples")
 
 
@@ -77,7 +78,7 @@ def expect_names(name: str, values: Any, allowed: Sequence[str]) -> list[str]:
 
 
 def expect_integer(name: str, value: Any, least: int, most: int, range_as_text: str) -> int:
-    """Returns an integer from an integer type of any library."""
+    """Returns a Python integer from an integer type of any library, after checking its range."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -108,7 +109,7 @@ def gpu_of(device: Any) -> Any:
 
 
 def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
-    """Returns the kind of arrays, which is torch's on a GPU; errors name `device`."""
+    """Returns the library of the arrays, which is torch on a GPU; errors name `device`."""
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
     expect_name("arrays", arrays, ["numpy", "torch"])
@@ -118,7 +119,7 @@ def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
 
 
 def expect_seed(seed: Any, seed_from: Any) -> str | None:
-    """Returns a run's seed as `_core` takes it; None if it comes from elsewhere."""
+    """Returns a run's seed as `_core` takes it; None if `seed_from` gives it."""
     if seed is None:
         return None
     if seed_from is not None:
@@ -127,7 +128,7 @@ def expect_seed(seed: Any, seed_from: Any) -> str | None:
 
 
 def expect_semantics(semantics: Any) -> None:
-    """Checks a profile with its changes, such as "hf,top_k_ties=any_k"."""
+    """Checks the name of a profile with its changes, such as "hf,top_k_ties=any_k"."""
     profile = semantics.partition(",")[0] if isinstance(semantics, str) else semantics
     expect_name("semantics", profile, _core.profile_names())
     _core.expect_semantics(semantics)
@@ -172,8 +173,8 @@ def expect_judged(
     seed_from: Any,
     running_batch: Any = None,
 ) -> dict[str, Any]:
-    """Returns the arguments as `_core` takes them. On a GPU callables are wrapped to move arrays
-    there and back."""
+    """Returns the judged callables' arguments as `_core` takes them. On a GPU callables are
+    wrapped to move arrays to the GPU and back."""
     builtin = isinstance(sampler, str)
     if (
         not builtin
@@ -219,13 +220,13 @@ def expect_judged(
 
 
 def literal(value: Any) -> str:
-    """Returns a value as Python source; texts have double quotes unless that changes them."""
+    """Returns a value as Python source; strings have double quotes unless that changes them."""
     if isinstance(value, str):
         plain = value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}
         return f'"{value}"' if plain else repr(value)
     if isinstance(value, os.PathLike):
         return literal(os.fspath(value))
-    if isinstance(value, tuple) and len(value) == 2:  # a file of logits with its dtype
+    if isinstance(value, tuple) and len(value) == 2:  # a file of captured logits with its dtype
         return f"({literal(value[0])}, {literal(value[1])})"
     if isinstance(value, bool | int | float):
         return repr(value)
@@ -241,15 +242,17 @@ def _is_reached(module: Any, name: str, thing: Any) -> bool:
 
 
 def _global_name(thing: Any) -> str | None:
-    """Returns the name that the session gave it, which works where the call is pasted."""
+    """Returns the global name of an object in the user's session, which works where the call is
+    pasted.
+    """
     here = vars(sys.modules["__main__"])
     return next((n for n, v in list(here.items()) if v is thing and not n.startswith("_")), None)
 
 
 def expression(thing: Any, name: str | None, modules: list[str]) -> str:
     """Returns an expression for `thing`: a name of the session, or of a module, which is added to
-    `modules`. Anything else (a lambda, a local name) gets a placeholder that the reader
-    understands."""
+    `modules`. An object without a name (a lambda, a local name) gets a placeholder that the
+    reader understands."""
     if isinstance(thing, str):
         return literal(thing)
     found = _global_name(thing)
@@ -268,8 +271,8 @@ def expression(thing: Any, name: str | None, modules: list[str]) -> str:
 def replay_call(
     verb: str, judged: str, modules: list[str], common: Mapping[str, Any], more: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Returns the call's text before the case and the seed, and after them. `more`: arguments that
-    differ from the verb's defaults."""
+    """Returns the call's text before the case and the seed, and after them. `more`: arguments of
+    the call that differ from the verb's defaults."""
     names = ", ".join(["fairdraw", *dict.fromkeys(modules)])
     arguments = [judged, *(f"{key}={literal(value)}" for key, value in common.items())]
     tail = "".join(f", {key}={literal(value)}" for key, value in more.items())
@@ -291,5 +294,5 @@ _USUAL = {
 
 
 def given(**arguments: Any) -> dict[str, Any]:
-    """Picks the arguments that differ from _USUAL."""
+    """Returns the arguments that differ from their defaults in _USUAL."""
     return {key: value for key, value in arguments.items() if value != _USUAL.get(key)}

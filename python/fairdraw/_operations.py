@@ -1,4 +1,4 @@
-"""The table of operations, whose rows lie whole on one device or are split over ranks.
+"""The table of operations, whose rows are whole on one device or split over ranks.
 
 A row of the table is the declaration of a function: its name, its arguments with their kinds (the
 annotations below) and defaults, its docstring, and the results of its operators. From a row derive
@@ -6,9 +6,9 @@ the public signature, the call of the compiled module with its stub (_core.pyi),
 torch_operators.py and torch_compile.py, torch's operators, their fakes and the substitutes for
 torch.compile.
 
-An operation that also works over columns is written once, as a function whose first parameter finds
-the backend of its rows. The public function works on whole rows; sharded.py makes methods of the
-others.
+An operation that also works on a split vocabulary is written once, as a function whose first
+parameter finds the backend of its rows. The public function works on whole rows; sharded.py makes
+methods for split rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Float: TypeAlias = Any
 Int: TypeAlias = Any
 Indices: TypeAlias = Any
 Bits: TypeAlias = Any
-#: Annotations of values that are no arrays.
+#: Annotations of values that are not arrays.
 Samples: TypeAlias = int
 CheckNan: TypeAlias = bool
 
@@ -40,12 +40,12 @@ _Lend = Callable[[Backend, str, Any, "int | None"], Any]
 class Kind(NamedTuple):
     """The meaning of an argument's annotation."""
 
-    schema: str  #: its type in the schema of a torch operator
+    schema: str  #: the argument's type in the schema of a torch operator
     lend: _Lend | None = None  #: converts it for the compiled module; None: not passed
 
 
 def _named(enum: Any) -> _Lend:
-    members = enum.__members__  # stored: enums find a member slowly
+    members = enum.__members__  # stored, because enums find a member slowly
     return lambda backend, name, value, rows: _member(name, value, members)
 
 
@@ -57,7 +57,7 @@ def _as_it_is(backend: Backend, name: str, value: Any, rows: int | None) -> Any:
     return value
 
 
-#: Kinds by annotation. Other arguments stay in Python, except the filters of a draft.
+#: Kinds by annotation. Other kinds of arguments stay in Python, except the filters of a draft.
 KINDS = {
     "Array": Kind("Tensor", _as_it_is),
     "Float": Kind("Tensor", _parameter("float32")),
@@ -87,7 +87,7 @@ DETAILS = {
     "mask": ("words", "rows", "words"),
     "probs": ("float32", "rows", "vocab"),
 }
-#: Results of Logprobs, in the same form; `all` has rows only if they are asked for.
+#: Results of Logprobs, in the same form as DETAILS; `all` has rows only if requested.
 REPORTS = {
     "values": ("float32", "outputs", "samples"),
     "ranks": ("int32", "outputs", "samples"),
@@ -95,9 +95,10 @@ REPORTS = {
     "top_values": ("float32", "outputs", "top_n"),
     "all": ("float32", "reported", "vocab"),
 }
-#: Dtype and axes by the result's name. "like": the dtype of the rows; "ids": that of token ids.
+#: Maps a result's name to its dtype and axes. "like" is the dtype of the rows, "ids" that of token
+#: ids.
 Results: TypeAlias = Mapping[str, tuple[str, ...]]
-#: Lengths by the axis's name; a name may stand for no axis, for one or for several.
+#: Maps an axis's name to its lengths; a name may stand for no axis, for one or for several.
 Sizes: TypeAlias = Mapping[str, tuple[Any, ...]]
 
 
@@ -105,12 +106,13 @@ class Operator(NamedTuple):
     """An operator of torch that calls a function of the table."""
 
     name: str
-    #: In order; their axes are names in `sizes`.
+    #: Results of the operator in order; their axes are names in `sizes`.
     results: Results
-    given: Mapping[str, Any] = {}  #: fixed arguments of the function
-    #: Arguments placed before all others that have a default. For them None means none.
+    given: Mapping[str, Any] = {}  #: fixed arguments with which the function is called
+    #: Arguments placed before all others that have a default. None as the value of such an argument
+    #: means that it is absent.
     first: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()  #: arguments that the operator does not have
+    without: tuple[str, ...] = ()  #: names of arguments that the operator does not have
 
 
 class Operand(NamedTuple):
@@ -119,8 +121,8 @@ class Operand(NamedTuple):
     name: str
     kind: str
     schema: str
-    default: Any  #: inspect.Parameter.empty: none
-    group: str = ""  #: the function's argument of which this is a field
+    default: Any  #: default value; inspect.Parameter.empty: none
+    group: str = ""  #: name of the function's argument of which this operand is a field
     field: str = ""
 
     def __str__(self) -> str:
@@ -137,9 +139,9 @@ class Operation(NamedTuple):
     operators: tuple[Operator, ...] = ()
     #: Computes the sizes of the results from the arguments by name.
     sizes: Callable[..., Sizes] = lambda **_: {}
-    #: By name, arguments that are dataclasses; their fields are the operators' arguments.
+    #: Arguments that are dataclasses, by name; their fields are the operators' arguments.
     groups: Mapping[str, Any] = {}
-    core: str = ""  #: the compiled module's function, if its name differs
+    core: str = ""  #: name of the compiled module's function, if it differs
 
     @property
     def name(self) -> str:
@@ -150,8 +152,8 @@ class Operation(NamedTuple):
         return inspect.signature(self.public)
 
     def operands(self, operator: Operator) -> list[Operand]:
-        """Returns rows and seeds, arguments without default, then the others in the function's
-        order."""
+        """Returns rows and seeds, then arguments without default, then the others in the
+        function's order."""
         found = [
             operand
             for parameter in self.signature.parameters.values()
@@ -215,8 +217,8 @@ def _operand(parameter: inspect.Parameter, name: str) -> Operand:
 
 @functools.cache
 def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend]]]:
-    """Returns the names of arguments that NumPy's or torch's backend passes unchanged, and of the
-    others, with their conversions."""
+    """Returns the names of arguments that NumPy's or torch's backend passes unchanged, and the
+    names of the other arguments with their conversions."""
     as_they_are, others = [], []
     for name, annotation in declared.__annotations__.items():
         kind = KINDS.get(annotation)
@@ -277,14 +279,14 @@ class Table(dict[str, Operation]):
         return declared
 
     def stub(self) -> str:
-        """Returns the part of _core.pyi for these operations, which read arguments by name."""
+        """Returns the text of these operations in _core.pyi; they read arguments by name."""
         names = sorted({row.core or name for name, row in self.items()})
         return "".join(f"def {name}(arguments: dict[str, Any], /) -> None: ...\n" for name in names)
 
 
 TABLE = Table()
 
-#: Finds the backend from an array of rows and its name.
+#: Function that finds the backend from an array of rows and its name.
 BackendFor = Callable[[Any, str], Backend]
 
 
@@ -306,5 +308,5 @@ def operation(
 def over(
     backend_for: BackendFor, public: Callable[_Arguments, _Result]
 ) -> Callable[_Arguments, _Result]:
-    """Returns the same operation for rows of other backends."""
+    """Returns the same operation as a function for rows of other backends."""
     return functools.partial(vars(public)["__wrapped__"], backend_for)

@@ -1,4 +1,4 @@
-"""The names of serving that `import fairdraw` offers, in a build that has it."""
+"""The names of serving that `import fairdraw` offers, in a build that includes serving."""
 
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor

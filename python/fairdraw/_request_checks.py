@@ -20,7 +20,7 @@ from . import _core
 
 Request = TypeVar("Request")
 
-#: Minimum, maximum, and both in words. No range contains NaN.
+#: Minimum, maximum, and a text that states both. No range contains NaN.
 Range = tuple[float, float, str]
 
 UNIT: Range = (0, 1, "0 to 1")
@@ -34,7 +34,7 @@ AT_LEAST_1: Range = (1, math.inf, ">= 1")
 COUNT: Range = (1, _core.NO_MAX_TOKENS, "1 to 2^31 - 1")
 PENALTY: Range = (-(2.0**64), 2.0**64, "-2^64 to 2^64")
 FACTOR: Range = (2.0**-64, 2.0**64, "2^-64 to 2^64")
-#: For a feature that fairdraw does not have, in a field whose neutral value is None.
+#: Range for a feature that fairdraw does not have, in a field whose neutral value is None.
 UNSET: Range = (1, 0, "unset")
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -75,8 +75,8 @@ def unsupported(field: str, value: str, allowed: str) -> RuntimeError:
 
 
 def typed(request: Request, widths: Widths) -> Request:
-    """Returns the request with its fields in the types that its class declares; lists become
-    tuples."""
+    """Returns the request with its fields converted to the types that its class declares; lists
+    become tuples."""
     kind: Any = type(request)
     hints = _hints_of(kind)
     values = {
@@ -97,7 +97,7 @@ def _hints_of(kind: Any) -> dict[str, Any]:
 
 
 def typed_value(name: str, kind: Any, value: Any, widths: Widths = OWN) -> Any:
-    """Returns the value of a field or an argument in its declared type."""
+    """Returns the value of a field or an argument, converted to its declared type."""
     if kind is Any:
         return value
     if kind is bool:
@@ -134,7 +134,7 @@ def typed_value(name: str, kind: Any, value: Any, widths: Widths = OWN) -> Any:
 
 
 def _named(name: str, kind: Any, value: Any) -> Any:
-    """Returns one of the values of a Literal, or of a union of bool and a Literal."""
+    """Returns the value if it is one of a Literal, or of a union of bool and a Literal."""
     parts = (kind,) if get_origin(kind) is Literal else get_args(kind)
     allowed = [one for part in parts for one in ((False, True) if part is bool else get_args(part))]
     for one in allowed:
@@ -161,7 +161,7 @@ def _integer(name: str, value: Any, bounds: tuple[int, int]) -> int:
 
 def _number(name: str, value: Any) -> float:
     try:
-        if isinstance(value, str | bytes | bytearray):  # which float() would parse
+        if isinstance(value, str | bytes | bytearray):  # strings, which float() would parse
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -177,7 +177,7 @@ def _elements(name: str, value: Any) -> list[Any]:
 
 
 def check(request: Any, ranges: Mapping[str, Range]) -> None:
-    """Checks that the fields that are set are in their ranges."""
+    """Checks that the fields of a request that are set are in their ranges."""
     for field, allowed in ranges.items():
         check_value(field, getattr(request, field), allowed)
 
@@ -214,7 +214,7 @@ def _check_id(name: str, token: int, vocab: int) -> None:
 
 
 def check_words(field: str, words: Sequence[Sequence[int]], vocab: int) -> None:
-    """Checks that every word has at least one id."""
+    """Checks that every bad word has at least one id."""
     for i, word in enumerate(words):
         if not word:
             raise out_of_range(f"{field}[{i}]", "empty", "at least one id")
@@ -222,7 +222,7 @@ def check_words(field: str, words: Sequence[Sequence[int]], vocab: int) -> None:
 
 
 def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, float]:
-    """Returns biases as float32: no NaN, no +inf, within 2^64; -inf bans."""
+    """Returns biases as float32, after checking them: no NaN, no +inf, within 2^64; -inf bans."""
     found = {}
     for i, (token, bias) in enumerate(biases.items()):
         _check_id(f"{field}[{i}]", token, vocab)
@@ -235,7 +235,9 @@ def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, 
 def lengths_of(
     least_field: str, least: int | None, most_field: str, most: int | None
 ) -> dict[str, int | None]:
-    """Returns min_tokens, and max_tokens or None if it is absent or outside int32."""
+    """Returns min_tokens and max_tokens, where max_tokens is None if it is absent or outside
+    int32.
+    """
     limit = _core.NO_MAX_TOKENS
     least, most = min(least or 0, limit), limit if most is None else min(most, limit)
     check_value(least_field, least, (0, most, f"0 to {most_field} ({most})"))

@@ -24,11 +24,13 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class BeamStep(NamedTuple):
-    """The live beams after a step. Slots after the last one have -1 and -inf."""
+    """The live beams of each request after a step. Slots after the last live beam have -1 and
+    -inf.
+    """
 
-    parents: Any  #: [requests, max_width] int32: the live beam that each grew from
-    tokens: Any  #: [requests, max_width] int32: last token of each
-    scores: Any  #: [requests, max_width] float32: cumulative log-probability
+    parents: Any  #: [requests, max_width] int32: the live beam that each new beam extends
+    tokens: Any  #: [requests, max_width] int32: last token of each live beam
+    scores: Any  #: [requests, max_width] float32: cumulative log-probability of each live beam
     live_beams: Any  #: [requests] int32: number of live beams
     states: Any  #: [requests] int32: 0 live, 1 done by its pool, 2 done by length
     statuses: Any  #: [requests] int32: 0; 1: was done before; otherwise an error
@@ -37,7 +39,7 @@ class BeamStep(NamedTuple):
 class BeamResult(NamedTuple):
     """The best sequences of each request, best first."""
 
-    tokens: Any  #: [requests, best, max_tokens] int32; -1 after the last
+    tokens: Any  #: [requests, best, max_tokens] int32; -1 after the sequence's last token
     lengths: Any  #: [requests, best] int32; 0: no sequence
     scores: Any  #: [requests, best] float32, normalised; -inf: no sequence
     cumulative: Any  #: [requests, best] float32
@@ -45,7 +47,7 @@ class BeamResult(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """Arrays of a search by name, in host memory or all of them on a GPU."""
+    """Arrays of a beam search by name, all in host memory or all on a GPU."""
 
     parameters: dict[str, Any]
     live: dict[str, Any]
@@ -54,9 +56,9 @@ class _Memory(NamedTuple):
 
 
 class BeamSearch:
-    """Beams of a batch of requests, their pools of finished sequences, and their histories.
+    """Beam search for a batch of requests: beams, pools of finished sequences, and histories.
 
-    width (1 to 1024), max_tokens (generated tokens, the end id included), length_penalty and
+    width (1 to 1024), max_tokens (generated tokens, including the end id), length_penalty and
     early_stopping (0, 1 or 2): one value, or [requests]. `end_ids`: a list of ids per request, or
     one list for all. Scores are divided by length^length_penalty (TensorRT-LLM's default is 0,
     transformers' is 1). early_stopping: 1 ends with a full pool, 0 when no live beam seems to get
@@ -65,10 +67,10 @@ class BeamSearch:
     Rows are logits or log-probabilities after all processing (penalties, bans), on the CPU or an
     NVIDIA GPU. The first step that is not refused fixes the device of the search: its beams, pools
     and histories then stay there, at constant addresses, and results are new arrays there.
-    Parameters are given in host memory. On a GPU only `done` and `rows` wait, and steps after the
-    first can be captured in a CUDA graph: each replay is a step. On a GPU scores may differ in the
-    last unit of a logarithm and a power, and a request may have at most 256 candidates, (1 + end
-    ids) * width; with more it gets a status.
+    Parameters are given in host memory. On a GPU only `done` and `rows` wait for the GPU, and steps
+    after the first can be captured in a CUDA graph: each replay is a step. On a GPU scores may
+    differ in the last place of a logarithm and a power, and a request may have at most 256
+    candidates, (1 + end ids) * width; with more it gets a status.
     """
 
     def __init__(
@@ -87,8 +89,8 @@ class BeamSearch:
         widths = each("width", width, "int32", requests, (1, widest))
         lengths = each("max_tokens", max_tokens, "int32", requests, (1, _core.NO_MAX_TOKENS))
         self._requests = requests
-        # A width or length out of range fails its request; it must not change the size for the
-        # others.
+        # A width or length out of range fails its request; it must not change the array sizes for
+        # the others.
         self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
         self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
         parameters = {
@@ -121,8 +123,8 @@ class BeamSearch:
         self._is_placed = False
 
     def _memory_of(self, name: str, backend: Backend) -> _Memory:
-        """Returns the memory of a step over rows of this backend; the first step gets a copy on its
-        device. Later rows on another device are refused."""
+        """Returns the memory of a step over rows of this backend; the first step copies the
+        memory to the rows' device. Rows of later steps on another device are refused."""
         where, here = (
             b.device if isinstance(b, TorchBackend) else "cpu" for b in (backend, self._backend)
         )
@@ -148,22 +150,23 @@ class BeamSearch:
 
     @property
     def done(self) -> bool:
-        """Says whether all requests are done."""
+        """Returns whether all requests are done."""
         return not bool((_rows_each(self._memory) > 0).any())
 
     @property
     def rows(self) -> int:
-        """Returns the number of rows of the next step: one per live beam of requests that go on."""
+        """Returns the number of rows of the next step: one per live beam of unfinished requests."""
         return int(_rows_each(self._memory).sum())
 
     def step(self, rows: Any, *, logprobs: bool = False, row_begins: Any = None) -> BeamStep:
-        """Makes one step of all requests that go on.
+        """Makes one step of all unfinished requests.
 
         rows [n, vocab] float32, float16 or bfloat16: logits, or with `logprobs` log-probabilities.
         There is one row per live beam, in order, request after request, without requests that are
-        done; in the first step one row per request. With `row_begins` [requests], request r's rows
-        begin there. (On a GPU the rows are not counted, because that would wait: missing rows fail
-        their request.) A request that fails (`statuses`) loses its live beams and keeps its pool.
+        done; in the first step there is one row per request. With `row_begins` [requests], the rows
+        of request r begin at row_begins[r]. (On a GPU the rows are not counted, because that would
+        wait: missing rows fail their request.) A request that fails (`statuses`) loses its live
+        beams and keeps its pool.
         """
         name = "logprobs" if logprobs else "logits"
         backend = backend_of(rows, name)
@@ -194,24 +197,24 @@ class BeamSearch:
                 workspace=backend.allocate,
             ),
         )
-        # Only here, so that a refused step leaves the search as it was.
+        # The members are set only here, so that a refused step leaves the search unchanged.
         self._memory, self._backend, self._is_placed = memory, backend, True
-        # Written in place, so that each replay of a captured step reads the results of the step
-        # before.
+        # The arrays are written in place, so that each replay of a captured step reads the results
+        # of the step before.
         for name, mine in memory.live.items():
             mine[...] = after[name]
         return BeamStep(*(after[name] for name in BeamStep._fields))
 
     def result(self, best: int = 1) -> BeamResult:
         """Returns the `best` sequences of each request (1 to the largest width), from its pool and,
-        unless the pool alone decides, from its live beams. Arrays are of the library of the last
-        rows."""
+        unless the pool alone decides, from its live beams. The arrays are of the library of the
+        last step's rows."""
         if not 1 <= best <= self._max_width:
             raise ValueError(f"best is {best}; allowed: 1 to {self._max_width} (the largest width)")
         shape = (self._requests, best)
         backend = self._backend
         if isinstance(backend, TorchBackend) and backend.on_gpu:
-            # Uses the current stream, not that of the last step.
+            # Use the current stream, not that of the last step.
             backend = TorchBackend(self._memory.live["live_beams"])
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
@@ -242,7 +245,7 @@ def _rows_each(memory: _Memory) -> Any:
 
 
 def _begins(name: str, rows: Any, memory: _Memory) -> Any:
-    """Returns the begin of each request's rows, one row per live beam."""
+    """Returns the index of each request's first row, with one row per live beam."""
     counts = _rows_each(memory)
     if isinstance(counts, np.ndarray):
         wanted = int(counts.sum())
@@ -251,4 +254,4 @@ def _begins(name: str, rows: Any, memory: _Memory) -> Any:
                 f"{name} has {rows.shape[0]} rows; {wanted} are needed, one a live beam"
             )
         return np.cumsum(counts, dtype=np.int64) - counts
-    return counts.cumsum(0) - counts  # int64, as torch's sums are
+    return counts.cumsum(0) - counts  # int64, like torch's sums

@@ -6,7 +6,8 @@ fairdraw/cuda_fused_sampling_processor.h).
 >>> processor.new_tokens()
 array([3124], dtype=int32)
 
-On a GPU the processor keeps a copy of the batch there, and only calls that say so wait:
+On a GPU the processor keeps a copy of the batch in GPU memory, and only calls whose description
+says so wait:
 
 >>> processor = fairdraw.FusedSamplingProcessor(state, "cuda")
 >>> processor.step(logits)  # [slots, vocab], on that GPU
@@ -16,8 +17,8 @@ On a GPU the processor keeps a copy of the batch there, and only calls that say 
 >>> tokens = processor.wait_for_tokens()  # of the first step; now the state has them
 
 The state knows only tokens that were waited for: until then `output`, `offset` and `evict` end with
-the last of them. The C++ header describes the rest (requests that move or leave while tokens are on
-their way).
+the last such token. The C++ header describes the rest (requests that move or leave while tokens are
+in flight).
 
 A CUDA graph reads the batch as it is at the replay. The processor belongs to the stream that is
 current when it is made, and every call must be made with that stream current:
@@ -52,24 +53,26 @@ _ROWS = _core.StepRows.__members__
 class CopiedStep(NamedTuple):
     """A step's results on the host: [n] int32 each, in slot order."""
 
-    tokens: Any  #: the last token of the step; -1: none
-    counts: Any  #: number of tokens that each request got
-    statuses: Any  #: 0, or why there is no token
+    tokens: Any  #: [n]: the last token of the step; -1: none
+    counts: Any  #: [n]: number of tokens that each request got
+    statuses: Any  #: [n]: 0, or the reason why there is no token
 
 
 class FusedSamplingProcessor:
-    """Steps over a BatchState, with MAX's names of methods: draws a token per request and appends
-    it.
+    """Steps over a BatchState, with the method names of Modular MAX: draws a token per request and
+    appends it.
 
-    Results are in slot order. On the CPU they are arrays of the library of the last step's logits.
-    On a GPU (`device`: "cuda", "cuda:1", a torch.device) they are tensors in the processor's own
-    memory, as many as the last step that was not a replay had slots. Each step and each replay
-    overwrites them: copy what you keep. A state has at most one processor on a GPU at a time.
+    Results are in the order of the slots. On the CPU results are arrays of the library of the last
+    step's logits. On a GPU (`device`: "cuda", "cuda:1", a torch.device) results are tensors in the
+    processor's own memory, as many as the last step that was not a replay had slots. Each step and
+    each replay overwrites the tensors: copy what you keep. A state has at most one processor on a
+    GPU at a time.
 
     On a GPU only: without `processing` no request may have penalties, biases or bans, without
     `bitmask` there is no update_bitmask, without `logit_offsets` row i belongs to slot i; captured
-    steps pay for each of these. The device remembers `most_unread_calls` calls (steps, or rows of
-    one request with rows="all") until they are copied, and `most_copies` copies may be in flight.
+    steps take longer for each of these that is on. The device remembers `most_unread_calls` calls
+    (steps, or rows of one request with rows="all") until they are copied, and `most_copies` copies
+    may be in flight.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class FusedSamplingProcessor:
         self._core: _core.FusedSamplingProcessor | _core.CudaFusedSamplingProcessor
         self._gpu: _Gpu | None = None
         self._copied: CopiedStep | None = None
-        #: Copies that were started and not yet waited for.
+        #: Number of copies that were started and not yet waited for.
         self._on_their_way = 0
         #: Backend of results in host memory.
         self._backend: Backend = NumpyBackend()
@@ -115,15 +118,17 @@ class FusedSamplingProcessor:
         device.
 
         `logit_offsets` [n + 1] (int64 or uint32): the request of slot i has the rows from
-        logit_offsets[i] to logit_offsets[i + 1]; without rows it sits the step out. Without offsets
-        row i belongs to slot i. `rows`: the last row of each request is sampled, or all of its
-        rows, in order, each with the token of the row before in its history.
+        logit_offsets[i] to logit_offsets[i + 1]; a request without rows does not take part in the
+        step. Without offsets row i belongs to slot i. `rows` selects whether the last row of each
+        request is sampled, or all of its rows, in order, each with the token of the row before in
+        its history.
 
-        On a GPU the offsets are in host memory or on the device. On the device they are read when
-        the step runs, a request with invalid offsets gets a status, and rows="all" samples
-        `most_rows` rows of each request. While a stream is captured they must be on the device.
+        On a GPU the offsets are in host memory or on the device. Offsets on the device are read
+        when the step runs, a request with invalid offsets gets a status, and rows="all" samples
+        `most_rows` rows of each request. While a stream is captured the offsets must be on the
+        device.
 
-        A row that fails (`statuses`) leaves its request as it was.
+        A row that fails (`statuses`) leaves its request unchanged.
         """
         sampled = _member("rows", rows, _ROWS)
         backend = backend_of(logits, "logits")
@@ -143,7 +148,7 @@ class FusedSamplingProcessor:
     def logits_for_sampling(self, logits: Any) -> Any:
         """Returns the rows that a step draws from, [slots, vocab] float32, before temperature and
         filters: row i of `logits` with the processing and the bitmask of slot i. Banned tokens and
-        rows of empty slots are -inf. Draws nothing. On the CPU only."""
+        rows of empty slots are -inf. Draws nothing. Works on the CPU only."""
         backend = backend_of(logits, "logits")
         processed = backend.empty(tuple(logits.shape), "float32")
         processed[...] = -float("inf")
@@ -154,15 +159,15 @@ class FusedSamplingProcessor:
 
     def step_processed(self, logits: Any) -> None:
         """Makes a step over rows of logits_for_sampling, changed or not, without processing them
-        again: the caller's hook between processing and draw. Row i belongs to slot i. On the CPU
-        only."""
+        again: the caller's hook between processing and draw. Row i belongs to slot i. Works on
+        the CPU only."""
         backend = backend_of(logits, "logits")
         self._on_host("step_processed").step_processed(backend.lend(logits))
         self._backend = backend
 
     def check_stop(self, **criteria: Any) -> StopStep:
-        """Applies `check_stop` to the last step's tokens, per slot, with the outputs before it. On
-        the CPU."""
+        """Applies `check_stop` to the last step's tokens, per slot, with each request's earlier
+        output. On the CPU."""
         core = self._on_host("check_stop")
         counts, outputs = core.new_token_counts(), core.generated_tokens()
         step = np.full((len(counts), max([1, *counts])), -1, np.int32)
@@ -178,13 +183,14 @@ class FusedSamplingProcessor:
         return self._core
 
     def bring_changes(self) -> None:
-        """Brings changes of the batch to the GPU. Every step that is not captured does so; call it
-        before a capture, and between a change and the next replay. On the CPU it does nothing."""
+        """Copies changes of the batch to the GPU. Every step that is not captured does this
+        itself; call the method before a capture, and between a change and the next replay. On
+        the CPU the method does nothing."""
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
             self._call(self._core.bring_changes)
 
     def new_tokens(self) -> Any:
-        """Returns [n] int32: the last token of the last step; -1: none."""
+        """Returns [n] int32: the last token that each request got in the last step; -1: none."""
         return self._result(self._core.new_tokens())
 
     def new_token_counts(self) -> Any:
@@ -192,7 +198,9 @@ class FusedSamplingProcessor:
         return self._result(self._core.new_token_counts())
 
     def statuses(self) -> Any:
-        """Returns [n] int32: 0, or why there is no token (RowStatus in fairdraw/types.h)."""
+        """Returns [n] int32: 0, or the reason why a request has no token (RowStatus in
+        fairdraw/types.h).
+        """
         return self._result(self._core.statuses())
 
     def generated_tokens(self) -> list[Any]:
@@ -203,9 +211,9 @@ class FusedSamplingProcessor:
     def update_bitmask(self, packed: Any) -> None:
         """Sets in row i the tokens that the request of slot i may draw, until the next update.
 
-        uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32, 1: allowed.
-        On a GPU: a tensor there or in page-locked memory (`pin_memory`), which must stay unchanged
-        until the stream has passed this call; a replay reads it again.
+        The bitmask is uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32,
+        1: allowed. On a GPU the bitmask is a tensor there or in page-locked memory (`pin_memory`),
+        which must stay unchanged until the stream has passed this call; a replay reads it again.
         """
         lent = backend_of(packed, "packed").lend(packed)
         self._call(self._core.update_bitmask, lent)
@@ -213,23 +221,22 @@ class FusedSamplingProcessor:
             self._gpu.keep(packed)
 
     def clear_bitmask(self) -> None:
-        """Allows all tokens again."""
+        """Removes the bitmask, so that all tokens are allowed again."""
         self._call(self._core.clear_bitmask)
 
     def start_async_token_copy(self) -> None:
-        """Copies new_tokens() to the host; later steps do not change the copy. On a GPU it copies
-        the tokens of all steps not copied yet, on a stream of its own."""
+        """Copies new_tokens() to the host; later steps do not change the copy. On a GPU the
+        method copies the tokens of all steps not copied yet, on a stream of its own."""
         self._call(self._core.start_async_token_copy)
         self._copied = CopiedStep(None, None, None)
         self._on_their_way += 1
         if self._gpu is None:
             self._copied = CopiedStep(None, self.new_token_counts(), self.statuses())
-            self._on_their_way = 1  # only the last copy counts
+            self._on_their_way = 1  # on the CPU only the last copy can be waited for
 
     def wait_for_tokens(self, return_details: bool = False) -> Any:
-        """Returns the tokens of the copy that was started last, or on a GPU of the oldest copy that
-        was not waited for, in host memory; waits for that copy only. `return_details`:
-        CopiedStep."""
+        """Returns the tokens of the copy that was started last, or on a GPU of the oldest copy
+        in flight, in host memory; waits for that copy only. `return_details`: CopiedStep."""
         if self._copied is None:
             raise RuntimeError("no copy was started: call start_async_token_copy() after a step")
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
@@ -242,17 +249,17 @@ class FusedSamplingProcessor:
         return self._copied if return_details else self._copied.tokens
 
     def get_new_tokens(self, return_details: bool = False) -> Any:
-        """Does as wait_for_tokens, but first starts a copy if none is in flight."""
+        """Returns tokens as wait_for_tokens does, but first starts a copy if none is in flight."""
         if self._on_their_way == 0:
             self.start_async_token_copy()
         return self.wait_for_tokens(return_details)
 
     def get_new_tokens_numpy(self) -> Any:
-        """Does as get_new_tokens, in MAX's form: NumPy int64, in host memory."""
+        """Returns tokens as get_new_tokens does, in MAX's form: NumPy int64, in host memory."""
         return np.asarray(self.get_new_tokens()).astype(np.int64)
 
     def catch_up(self) -> None:
-        """Waits for all steps, and brings all tokens that the host does not have to the state."""
+        """Waits for all steps, and gives the state all tokens that it does not have yet."""
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
             self._call(self._core.catch_up)
 
@@ -263,12 +270,12 @@ class FusedSamplingProcessor:
             self._gpu.call(operation, *arguments)
 
     def _result(self, values: Any) -> Any:
-        """Returns the CPU processor's lists as arrays; the GPU's results are tensors."""
+        """Returns the CPU processor's results as arrays; the GPU's results are tensors."""
         return self._backend.from_ints(values) if self._gpu is None else values
 
 
 class _Gpu:
-    """Place of a processor: a device, and the stream that was current when it was made."""
+    """The device of a processor, and the stream that was current when the processor was made."""
 
     def __init__(self, device: Any) -> None:
         torch = sys.modules.get("torch")
@@ -302,8 +309,8 @@ class _Gpu:
         self._backend.on_device(operation, *arguments)
 
     def keep(self, memory: Any) -> None:
-        """Keeps memory alive until the stream has read it; for a captured graph forever, because
-        each replay reads it."""
+        """Keeps memory alive until the stream has read it; during a graph capture forever,
+        because each replay reads it."""
         if self._backend.is_captured():
             self._kept.append((None, memory))
             return

@@ -20,16 +20,17 @@ from ._judged import (
 )
 from .verification import VerificationFailed
 
-#: Length of a search if neither `seconds` nor `cases` is given.
+#: Length of a search in seconds if neither `seconds` nor `cases` is given.
 SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A call that breaks a property. `case` is its number in the search: first_case=case, cases=1
-    and the same seed find it again, unshrunk. `python_call` has the shrunk rows and calls
-    sampler(batch) with them; it needs only NumPy. `c_call` is the same as a C program, for the
-    source of a plugin. Both are empty for calls of more than 4096 logits."""
+    """A call for which the sampler breaks a property. `case` is its number in the search:
+    first_case=case, cases=1 and the same seed find it again, unshrunk. `python_call` is a Python
+    program with the shrunk rows that calls sampler(batch); it needs only NumPy. `c_call` is the
+    same call as a C program, for the source of a plugin. Both texts are empty for calls of more
+    than 4096 logits."""
 
     property: str
     message: str
@@ -42,8 +43,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class FuzzReport:
-    """Result of a search. `judged`: properties that held or failed; `skipped`: properties that said
-    nothing about their case; `unconfirmed`: distributions that looked wrong once, but not on fresh
+    """Result of a search. `judged`: properties that held or failed; `skipped`: properties that
+    could not be judged; `unconfirmed`: distributions that looked wrong once, but not on fresh
     draws. `incomplete`: why the search ended early (Ctrl-C), otherwise empty."""
 
     findings: list[Finding]
@@ -104,9 +105,11 @@ def fuzz(
     seed_from: str | None = None,
 ) -> FuzzReport:
     """Makes calls that are likely to break a sampler and judges each by every property that
-    applies. The first failure ends the search and is shrunk. Raises only for bad arguments.
+    applies. The first failure ends the search and is shrunk. Raises an exception only for bad
+    arguments.
 
-    seconds, cases: when the search ends (60 seconds if neither is given). With `cases` it is the
+    seconds, cases: limits after which the search ends (60 seconds if neither is given). With
+    `cases` it is the
         same search on every machine.
     first_case: number of the first case.
     property: only properties of these names; * and ? match any characters
@@ -135,7 +138,7 @@ def fuzz(
         seed=seed,
         seed_from=seed_from,
     )
-    del judged["running_batch"]  # a search makes only batches
+    del judged["running_batch"]  # a search makes only calls of batches
     found = _core.fuzz(
         dict(
             **judged,

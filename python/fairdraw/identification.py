@@ -21,11 +21,11 @@ from ._judged import (
 
 @dataclass(frozen=True)
 class Identification:
-    """Result of an identification; its `str` is what `python -m fairdraw identify` prints.
-    profiles: names of profiles, the closest first. choices: by the name of each choice on which
-    engines differ, the value that the sampler follows; None if no value explains its answers, or if
-    no value can be determined. unanswered: why nothing can be said, otherwise empty. raw:
-    everything that was asked and seen."""
+    """Result of an identification; its `str` is the text that `python -m fairdraw identify`
+    prints. profiles: names of profiles, the closest first. choices: by the name of each choice
+    on which engines differ, the value that the sampler follows; None if no value explains its
+    answers, or if no value can be determined. unanswered: the reason why nothing can be said,
+    otherwise empty. raw: all rows and answers."""
 
     profiles: list[str]
     choices: dict[str, str | None]
@@ -71,7 +71,7 @@ def identify(
         seed=seed,
         seed_from=seed_from,
     )
-    del judged["running_batch"]  # only rows are asked
+    del judged["running_batch"]  # identification calls the sampler only with rows
     text, found = _core.identify({**judged, "evidence": bool(evidence)})
     raw: dict[str, Any] = json.loads(found)
     return Identification(

@@ -1,14 +1,15 @@
-"""Kept sets: the ids that survived the filters, from the call that draws (fairdraw/kept_sets.h).
+"""Kept sets: the ids that survived the filters, returned by the call that draws
+(fairdraw/kept_sets.h).
 
 >>> drawn = fairdraw.sample_with_kept_sets(logits, top_p=0.95, seed=7)
 >>> drawn.tokens, drawn.logprobs          # log-probabilities among the survivors
 >>> drawn.kept.of(0)                      # ids of output 0, ascending
 >>> drawn.kept.to_sampling_mask()         # lists of ids and of offsets: vLLM's SamplingMask
 
-On a GPU nothing waits, so that the call can be captured in a graph. There token_ids has all of the
-room, of which the sets take offsets[-1] ids; `of`, `trimmed` and to_sampling_mask wait for that
-number.
-A trainer computes the same distribution from its own logits: fairdraw.torch.replay_logprobs.
+On a GPU no call waits, so that the calls can be captured in a graph. On a GPU token_ids has all of
+the room, of which the sets take offsets[-1] ids; `of`, `trimmed` and to_sampling_mask wait for that
+number. A trainer computes the same distribution from its own logits:
+fairdraw.torch.replay_logprobs.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from .request_processing import RequestProcessing
 from .sampling import drawing, sampled_sizes
 from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
 
-#: Default room per output, in ids.
+#: Default room per output, as a number of ids.
 _ROOM_AN_OUTPUT = 4096
 
 
 class KeptSets(NamedTuple):
-    """Sets of ids, one after the other, in the layout of vLLM's SamplingMask."""
+    """Kept sets of ids, one after the other, in the layout of vLLM's SamplingMask."""
 
     token_ids: Any  #: [offsets[-1]] int32, ascending within a set; untrimmed on a GPU
     offsets: Any  #: [outputs + 1] int64: output i has token_ids[offsets[i]:offsets[i + 1]]
     overflow: Any  #: [outputs] bool: the set did not fit into the room and is empty here
 
     def of(self, output: int) -> Any:
-        """Returns the ids of an output."""
+        """Returns the kept ids of an output."""
         return self.token_ids[int(self.offsets[output]) : int(self.offsets[output + 1])]
 
     def trimmed(self) -> KeptSets:
-        """Returns the same sets without the unused room after the last one."""
+        """Returns the same sets without the unused room after the last set."""
         return self._replace(token_ids=self.token_ids[: int(self.offsets[-1])])
 
     def to_sampling_mask(self) -> tuple[list[int], list[int]]:
@@ -54,9 +55,10 @@ class KeptSets(NamedTuple):
     def from_sampling_mask(
         cls, token_ids: Sequence[int], offsets: Sequence[int], device: Any = None
     ) -> KeptSets:
-        """Makes sets from the lists of a vLLM SamplingMask. ValueError if they are no sets.
+        """Makes kept sets from the lists of a vLLM SamplingMask. Raises ValueError if the lists do
+        not form sets.
 
-        The arrays are NumPy's, or tensors on a `device` of torch.
+        The arrays are NumPy's, or tensors on `device`.
         """
         ids = np.asarray(token_ids, np.int32).reshape(-1)
         begins = np.asarray(offsets, np.int64).reshape(-1)
@@ -67,16 +69,16 @@ class KeptSets(NamedTuple):
         overflow = np.zeros(len(begins) - 1, bool)
         if device is None:
             return cls(ids, begins, overflow)
-        import torch  # needed only by callers with a torch device
+        import torch  # imported only for callers with a torch device
 
         return cls(*(torch.tensor(array, device=device) for array in (ids, begins, overflow)))
 
 
 class KeptSample(NamedTuple):
-    """Tokens, and the sets that they were drawn from."""
+    """Drawn tokens, and the sets that they were drawn from."""
 
     tokens: Any  #: [outputs] int32; -1 if the status is not 0
-    logprobs: Any  #: [outputs] float32, of the token among the survivors
+    logprobs: Any  #: [outputs] float32, log-probability of the token among the survivors
     kept: KeptSets
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h
     seed: Any  #: the seed that the tokens were drawn with, given or fresh
@@ -90,10 +92,10 @@ def sample_with_kept_sets(
     generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
     top_n_sigma: Any = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> KeptSample:  # fmt: skip
-    """Draws as `fairdraw.sample`, one token per output, and returns each output's kept set.
+    """Draws as `fairdraw.sample` does, one token per output, and returns each output's kept set.
 
-    `room`: ids that the sets of all outputs together may take (default: 4096 per output). Sets that
-    do not fit are left out, and `overflow` tells which.
+    `room`: number of ids that the sets of all outputs together may take (default: 4096 per output).
+    Sets that do not fit are left out, and `overflow` marks them.
     """
     given = {**locals(), "num_samples": 1}
     backend = backend_of(logits, "logits")
@@ -119,16 +121,17 @@ def kept_sets_of_mask(
     statuses: Any = None,
     room: int | None = None,
 ) -> KeptSets:
-    """Returns the kept sets of a call that gave a mask: packed words [rows, ceil(vocab / 32)].
+    """Returns the kept sets of a call that returned a mask: packed words [rows, ceil(vocab / 32)].
 
-    `first_id`: the id of the first column. With it a rank of a ShardedSampler gets the ids of its
-    own columns, and an output's set is the concatenation of its sets on all ranks:
+    `first_id`: the token id of the mask's first column. With `first_id` a rank of a ShardedSampler
+    gets the ids of its own columns, and an output's set is the concatenation of its sets on all
+    ranks:
 
     >>> found = sampler(local_logits, top_p=0.95, seed=seeds, return_details=True)
     >>> kept = fairdraw.kept_sets_of_mask(found.mask, local_logits.shape[1], first_column,
     ...                                   statuses=found.statuses)
 
-    Output i belongs to row indices[i], without indices to row i. `statuses` [outputs] int32: an
+    Output i belongs to row indices[i], or without indices to row i. `statuses` [outputs] int32: an
     output whose status is not 0 has no set, because the mask of a padding row is undefined. `room`
     as above.
     """
@@ -154,26 +157,27 @@ class KeptChains(NamedTuple):
     """Verified chains, and the sets that their tokens were drawn from."""
 
     verified: VerifiedChains
-    kept: KeptSets  #: a set for each slot of verified.tokens, row after row
+    kept: KeptSets  #: one set for each slot of verified.tokens, row after row
 
 
 class KeptTrees(NamedTuple):
     """Verified trees, and the sets that their tokens were drawn from."""
 
     verified: VerifiedTrees
-    kept: KeptSets  #: a set for each slot of verified.tokens, row after row
+    kept: KeptSets  #: one set for each slot of verified.tokens, row after row
 
 
 @TABLE.declare(core="verify_drafts")
 def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
-    """Verifies as `fairdraw.verify_chain`, and returns a kept set for each emitted token: the
-    survivors of its target row. Slots after a request's last token have none. `room` as above."""
+    """Verifies as `fairdraw.verify_chain` does, and returns a kept set for each emitted token:
+    the survivors of its target row. Slots after a request's last token have empty sets. `room`
+    as above."""
     return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
 
 
 @TABLE.declare(core="verify_drafts")
 def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
-    """Does the same for `fairdraw.verify_tree`."""
+    """Verifies as `fairdraw.verify_tree` does, and returns a kept set for each emitted token."""
     return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
 
 
@@ -203,7 +207,7 @@ def _with_sets(
 
 
 def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> dict[str, Any]:
-    """Makes arrays for sets, as the compiled module takes them."""
+    """Makes arrays for kept sets, as the compiled module takes them."""
     if room is None:
         room = outputs * min(_ROOM_AN_OUTPUT, vocab)
     if room < 0:

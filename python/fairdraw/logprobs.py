@@ -1,4 +1,6 @@
-"""Log-probabilities as engines report them: of drawn tokens, of given ones, and of a row's largest."""
+"""Log-probabilities as engines report them: of drawn tokens, of given tokens, and of a row's
+largest.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,17 @@ MOST_LOGPROBS = 128
 class Logprobs(NamedTuple):
     """Log-probabilities as engines report them; fairdraw/log_probabilities.h defines each value."""
 
-    values: Any  #: [outputs, num_samples] float32, of the tokens; -inf: no value
+    values: Any  #: [outputs, num_samples] float32, log-probabilities of the tokens; -inf: no value
     ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 if the value is -inf
     top_ids: Any  #: [outputs, n] int32, value descending, then id; -1: fewer tokens have a value
     top_values: Any  #: [outputs, n] float32
-    all: Any  #: [rows, vocab] float32 if n is -1, otherwise None
+    all: Any  #: [rows, vocab] float32 of whole rows if n is -1, otherwise None
 
 
 def reported(
     backend: Backend, sizes: Sizes, n: int, mode: str, rank_rule: str
 ) -> tuple[Logprobs, dict[str, Any]]:
-    """Makes the result arrays, and the arguments of the compiled module."""
+    """Makes the arrays for reported log-probabilities, and the arguments of the compiled module."""
     if not -1 <= n <= MOST_LOGPROBS:
         raise ValueError(f"logprobs is {n}; allowed: 0 to {MOST_LOGPROBS}, or -1 (whole rows)")
     names = {
@@ -53,7 +55,7 @@ def reported(
     }
     arrays = empty(backend, REPORTS, sizes)
     if n == -1:
-        arrays["all"][...] = -float("inf")  # also in inactive rows
+        arrays["all"][...] = -float("inf")  # written in inactive rows too
     else:
         arrays["all"] = None
     return Logprobs(**arrays), {**names, "top_n": max(n, 0), **arrays}
@@ -81,7 +83,7 @@ def log_probabilities(
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
     top_n_sigma: Float = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> Logprobs:  # fmt: skip
-    """Returns Logprobs of given tokens, [outputs] or [outputs, m]; nothing is drawn.
+    """Returns Logprobs of given tokens, [outputs] or [outputs, m], without drawing.
 
     Output i belongs to row indices[i]. The parameters after `indices` matter only to the processed
     modes; `processing` as in `sample`. Outputs with an id outside the vocabulary, and rows that
@@ -97,7 +99,7 @@ def log_probabilities(
         )
     call = lent(log_probabilities, backend, given)
     report, reports = reported(backend, sizes, logprobs, logprobs_mode, rank_rule)
-    if str(token_ids.dtype).endswith("int64"):  # values outside int32 are no tokens either
+    if str(token_ids.dtype).endswith("int64"):  # values outside int32 are not token ids either
         call["token_ids"] = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
     backend.call(
         _core.log_probabilities,

@@ -1,4 +1,4 @@
-"""`verify_operations`: the gate for row operations that are Python callables."""
+"""`verify_operations`: the gate for Python callables that are row operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._judged import (
 )
 from .verification import Report, Suite, run
 
-#: Names of operations, which harness/contract/operation.h defines.
+#: Names of row operations, which harness/contract/operation.h defines.
 OperationName = Literal[
     "log_softmax",
     "min_p_mask_logits",
@@ -50,7 +50,8 @@ def verify_operations(
     jobs: int = 0,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Report:
-    """Judges row operations, each by itself, and returns the report. Raises only for bad arguments.
+    """Judges row operations, each by itself, and returns the report. Raises an exception only for
+    bad arguments.
 
     operations: functions by name, called as in flashinfer.sampling, with rows [rows, vocab] that
         are lent for the call:

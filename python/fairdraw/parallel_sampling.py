@@ -21,20 +21,21 @@ ChildSeedRule = Literal["threefry", "seed_plus_index"]
 
 
 class BestOf(NamedTuple):
-    """The best candidates of each prompt; -1 and -inf after the last."""
+    """The best candidates of each prompt; -1 and -inf after the last candidate."""
 
-    chosen: Any  #: [prompts, n] int32, numbers of candidates, best first
+    chosen: Any  #: [prompts, n] int32, indices of the chosen candidates, best first
     scores: Any  #: [prompts, n] float64
-    statuses: Any  #: [prompts] int32; not 0: nothing is chosen
+    statuses: Any  #: [prompts] int32; not 0: no candidate is chosen
 
 
 def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
     """Returns the seeds of the first n outputs of each prompt: [prompts, n] from seeds [prompts],
     uint64 (torch: int64, the same bits).
 
-    A child's seed depends only on its prompt's seed and its number. "threefry": child 0 has the
-    prompt's seed, and the others are far from every prompt's seed. "seed_plus_index": seed + i as
-    in vLLM, so that prompts with consecutive seeds share outputs.
+    A child's seed depends only on its prompt's seed and its number. With rule "threefry" child 0
+    has the prompt's seed, and the others are far from every prompt's seed. With rule
+    "seed_plus_index" child i has seed + i as in vLLM, so that prompts with consecutive seeds share
+    outputs.
     """
     if rule not in ("threefry", "seed_plus_index"):
         raise ValueError(f"rule is {rule!r}; allowed: 'threefry', 'seed_plus_index'")
@@ -48,10 +49,10 @@ def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
 def add_logprobs(cumulative: Any, logprobs: Any, kept: Any = None) -> Any:
     """Adds a step's log-probabilities to `cumulative` [outputs] float64, in place.
 
-    logprobs [outputs] or [outputs, m], float32; `kept` [outputs]: how many of the m count, as from
-    check_stop. They are added one by one from the left, so that steps of one token and of several
-    give the same bits. Returns statuses [outputs] int32: not 0 if a value is NaN or +inf, or `kept`
-    is not in 0 to m; then the sum stays unchanged.
+    logprobs [outputs] or [outputs, m], float32; `kept` [outputs]: how many of the m values are
+    added, as from check_stop. Values are added one by one from the left, so that steps of one token
+    and of several give the same bits. Returns statuses [outputs] int32: not 0 if a value is NaN or
+    +inf, or `kept` is not in 0 to m; then the sum stays unchanged.
     """
     backend = like(cumulative, "cumulative")
     values = array("logprobs", logprobs, "float32", axes=(1, 2))

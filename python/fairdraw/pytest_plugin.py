@@ -4,18 +4,18 @@
     def test_sampler(fairdraw_case):
         fairdraw_case(my_sampler)
 
-The mark takes the arguments of fairdraw.verify except `sampler`. The test has an item for each case
-of the suite, or for each case that matches `case`. A failed case fails its item. At the end
-failures are grouped by cause over all items of a test, with what to change and the call that
-repeats a case. A case is skipped, with the reason, if the sampler lacks an ability for it. The
-mark's `require` and `max_skipped` apply to all items of the test together; if they are not met, the
-session fails at its end and says why. The test of all p-values of a run together (the report's case
-"global") needs the whole run: fairdraw.verify makes it, items do not. Without --fairdraw-seed all
-items have the seed of verify. --fairdraw-report DIR writes one report per such test into a folder
-there.
+The mark takes the arguments of fairdraw.verify except `sampler`. The test has one item per case of
+the suite, or per case that matches `case`. A failed case fails its item. At the end of the session
+failures are grouped by cause over all items of a test, with the change to make and the call that
+repeats a case. A case is skipped, with the reason, if the sampler lacks an ability that the case
+needs. The mark's `require` and `max_skipped` apply to all items of the test together; if they are
+not met, the session fails at its end and says why. The test of all p-values of a run together (the
+report's case "global") needs the whole run: fairdraw.verify makes that test, items do not. Without
+--fairdraw-seed all items have the seed of verify. --fairdraw-report DIR writes one report per
+marked test into a folder of DIR.
 
 pytest imports this file wherever the package is installed, so that large imports (NumPy, the
-compiled module) wait until a test asks for cases.
+compiled module) wait until a test requests cases.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Required = tuple[list[str], "float | None"]
 
 
 class FairdrawCase:
-    """Judges samplers in one case: call it with a sampler, like fairdraw.verify, or with
+    """Judges samplers in one case: call the object with a sampler, like fairdraw.verify, or with
     running_batch=, or with both."""
 
     def __init__(self, case: str, arguments: dict[str, Any], required: Required) -> None:
         self.case = case
         self.required = required
-        self.records: list[str] = []  #: report.json of each call
+        self.records: list[str] = []  #: text of report.json of each call
         self._arguments = arguments
 
     def __call__(self, sampler: Any = None, **more: Any) -> Report:
@@ -66,9 +66,9 @@ class FairdrawCase:
 
 
 class ReportWriter:
-    """Gathers the records of items. When all have run, it groups their failures by cause, writes
-    reports if there is a folder for them, and fails the session if a test has not judged what its
-    mark requires."""
+    """Gathers the records of test items. When all items have run, the writer groups their
+    failures by cause, writes reports if there is a folder for them, and fails the session if a
+    test has not judged the features that its mark requires."""
 
     def __init__(self, folder: Path | None, config: pytest.Config) -> None:
         self._folder = folder
@@ -85,7 +85,7 @@ class ReportWriter:
             if report.failed and report not in self._failed.setdefault(test, []):
                 self._failed[test].append(report)
 
-    @pytest.hookimpl(tryfirst=True)  # before the terminal reports how the session ended
+    @pytest.hookimpl(tryfirst=True)  # runs before the terminal reports how the session ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not self._records:
             return
@@ -111,7 +111,7 @@ class ReportWriter:
 
     def _tell_by_cause(self, failed: list[Any], report: Report) -> None:
         """Reduces the terminal's failures to one for each group of the report, which counts the
-        others."""
+        other failures."""
         terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         shown = [] if terminal is None else terminal.stats.get("failed", [])
         by_case = {item.fairdraw_case: item for item in failed if item in shown}
@@ -129,8 +129,8 @@ class ReportWriter:
 
 
 def _runs(records: list[str]) -> list[list[str]]:
-    """Returns groups of records that fit into one report, of one sampler, seed and suite. If a case
-    was judged twice the last record counts."""
+    """Returns groups of records that form one report each: one sampler, seed and suite per
+    group. If a case was judged twice only the last record counts."""
     runs: dict[str, dict[str, str]] = {}
     for text in records:
         record = json.loads(text)
@@ -178,7 +178,8 @@ def pytest_runtest_makereport(
     report = (yield).get_result()
     case = getattr(item, "funcargs", {}).get("fairdraw_case")
     if call.when == "call" and isinstance(case, FairdrawCase):
-        # "folder/test_file.py::test_name[other parameters]", as the name of a folder
+        # The test's name "folder/test_file.py::test_name[other parameters]" as the name of a
+        # folder.
         test = re.sub(r"[^\w.]+", "-", item.nodeid.replace(case.case, "")).strip("-")
         report.fairdraw_records = [(test, record, case.required) for record in case.records]
         report.fairdraw_case = case.case

@@ -11,13 +11,13 @@ from .logprobs import log_probabilities
 
 
 def _rows_of_ids(offsets: Any) -> Any:
-    """Returns the output to which each id of a CSR belongs."""
+    """Returns the output to which each id of the concatenated sets belongs."""
     counts = offsets[1:] - offsets[:-1]
     return torch.repeat_interleave(torch.arange(len(counts), device=offsets.device), counts)
 
 
 def _packed(rows: Any, ids: Any, outputs: int, vocab: int) -> Any:
-    """Returns [outputs, ceil(vocab / 32)] int32: bit 1 for each id in the set."""
+    """Returns packed bits [outputs, ceil(vocab / 32)] int32: bit 1 for each id in the set."""
     words = (vocab + 31) // 32
     sums = torch.zeros(outputs * words, dtype=torch.int64, device=ids.device)
     sums.index_add_(0, rows * words + ids // 32, torch.ones_like(ids) << (ids % 32))
@@ -55,16 +55,17 @@ class _Replay(torch.autograd.Function):  # type: ignore[misc]  # Any, where torc
 
 
 def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any = 1.0) -> Any:
-    """Returns ln of softmax(logits / temperature) over each output's kept set, for its token:
-    [outputs] float32, differentiable in `logits`.
+    """Returns the natural logarithm of softmax(logits / temperature) over each output's kept set,
+    for its token: [outputs] float32, differentiable in `logits`.
 
     logits [outputs, vocab] (float32, float16 or bfloat16), tokens [outputs], `kept` from the call
     that drew them; temperature above 0, one number or one per output. The forward pass is the
     sampler's own integer arithmetic: for the sampler's logits it gives the sampler's `logprobs` bit
     for bit, and a value depends only on its own row, not on the batch. The gradient is that of the
     definition: (1 - p) / T at the token, -p / T at the other ids of the set, 0 elsewhere, in
-    float64 before rounding to the dtype of `logits`. The value is -inf if the token is not in its
-    set. ValueError if an output has no set (see `overflow`), or if an id is no token.
+    float64 before rounding to the dtype of `logits`. The log-probability is -inf if the token is
+    not in its set. Raises ValueError if an output has no set (see `overflow`), or if an id is not a
+    token.
     """
     outputs, vocab = logits.shape
     device = logits.device

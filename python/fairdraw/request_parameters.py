@@ -5,11 +5,12 @@
 >>> state.add(1, parameters.batch_request(prompt=[1, 529, 29871], eos_id=2))
 
 Each engine has a dataclass with the engine's own names and defaults, and a function that turns it
-into RequestParameters. ValueError if the engine refuses it: by the engine's own limits, with field,
-value and range. RuntimeError for features of the engine that fairdraw does not have: nothing is
-ignored. `vocab`: ids are below it, and a top_k of at least `vocab` is off. Strings belong to the
-tokeniser: stop words and bad words are ids. Numbers become float32. The sources are named at each
-engine: its code as of 2026, read, not run.
+into RequestParameters. The function raises ValueError if the engine refuses the request: by the
+engine's own limits, with field, value and range. It raises RuntimeError for features of the engine
+that fairdraw does not have; none is ignored. `vocab`: vocabulary size; all ids are below it, and a
+top_k of at least `vocab` is off. Strings belong to the tokeniser: stop words and bad words are ids.
+Numbers become float32. Each engine's class names its sources: the engine's code as of 2026, read,
+not run.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ LlamaCppSampler = Literal["penalties", "top_k", "top_p", "min_p", "temperature"]
 
 @dataclass(frozen=True)
 class RequestParameters:
-    """A request in fairdraw's terms. Greedy requests have temperature 0 and no filters.
+    """A request translated to fairdraw's parameters. Greedy requests have temperature 0 and no
+    filters.
 
-    `adjustments`: what the engine changed silently. `differences`: where its distribution is not
-    that of `sample` with these parameters. Both hold sentences for a log.
+    `adjustments`: values that the engine changed silently. `differences`: respects in which the
+    engine's distribution is not that of `sample` with these parameters. Both fields hold sentences
+    for a log.
     """
 
     greedy: bool = False
@@ -54,25 +57,25 @@ class RequestParameters:
     min_p: float = 0.0
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
-    seed: int | None = None  #: None: unseeded, draw a fresh seed for the request
+    seed: int | None = None  #: seed of the request; None: unseeded, draw a fresh seed
     child_seed_rule: ChildSeedRule = "threefry"
     repetition_penalty: float = 1.0
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
-    repetition_of_prompt: bool = True  #: the repetition penalty counts the prompt's tokens
-    counts_of_prompt: bool = False  #: frequency and presence penalties count the prompt too
-    penalty_window: int = -1  #: how many of the last tokens the penalties see; -1: all
+    repetition_of_prompt: bool = True  #: whether the repetition penalty counts the prompt's tokens
+    counts_of_prompt: bool = False  #: whether frequency and presence penalties count the prompt too
+    penalty_window: int = -1  #: number of last tokens that the penalties see; -1: all
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
     n: int = 1  #: outputs returned
-    best_of: int = 1  #: outputs generated, or beams
+    best_of: int = 1  #: number of outputs generated, or of beams
     min_tokens: int = 0
     max_tokens: int | None = None
     ignore_eos: bool = False
     stop_ids: Ids = ()
     stop_sequences: Sequence[Ids] = ()
-    logprobs: int | None = None  #: how many besides the sampled token; -1: all
+    logprobs: int | None = None  #: number of log-probabilities besides the sampled token's; -1: all
     beam_width: int = 0  #: 0: no beam search
     length_penalty: float = 0.0
     early_stopping: int = 1
@@ -94,11 +97,13 @@ class RequestParameters:
         tie_rule: TieRule = "keep_all",
         filter_apply_order: FilterOrder = "top_k_first",
     ) -> BatchRequest:
-        """Returns the request of output number `child` of the n, for a BatchState with these rules.
+        """Returns the request of output number `child` of the n outputs, for a BatchState with
+        these rules.
 
-        `eos_id`: min_tokens bans it too, unless ignore_eos. `fresh_seed`: the same for all n, for
-        requests without their own seed; None: a fresh one. RuntimeError for what a state cannot do:
-        counts of the prompt, a window of penalties, rules that differ from its own.
+        `eos_id`: min_tokens bans this id too, unless ignore_eos. `fresh_seed`: the same seed for
+        all n outputs of requests without their own seed; None: a fresh one. Raises RuntimeError for
+        features that a state does not have: counts of the prompt, a window of penalties, rules that
+        differ from its own.
         """
         given = typed(self, OWN)
         history: Ids = typed_value("prompt", Ids, prompt)
@@ -133,8 +138,8 @@ class RequestParameters:
         )
 
     def _check_rules(self, tie_rule: TieRule, filter_apply_order: FilterOrder) -> None:
-        """Checks that the request's rules are its state's. Without a filter the rules mean
-        nothing."""
+        """Checks that the request's rules for ties and filter order are those of its state.
+        Without a filter the rules have no effect."""
         by_top_k = self.top_k != 0 and not self.greedy
         if by_top_k and self.tie_rule != tie_rule:
             raise unsupported("tie_rule", self.tie_rule, f"{tie_rule}, the batch state's")
@@ -213,12 +218,13 @@ class TensorRtLlmRequest:
     cpp/tensorrt_llm/executor/samplingConfig.cpp; greedy as TorchSampler decides).
 
     Greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature, top_k and
-    top_p are all unset; n or best_of > 1 is then refused. Otherwise unset and 0 are neutral. Beam
-    search: width best_of, length_penalty 0, early_stopping 1 by default.
+    top_p are all unset; n or best_of > 1 is refused for greedy requests. Otherwise unset values and
+    0 are neutral. Beam search: width best_of, length_penalty 0, early_stopping 1 by default.
 
-    Without a seed the engine uses 0, so that equal prompts always get equal tokens; here such a
-    request is unseeded, as with all engines. Its documentation defines the nucleus as the smallest
-    set "with total probability greater than top_p", which is listed under `differences`.
+    Without a seed the engine uses 0, so that equal prompts always get equal tokens; fairdraw treats
+    such a request as unseeded, as with all engines. TensorRT-LLM's documentation defines the
+    nucleus as the smallest set "with total probability greater than top_p", which is listed under
+    `differences`.
     """
 
     max_tokens: int = 32
@@ -255,11 +261,11 @@ class HuggingFaceRequest:
     """transformers' GenerationConfig (generation/configuration_utils.py, logits_process.py, version
     5), and the length of the prompt.
 
-    Greedy without do_sample and beams, whatever the filters. With do_sample: temperature > 0; top_k
-    is 50 by default, unset or 0 is off; top_p below 1 and min_p apply, min_p after top_p. num_beams
-    > 1 is beam search; beam sampling is refused. The seed does not belong to a request there.
-    Lengths with the prompt (max_length, min_length) need `prompt_tokens`. eos_token_id: one or
-    several; they are stop ids here.
+    Requests without do_sample and beams are greedy, whatever the filters. With do_sample:
+    temperature > 0; top_k is 50 by default, unset or 0 is off; top_p below 1 and min_p apply, min_p
+    after top_p. num_beams > 1 is beam search; beam sampling is refused. The seed is not part of a
+    request in transformers. Lengths that include the prompt (max_length, min_length) need
+    `prompt_tokens`. eos_token_id: one or several ids, which become stop ids.
     """
 
     do_sample: bool | None = None
@@ -320,7 +326,7 @@ class LlamaCppRequest:
     the last penalty_last_n tokens of prompt and output: 0 turns them off, -1 takes all. The default
     order has the temperature last: a min_p before it equals min_p^(1/temp) after it; a top_p before
     it has no such equivalent and is listed under `differences`. Seed 2^32 - 1 is unseeded;
-    n_predict -1 is any length.
+    n_predict -1 allows any length.
     """
 
     seed: int = 2**32 - 1

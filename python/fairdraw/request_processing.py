@@ -17,7 +17,7 @@ from ._host_arrays import TokenLists, array, ids_of, joined
 
 @dataclass(frozen=True)
 class RequestProcessing:
-    """Penalties, biases and bans of a request. Default values are neutral.
+    """Penalties, biases and bans of a request. Default values of all fields are neutral.
 
     repetition_penalty in [2^-64, 2^64], for tokens in prompt or output (`repetition_of_prompt`
     False: only in the output); frequency_penalty and presence_penalty in [-2^64, 2^64], for tokens
@@ -49,8 +49,8 @@ def _ids(name: str, values: Any) -> Any:
 def processing_of_rows(
     backend: Backend, processing: Sequence[RequestProcessing] | None, rows: int, top_n_sigma: Any
 ) -> Any:
-    """Returns processing for the compiled module, on the rows' device: entry i belongs to row i.
-    `top_n_sigma` is the call's own, which must be off if there are entries."""
+    """Returns processing for the compiled module, on the rows' device: entry i applies to row i.
+    `top_n_sigma` is the call's own argument, which must be off if there are entries."""
     if processing is None:
         return None
     if len(processing) != rows:
@@ -65,7 +65,7 @@ def rows_processing(
     requests: Sequence[RequestProcessing], rows: Sequence[tuple[int, Any]]
 ) -> tuple[Any, ...]:
     """Returns processing for the compiled module in which each row belongs to request rows[i][0]
-    (len(requests): to none) and sees the ids rows[i][1] after that request's output."""
+    (len(requests): to no request) and sees the ids rows[i][1] after that request's output."""
     requests = [*requests, RequestProcessing()]
     owners = np.array([owner for owner, _ in rows], np.int64)
 
@@ -97,6 +97,6 @@ def rows_processing(
         lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
         lists("bad_words", [[len(word) for word in each] for each in words]),
         lists("allowed_ids", [request.allowed_ids for request in requests]),
-        # None if no request has it, because a split vocabulary refuses such an array.
+        # None if no request has top_n_sigma, because a split vocabulary refuses such an array.
         numbers("top_n_sigma", "float32") if any(r.top_n_sigma != 0 for r in requests) else None,
     )

@@ -1,6 +1,6 @@
 """Translations of engines' requests to RequestParameters, engine by engine.
 
-Each function checks what the engine checks, then refuses what fairdraw does not have, and
+Each function checks what the engine checks, then refuses features that fairdraw does not have, and
 translates the rest.
 """
 
@@ -81,8 +81,8 @@ _LENGTH_PENALTY_FROM_0: Range = (0, _LARGEST_SINGLE, ">= 0 and finite as float32
 
 
 def _numbers(given: Any, vocab: int) -> dict[str, Any]:
-    """Returns a request's filters and penalties, by names that most engines share; unset is
-    neutral."""
+    """Returns a request's filters and penalties, by names that most engines share; unset fields
+    are neutral."""
     values: dict[str, Any] = {"top_k": _top_k_of(given.top_k or 0, vocab)}
     for name, neutral in _NEUTRAL.items():
         value = getattr(given, name, None)
@@ -91,12 +91,12 @@ def _numbers(given: Any, vocab: int) -> dict[str, Any]:
 
 
 def _top_k_of(top_k: int, vocab: int) -> int:
-    """Returns 0 if top_k keeps the whole vocabulary."""
+    """Returns 0 if top_k keeps the whole vocabulary, otherwise top_k."""
     return top_k if 0 < top_k < vocab else 0
 
 
 def _seed(seed: int | None) -> int | None:
-    """Returns 64 bits, in two's complement."""
+    """Returns a seed as 64 bits in two's complement."""
     return None if seed is None else seed % 2**64
 
 
@@ -107,10 +107,10 @@ def _new_tokens(given: SglangRequest | MaxRequest) -> dict[str, Any]:
 
 
 def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
-    """Returns the parameters after checking them, as float32, by the ranges of `sample` and
+    """Returns the parameters as float32, after checking them by the ranges of `sample` and
     processing.
 
-    They are greedy if `sample` is: top_k 1, top_p 0.
+    The parameters are greedy if `sample` would be: top_k 1, top_p 0.
     """
     singles = {name: single(values[name]) for name in _NEUTRAL if name in values}
     found = RequestParameters(**{**values, **singles, **others})
@@ -144,7 +144,7 @@ _VLLM_RANGES: dict[str, Range] = {
 
 
 def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
-    """Translates a request of vLLM: __post_init__ and _verify_args, in their order."""
+    """Translates a request of vLLM, in the order of __post_init__ and _verify_args."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     adjustments = []
     if 0 < given.temperature < 0.01:
@@ -198,7 +198,7 @@ _SGLANG_RANGES: dict[str, Range] = {
 
 
 def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
-    """Translates a request of SGLang: __post_init__ and verify."""
+    """Translates a request of SGLang, in the order of __post_init__ and verify."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _SGLANG_RANGES)
     coldest = given.temperature is not None and given.temperature < 1e-6
@@ -308,7 +308,7 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
 
 
 def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
-    """Returns biases by id, from an array with one per token."""
+    """Returns biases by token id, from an array with one bias per token."""
     values = shaped(name, dense, "float32", (vocab,))
     for token in np.nonzero(~((np.abs(values) <= 2.0**64) | (values == -np.inf)))[0][:1]:
         raise ValueError(f"{name}[{token}] is {values[token]}; allowed: -2^64 to 2^64, or -inf")
@@ -389,7 +389,9 @@ def _hugging_face_beams(given: HuggingFaceRequest) -> dict[str, Any]:
 
 
 def _hugging_face_lengths(given: HuggingFaceRequest) -> dict[str, Any]:
-    """Returns lengths without the prompt; max_new_tokens and min_new_tokens win if they are set."""
+    """Returns min_tokens and max_tokens without the prompt; max_new_tokens and min_new_tokens
+    win if they are set.
+    """
     prompt = given.prompt_tokens
     most = given.max_new_tokens
     if most is None:
@@ -417,7 +419,7 @@ _MAX_RANGES: dict[str, Range] = {
 
 
 def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
-    """Translates a request of MAX: its defaults, and __post_init__ in its order."""
+    """Translates a request of MAX: its defaults, and the checks of __post_init__ in their order."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _MAX_RANGES)
     check_features(given, {"thinking_temperature": UNSET})
@@ -460,7 +462,7 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
 
 
 def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
-    """Translates a request of llama.cpp: a chain of samplers, walked in its order."""
+    """Translates a request of llama.cpp: a chain of samplers, processed in the request's order."""
     given, vocab = typed(request, LLAMA_CPPS), check_vocab(vocab)
     check_features(given, _NOT_OF_LLAMA_CPP)
     check(given, _LLAMA_CPP_RANGES)
@@ -474,7 +476,7 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
     coldest = "temperature" in given.samplers and given.temp <= 0
     if coldest or values.get("top_k") == 1 or values.get("top_p") == 0:
         values |= _GREEDY
-        # The largest logit is in every nucleus, so that a greedy draw has no such difference.
+        # The largest logit is in every nucleus, so that a greedy draw does not depend on top_p.
         differences = [each for each in differences if not each.startswith("top_p")]
     return _finished(
         values,
@@ -500,7 +502,7 @@ class _Chain:
         self.differences: list[str] = []
 
     def _temperature_follows(self) -> bool:
-        """Says whether a temperature later divides the logits that a filter sees."""
+        """Returns whether a later temperature divides the logits that a filter sees."""
         follows = "temperature" in self.given.samplers and "temperature" not in self.values
         return follows and self.given.temp > 0 and self.given.temp != 1
 

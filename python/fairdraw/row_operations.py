@@ -1,6 +1,6 @@
 """Row operations of flashinfer.sampling: softmax, top-k masks, renormalised probabilities.
 
-Arrays are as in `fairdraw/sampling.py`. Nothing is drawn.
+Arrays are accepted and returned as in `fairdraw/sampling.py`. Nothing is drawn.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def softmax(
 ) -> Any:
     """Returns softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
 
-    Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint to
-    flashinfer's kernels and changes nothing.
+    Rows that cannot be normalised (NaN, +inf, only -inf) are zero. `enable_pdl` is a hint to
+    flashinfer's kernels and has no effect here.
     """
     leading = _leading("logits", logits)
     rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
@@ -58,8 +58,8 @@ def softmax(
 @_rows_to_rows("top_k_mask_logits", "like")
 @operation
 def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any:
-    """Returns the logits, in their dtype, with -inf below the k-th largest. Ties of the k-th
-    stay."""
+    """Returns the logits, in their dtype, with -inf below the k-th largest. Logits tied with the
+    k-th largest stay."""
     leading = _leading("logits", logits)
     rows = _joined(logits, leading)
     backend = backend_for(rows, "logits")
@@ -88,8 +88,9 @@ _SURVIVORS = {
 
 @_rows_to_rows("top_p_mask_logits", "like", core="sample")
 def top_p_mask_logits(logits: Array, top_p: Float) -> Any:
-    """Returns the logits, in their dtype, with -inf outside the nucleus of mass top_p. Ties of its
-    last token stay; top_p 0 leaves only the largest, and among equal ones the lowest id."""
+    """Returns the logits, in their dtype, with -inf outside the nucleus of mass top_p. Logits
+    tied with the nucleus's last token stay; top_p 0 leaves only the largest, and among equal
+    ones the lowest id."""
     leading = _leading("logits", logits)
     rows, top_p = _joined(logits, leading), _one_each(top_p, leading)
     backend = backend_of(rows, "logits")

@@ -1,7 +1,8 @@
 """The operations of flashinfer.sampling, by their names and with their arguments, and `sample`.
 
-Arrays are NumPy's, torch's on the CPU or an NVIDIA GPU, or any that speak DLPack; results are of
-the same library and on the same device. Rows are float32, float16 or bfloat16 and are never copied.
+Arrays are NumPy's, torch's on the CPU or an NVIDIA GPU, or those of any library that supports
+DLPack; results are of the same library and on the same device. Rows are float32, float16 or
+bfloat16 and are never copied.
 
 - Unseeded calls draw fresh seeds: from `generator` if given; otherwise from torch's default
   generator for tensors (so torch.manual_seed governs them) and from the operating system for other
@@ -22,7 +23,7 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
   and valid False; no other row is affected. A number out of range, a wrong dtype, rank, device,
   stride or length raises ValueError or TypeError. `check_nan=True` raises for NaN, too, and waits
   for the GPU to look.
-- Rows of probabilities need not sum to 1. Renormalised ones are float32.
+- Rows of probabilities need not sum to 1. Renormalised probabilities are float32.
 """
 
 from __future__ import annotations
@@ -80,16 +81,18 @@ from .row_operations import top_p_renorm_probs as top_p_renorm_probs
 
 
 class SampleDetails(NamedTuple):
-    """All that `sample` can tell. Shapes with [outputs, num_samples] lose the second axis at 1."""
+    """All results that `sample` can return. Results of shape [outputs, num_samples] lose the second
+    axis if num_samples is 1.
+    """
 
     tokens: Any  #: [outputs, num_samples]; -1 if the status is not 0
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 is ok
-    support_size: Any  #: [outputs] int32: tokens that survive the filters
+    support_size: Any  #: [outputs] int32: number of tokens that survive the filters
     logprob: Any  #: [outputs, num_samples] float32, natural logarithm, before filtering
-    logprob_filtered: Any  #: [outputs, num_samples] float32, among the survivors
+    logprob_filtered: Any  #: [outputs, num_samples] float32, natural logarithm among the survivors
     mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32): bit 1 for survivors
     probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
-    logprobs: Any = None  #: Logprobs, if asked for
+    logprobs: Any = None  #: Logprobs, if requested
     seed: Any = None  #: the seed that the tokens were drawn with, given or fresh
 
 
@@ -110,7 +113,7 @@ def _draw(
     generator: Any = None, check_nan: CheckNan = False, seed: Bits = None, offset: Bits = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws for all functions of flashinfer.sampling that draw."""
+    """Draws tokens for all functions of flashinfer.sampling that draw."""
     given = locals()
     leading = _leading(input, rows, indices)
     if leading:
@@ -167,7 +170,7 @@ def top_p_sampling_from_probs(
     probs: Any, top_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws from the nucleus: tokens with less than top_p of the mass strictly above them."""
+    """Draws from the nucleus: tokens above which less than top_p of the mass is strictly larger."""
     return _draw(
         probs, "probs", top_p=top_p, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -178,7 +181,9 @@ def top_k_sampling_from_probs(
     probs: Any, top_k: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws from the k largest; ties of the k-th stay. 0, -1 and k >= vocab are off."""
+    """Draws from the k largest probabilities; ties of the k-th stay. 0, -1 and k >= vocab are
+    off.
+    """
     return _draw(
         probs, "probs", top_k=top_k, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -189,7 +194,7 @@ def min_p_sampling_from_probs(
     probs: Any, min_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws from the probabilities of at least min_p times the largest."""
+    """Draws from the tokens whose probability is at least min_p times the largest."""
     return _draw(
         probs, "probs", min_p=min_p, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -202,7 +207,8 @@ def top_k_top_p_sampling_from_logits(
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None, *,
     temperature: Any = None,
 ) -> Any:  # fmt: skip
-    """Draws after top_k, then top_p of the renormalised rest; "joint": both apply to the whole row.
+    """Draws after top_k, then top_p of the renormalised rest; with "joint" both apply to the whole
+    row.
 
     `temperature`: divides the logits first, without a copy of them; 0 is greedy.
     """
@@ -228,7 +234,7 @@ def top_k_top_p_sampling_from_probs(
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Does as top_k_top_p_sampling_from_logits, from rows of probabilities."""
+    """Draws as top_k_top_p_sampling_from_logits does, from rows of probabilities."""
     return _draw(
         probs, "probs", top_k=top_k, top_p=top_p, filter_apply_order=filter_apply_order,
         indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
@@ -294,14 +300,14 @@ def sample(
     packed words of uint32 or int32, bit 1 if a token may be drawn. `active`: [rows] bool, False for
     padding, which gets token -1. `num_samples`: tokens per output, with replacement. `out`: a
     contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
-    verifies by their distribution, with the same seed and offset; it uses other random bits.
+    verifies by their distribution, with the same seed and offset; such draws use other random bits.
     `processing`: one RequestProcessing per row of logits, applied before everything else; a call
     with it cannot be captured in a graph, and a compiled function has no operator for it.
 
     Returns tokens [outputs] int32 (int64 if `indices` are), or [outputs, num_samples] if that is
     more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails. With
-    `logprobs`, Logprobs come last: of the tokens and of the n largest (0 to 128), or with -1 of
-    every token; the modes have vLLM's names.
+    `logprobs`, Logprobs come last: of the drawn tokens and of the n largest (0 to 128), or with -1
+    of every token; the modes have vLLM's names.
     """
     given = locals()
     backend = backend_of(logits, "logits")
@@ -367,8 +373,8 @@ def chain_speculative_sampling(
     """Verifies chains of drafted tokens; the emitted tokens have the target's distribution.
 
     draft_probs [batch, n, vocab], draft_token_ids [batch, n], target_probs [batch, n + 1, vocab].
-    Returns tokens [batch, n + 1] (-1 after the last), the number of positions that pass their own
-    test, and the number of drafted tokens that were emitted. The counts are added to the
+    Returns tokens [batch, n + 1] (-1 after the last one), the number of positions that pass their
+    own test, and the number of drafted tokens that were emitted. The counts are added to the
     `maybe_output_*` arrays if given. Position i of a chain uses offset + i.
     """
     backend = backend_for(target_probs, "target_probs")
@@ -379,7 +385,7 @@ def chain_speculative_sampling(
     batch, n = draft_probs.shape[:2]
     seed, offset = _seed_and_offset(backend, generator, seed, offset, batch)
     results = empty(backend, _CHAINS, _chain_sizes(draft_probs))
-    # Clamps integers outside int32; their nearest int32 is no token either.
+    # Clamps integers outside int32, because their nearest int32 is not a token either.
     ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,

@@ -5,8 +5,8 @@
 0
 
 A request's tokens depend on its logits, parameters and seed; not on its slot, its neighbours, or
-how often it was evicted and restored. ValueError names a value out of its range, and then nothing
-has changed. Not thread-safe: one thread at a time.
+how often it was evicted and restored. ValueError names a value out of its range; the state is then
+unchanged. A state is not thread-safe: use it from one thread at a time.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ def _uint64(name: str, value: int) -> int:
 
 
 def _fresh_seed() -> int:
-    """Returns 64 bits from the system, so that no two requests without their own seed share one."""
+    """Returns 64 bits from the operating system, so that no two requests without their own seed
+    share one.
+    """
     return secrets.randbits(64)
 
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """A request as it enters a batch. Default values are neutral.
+    """A request as it enters a batch. Default values of all fields are neutral.
 
     temperature 0 (greedy), or 2^-126 to 2^64; top_k >= -1 (0 and -1: off); top_p, min_p in [0, 1];
     repetition_penalty in [2^-64, 2^64]; frequency_penalty and presence_penalty in [-2^64, 2^64].
@@ -54,8 +56,8 @@ class BatchRequest:
     to a token's logit; -inf bans it. `stop_ids` are banned until the output has `min_tokens`;
     `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. `top_n_sigma` as in
     `sample`. In `prompt` -1 is a position without text. `first_offset`: number of tokens drawn from
-    `seed` before. A request without a seed gets a fresh one from the system when it is made; `seed`
-    holds it.
+    `seed` before the request was added. A request without a seed gets a fresh one from the system
+    when it is made; `seed` holds it.
     """
 
     temperature: float = 1.0
@@ -114,21 +116,24 @@ class BatchRequest:
 
 @dataclass(frozen=True)
 class RequestSnapshot:
-    """All that a request needs to go on in another slot, state or process. It can be pickled."""
+    """All data that a request needs to continue in another slot, state or process. A snapshot can
+    be pickled.
+    """
 
     id: int
     request: BatchRequest
     output: tuple[int, ...]
-    allowed: tuple[int, ...]  #: words of its bitmask; empty: all are allowed
+    allowed: tuple[int, ...]  #: words of the request's bitmask; empty: all tokens are allowed
 
 
 class BatchState:
     """The requests of a running batch, in `capacity` slots; slot i is row i of the logits.
 
-    Ids are the caller's, 0 to 2^64 - 1. `max_length` is the maximum number of tokens of a request,
-    prompt and output together. `history="dense"` keeps counts of the whole vocabulary per slot
-    instead of counting in the histories of requests with penalties; it pays if those are about as
-    long as the vocabulary. Tokens are the same. `tie_rule` and `filter_apply_order` as in `sample`.
+    Request ids are chosen by the caller, 0 to 2^64 - 1. `max_length` is the maximum number of
+    tokens of a request, prompt and output together. `history="dense"` keeps counts of the whole
+    vocabulary per slot instead of counting in the histories of requests with penalties; this is
+    faster if histories are about as long as the vocabulary. The drawn tokens are the same either
+    way. `tie_rule` and `filter_apply_order` as in `sample`.
     """
 
     def __init__(
@@ -179,12 +184,12 @@ class BatchState:
         self._core.swap(_int32("first", first), _int32("second", second))
 
     def compact(self) -> list[tuple[int, int]]:
-        """Moves the highest requests into the lowest free slots; returns the moves (from, to) in
-        order."""
+        """Moves the requests in the highest slots into the lowest free slots; returns the moves
+        (from, to) in order."""
         return self._core.compact()
 
     def evict(self, id: int) -> RequestSnapshot:
-        """Removes a request, and returns what it needs to go on."""
+        """Removes a request, and returns a snapshot that it needs to continue."""
         fields, output, allowed = self._core.evict(_uint64("request id", id))
         return RequestSnapshot(id, BatchRequest._of(fields), tuple(output), tuple(allowed))
 
@@ -214,7 +219,7 @@ class BatchState:
 
     @property
     def slots(self) -> int:
-        """One more than the highest occupied slot: the minimum number of rows of a step."""
+        """Number of the highest occupied slot plus one: the minimum number of rows of a step."""
         return self._core.slots()
 
     @property
@@ -226,7 +231,7 @@ class BatchState:
         return None if slot < 0 else slot
 
     def id_at(self, slot: int) -> int | None:
-        """Returns the request in a slot; None if it is empty."""
+        """Returns the id of the request in a slot; None if the slot is empty."""
         number = _int32("slot", slot)
         return self._core.id_at(number) if self._core.is_occupied(number) else None
 
@@ -234,11 +239,13 @@ class BatchState:
         return self._core.prompt(self._known(id))
 
     def output(self, id: int) -> list[int]:
-        """Returns the tokens that it has drawn, oldest first."""
+        """Returns the tokens that a request has drawn, oldest first."""
         return self._core.output(self._known(id))
 
     def offset(self, id: int) -> int:
-        """Returns the offset of the random bits of its next token: first_offset plus the tokens drawn."""
+        """Returns the offset of the random bits of a request's next token: first_offset plus the
+        tokens drawn.
+        """
         return self._core.offset(self._known(id))
 
     def _known(self, id: int) -> int:

@@ -7,12 +7,12 @@
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
 of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. For 128256
 tokens on two ranks, a rank sends 1.3 KB per row without filters and 3.4 KB with filters. Most rows
-with more survivors than the ranks list are gathered (`gathered_rows` counts them).
+with more survivors than the ranks list are gathered on all ranks (`gathered_rows` counts them).
 
-Logits on a GPU stay there (fairdraw/cuda_sharded.h), and so do the blocks, with NCCL. Such a call
-waits for the GPU once, to learn whether rows must be gathered; with gather=False it does not, and
-can be captured in a CUDA graph. With `peers`, memory that all ranks of a machine address, their
-kernels exchange blocks themselves, without another library.
+Logits on a GPU stay there (fairdraw/cuda_sharded.h), and with NCCL the exchanged blocks stay there
+too. Such a call waits for the GPU once, to learn whether rows must be gathered; with gather=False
+the call does not wait, and can be captured in a CUDA graph. With `peers`, memory that all ranks of
+a machine can address, the ranks' kernels exchange blocks themselves, without another library.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .row_operations import (
 )
 from .sampling import SampleDetails, drawing, sampled_sizes
 
-#: Substitutes over columns for functions over whole rows, with the same arguments.
+#: Functions for split columns that replace functions for whole rows, with the same arguments.
 _OVER_COLUMNS = {
     _core.sample: _core.sharded_sample,
     _core.sharded_log_softmax: _core.sharded_log_softmax,
@@ -56,8 +56,8 @@ _Result = TypeVar("_Result")
 
 
 class _ColumnsBackend(TorchBackend):
-    """Backend for tensors of a rank's columns: calls are exchanges of all ranks, and so are fresh
-    seeds."""
+    """The backend for tensors of a rank's columns: calls are exchanges of all ranks, and so are
+    fresh seeds."""
 
     def __init__(self, sampler: ShardedSampler, rows: Any, gather: bool = True) -> None:
         super().__init__(rows)
@@ -89,8 +89,8 @@ def _on_device(parts: Any, backend: TorchBackend) -> Any:
 
 
 def _given_words(allowed: Any) -> Any:
-    """Widens the packed words of a rank without columns, because an empty array would mean no
-    words."""
+    """Widens the packed words of a rank without columns, because an empty array would mean that
+    no words are given."""
     if isinstance(allowed, torch.Tensor) and allowed.ndim > 0 and allowed.shape[-1] == 0:
         return allowed.new_zeros((*allowed.shape[:-1], 1))
     return allowed
@@ -104,7 +104,7 @@ def _expect_columns(rows: Any, name: str) -> None:
 def _over_columns(
     public: Callable[_Arguments, _Result],
 ) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
-    """Makes a method of an operation, over columns in host memory."""
+    """Makes a method from an operation, for columns in host memory."""
 
     def method(
         self: ShardedSampler, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
@@ -125,23 +125,23 @@ def _over_columns(
 
 
 class ShardedSampler:
-    """`sample` and row operations, over columns that are split over the ranks of a group.
+    """`sample` and row operations for logits whose columns are split over the ranks of a group.
 
     Rank r has the columns before those of rank r + 1, in the order of the group. Ranks may have
     different numbers of columns, or none. Columns that only pad a weight matrix must be cut off
     first: logits[:, :columns].
 
     `group`: a process group of torch.distributed with any backend; None is the default group.
-    `columns`: the number of each rank's columns; without it the first call asks all ranks, and
-    later calls expect the same. Blocks of logits in host memory travel as the group's backend
-    requires; logits on a GPU need a backend for GPUs, or peers.
+    `columns`: the number of each rank's columns; without this argument the first call exchanges the
+    numbers, and later calls expect the same. Blocks of logits in host memory are moved as the
+    group's backend requires; logits on a GPU need a backend for GPUs, or peers.
 
     `peers`, for logits on a GPU, with `columns`: the ranks, all on one machine, each give a piece
     of memory of their current GPU (torch's symmetric memory, without multicast), for calls up to
-    these limits; a larger call is a ValueError, on every rank. Their kernels then write blocks
-    there and wait for each other's blocks: all ranks must make the same calls in the same order,
-    each on one stream. If a rank makes no call, or one with another number of rows, the others wait
-    forever.
+    these limits; a larger call raises ValueError on every rank. The ranks' kernels then write
+    blocks to that memory and wait for each other's blocks: all ranks must make the same calls in
+    the same order, each on one stream. If a rank makes no call, or a call with another number of
+    rows, the other ranks wait forever.
 
     Not supported on GPUs: probs among the details, the methods that are row operations, and more
     than 8 ranks.
@@ -174,12 +174,12 @@ class ShardedSampler:
         self.exchanges = 0
         self.exchanged_bytes = 0
         self.gathered_rows = 0
-        #: After a call on a GPU, an int32 there: rows without a result, 0 unless gather=False. -1:
-        #: the ranks disagree on arguments, and no row has a result.
+        #: After a call on a GPU, an int32 there: the number of rows without a result, 0 unless
+        #: gather=False. -1: the ranks disagree on arguments, and no row has a result.
         self.undecided: Any = None
-        #: After a call on a GPU, a function that every rank calls: it gathers the rows that are
-        #: undecided at that time and returns their number. Call it once after each replay of a
-        #: graph.
+        #: After a call on a GPU, a function that every rank must call: it gathers the rows that are
+        #: undecided at that time and returns their number. Call the function once after each replay
+        #: of a graph.
         self.gather_undecided: Any = None
 
     def _gathered(self, block: Any) -> Any:
@@ -275,24 +275,24 @@ class ShardedSampler:
         input: RowsHold = "logits",
         gather: bool = True,
     ) -> Any:
-        """Draws as `fairdraw.sample`, with its arguments and results; all arguments but logits and
-        `allowed` must be the same on every rank.
+        """Draws as `fairdraw.sample` does, with its arguments and results; all arguments but logits
+        and `allowed` must be the same on every rank.
 
         logits [rows, this rank's columns]; `allowed`: packed words of these columns, the first one
         at bit 0. `processing`: one RequestProcessing per row, with ids of the whole vocabulary.
-        Without `seed` the first rank draws one for the call. mask, probs and Logprobs.all cover
-        this rank's columns; everything else is the same on every rank. ValueError if ranks disagree
-        on arguments.
+        Without `seed` the first rank draws a seed for the call. mask, probs and Logprobs.all cover
+        this rank's columns; all other results are the same on every rank. Raises ValueError if
+        ranks disagree on arguments.
 
         `input` "probs": the rows hold probabilities, in any scale, as in
-        `fairdraw.sampling_from_probs`. They support every filter, `allowed`, and all details but
-        the log-probabilities (None); no temperature, `processing` and `logprobs`.
+        `fairdraw.sampling_from_probs`. Rows of probabilities support every filter, `allowed`, and
+        all details but the log-probabilities (None); no temperature, `processing` and `logprobs`.
 
         `gather`, for logits on a GPU: False gathers no row, and waits for nothing. Rows with
         survivors outside the ranks' lists (256 tokens per rank on two ranks) then have no token,
         except nearly all rows with top_p alone and without details. `undecided` counts rows without
-        a token, and `gather_undecided` draws their tokens. False, with `seed`, is required while a
-        CUDA graph is captured.
+        a token, and `gather_undecided` draws their tokens. gather=False, with `seed`, is required
+        while a CUDA graph is captured.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
@@ -351,12 +351,12 @@ class ShardedSampler:
 
     def log_softmax(self, logits: Any) -> Any:
         """Returns the natural logarithm of softmax(logits), float32, for this rank's columns: `all`
-        of `fairdraw.sample(logits, logprobs=-1)`, bit for bit. In host memory only."""
+        of `fairdraw.sample(logits, logprobs=-1)`, bit for bit. Works in host memory only."""
         leading = _leading("logits", logits)
         rows = _joined(logits, leading)
         backend = self._backend_for(rows, "logits")
         log_probs = backend.empty(tuple(logits.shape), "float32")
-        log_probs[...] = -float("inf")  # also for rows that fail
+        log_probs[...] = -float("inf")  # written for rows that fail, too
         backend.call(
             _core.sharded_log_softmax,
             dict(

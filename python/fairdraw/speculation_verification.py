@@ -21,11 +21,11 @@ from ._judged import (
 )
 from .verification import Report, Suite, expect_coverage, run
 
-#: Abilities of a callable beyond valid requests with float32 rows. "bad_drafts": rows that are no
-#: distribution, ids outside the vocabulary, drafts to which their own distribution gives
+#: Abilities of a callable beyond valid requests with float32 rows. "bad_drafts": rows that are not
+#: distributions, ids outside the vocabulary, drafts to which their own distribution gives
 #: probability 0, and invalid lengths fail only their request. "counts_all_positions": for chains,
 #: out_passed counts the positions that pass their own test, including those after a rejection. All
-#: others as for `verify`.
+#: other abilities are as for `verify`.
 DraftAbility = Literal[
     "active_rows",
     "allowed_mask",
@@ -49,7 +49,7 @@ _ABILITIES = get_args(DraftAbility)
 
 
 def _expect_drafts(target: Any, drafts: Any, acceptance_rule: Any) -> tuple[list[str], Any]:
-    """Returns the kinds of drafts, and the rule, as `_core` takes them."""
+    """Returns the kinds of drafts and the acceptance rule as `_core` takes them."""
     expect_name("target", target, ["logits", "probs"])
     if drafts is None:
         drafts = ("unknown", "probs") if target == "logits" else ("probs",)
@@ -88,8 +88,8 @@ def verify_speculation(
 ) -> Report:
     """Judges a callable that verifies chains of drafted tokens, and returns the report.
 
-    Whatever the drafts are, the emitted tokens must have the target's distribution. Raises only for
-    bad arguments.
+    Whatever the drafts are, the emitted tokens must have the target's distribution. Raises an
+    exception only for bad arguments.
 
     verifier: called as verifier(batch) with a `fairdraw.DraftBatch` of requests: up to n drafted
         tokens each, and n + 1 rows of the target. It returns the emitted tokens, [requests, n + 1]

@@ -2,26 +2,27 @@
 
 A request has up to n drafted tokens and n + 1 rows of the target: row 0 follows its history, row i
 + 1 follows drafted token i (in a tree: node i). The emitted tokens are the accepted drafts,
-followed by one token of the target's own. They have the target's distribution, whatever the draft.
+followed by one token of the target's own. The emitted tokens have the target's distribution,
+whatever the draft.
 
 >>> found = fairdraw.verify_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
 >>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
 
-There are two layouts. Padded: logits [batch, n + 1, vocab], drafted tokens [batch, n]. Packed, with
-`row_begins` [batch + 1]: request b has rows row_begins[b] to row_begins[b + 1] of logits [rows,
-vocab], and its drafted tokens, one fewer than its rows, begin at row_begins[b] - b. `draft_lengths`
-[batch]: a request has only that many drafts; the rest is not read.
+Rows and drafts have one of two layouts. Padded layout: logits [batch, n + 1, vocab], drafted tokens
+[batch, n]. Packed layout, with `row_begins` [batch + 1]: request b has rows row_begins[b] to
+row_begins[b + 1] of logits [rows, vocab], and its drafted tokens, one fewer than its rows, begin at
+row_begins[b] - b. `draft_lengths` [batch]: number of drafts of each request; the rest is not read.
 
 temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one per request. With
 an array of seeds and no distribution of the draft, the tokens are those that `sample` draws one by
 one at offset, offset + 1, ...
 
-Calls run on the CPU or an NVIDIA GPU, where the logits are. Arrays must be there too, and results
-are. On a GPU nothing waits, and calls can be captured in a CUDA graph whose replays read other
-drafts. Three calls wait, and are refused while a graph is captured: packed rows without `max_draft`
-wait for `row_begins`; `processing` waits for the drafted tokens, because the host builds the
-histories; a tensor of one seed or offset for several requests is waited for. Python sequences are
-copied to the GPU, but not while a graph is captured.
+Calls run on the device of the logits, the CPU or an NVIDIA GPU. All other arrays must be on the
+same device, and results are returned there. On a GPU no call waits, and calls can be captured in a
+CUDA graph whose replays read other drafts. Three exceptions wait, and are refused while a graph is
+captured: packed rows without `max_draft` wait for `row_begins`; `processing` waits for the drafted
+tokens, because the host builds the histories; a tensor of one seed or offset for several requests
+is waited for. Python sequences are copied to the GPU, but not while a graph is captured.
 """
 
 from __future__ import annotations
@@ -60,17 +61,17 @@ _UNPROCESSED = "calls with processing cannot be captured"
 class VerifiedChains(NamedTuple):
     """Results of `verify_chain`."""
 
-    tokens: Any  #: [batch, n + 1] int32; -1 after the last
+    tokens: Any  #: [batch, n + 1] int32; -1 after a request's last token
     accepted: Any  #: [batch] int32: accepted drafted tokens; 0 on failure
-    statuses: Any  #: [batch] int32: 0, or why the request has no token (RowStatus)
+    statuses: Any  #: [batch] int32: 0, or the reason why the request has no token (RowStatus)
 
 
 class VerifiedTrees(NamedTuple):
     """Results of `verify_tree`."""
 
-    tokens: Any  #: [batch, max_depth + 1] int32; -1 after the last
+    tokens: Any  #: [batch, max_depth + 1] int32; -1 after a request's last token
     nodes: Any  #: [batch, max_depth] int32: numbers of the accepted drafted tokens
-    accepted: Any  #: [batch] int32: how many were accepted
+    accepted: Any  #: [batch] int32: number of accepted drafted tokens
     statuses: Any  #: [batch] int32
 
 
@@ -91,7 +92,7 @@ class LawFilters:
 
 
 class _Drafted:
-    """Requests with drafts in one of the two layouts."""
+    """Requests with drafts in the padded or packed layout."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class _Drafted:
         self.logits = logits
 
     def begins(self, instead: str) -> Any:
-        """Returns the begin of each request's rows, [batch + 1], in host memory."""
+        """Returns the index of each request's first row, [batch + 1], in host memory."""
         if self.row_begins is None:
             return np.arange(self.batch + 1, dtype=np.int64) * (self.max_draft + 1)
         return self.small.on_host("row_begins", self.row_begins, instead)
@@ -167,7 +168,7 @@ class _Drafted:
         if filters is not None and law != _core.DraftLaw.logits:
             raise ValueError("draft_filters: are given without draft_logits")
         if rows is not None:
-            backend_of(rows, name)  # TypeError if it is no array
+            backend_of(rows, name)  # raises TypeError if it is not an array
             expect_shape(name, rows, (*places, self.logits.shape[-1]))
         filters = LawFilters() if filters is None else filters
         lent_filters = filters._lent(self.backend, self.batch)
@@ -178,9 +179,9 @@ class _Drafted:
         requests: Sequence[RequestProcessing] | None,
         paths: Callable[[int, Any], list[Any]],
     ) -> Any:
-        """Returns the processing of all rows. paths(i, ids) returns, for each row of a request, the
-        drafted tokens on the way to it; `ids` are the request's drafted tokens, and i is the number
-        of the first."""
+        """Returns the processing of all rows. paths(i, ids) returns, for each row of a request,
+        the drafted tokens on the path to it; `ids` are the request's drafted tokens, and i is
+        the number of the first one."""
         if requests is None:
             return None
         if len(requests) != self.batch:
@@ -206,7 +207,7 @@ class _Drafted:
         siblings: Any = _core.SiblingSampling.with_replacement,
     ) -> dict[str, Any]:
         """Makes arrays for tokens, nodes, accepted and statuses, for paths of up to `depth` drafted
-        tokens. Without parents they are for chains, which have no nodes."""
+        tokens. Without parents the arrays are for chains, which have no nodes."""
         shapes = {"tokens": (depth + 1,), "nodes": (depth,), "accepted": (), "statuses": ()}
         if parents is None:
             del shapes["nodes"]
@@ -243,7 +244,7 @@ class _Drafted:
         backend = self.backend
         seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
         if allowed is not None:
-            backend_of(allowed, "allowed")  # TypeError if it is no array
+            backend_of(allowed, "allowed")  # raises TypeError if it is not an array
             if self.axes == 3 and len(allowed.shape) == 3:
                 allowed = allowed.reshape(math.prod(allowed.shape[:2]), allowed.shape[-1])
         if active is not None:
@@ -303,15 +304,15 @@ def verify_chain(
 
     logits float32, float16 or bfloat16; ids int32 or int64. If the draft's distribution is unknown
     (n-gram, prompt lookup, top-k heads), the target's own token is drawn, and the draft is accepted
-    if it is that token. If it is known, as probabilities `draft_probs` or logits `draft_logits`
-    (shape of the drafted tokens and [vocab]), a draft is accepted with probability min(1, P / Q),
-    and it must have been drawn independently of this call's bits (as by `sample` with purpose
-    "draft"). Greedy requests always follow the first rule.
+    if it is that token. If the distribution is known, as probabilities `draft_probs` or logits
+    `draft_logits` (shape of the drafted tokens and [vocab]), a draft is accepted with probability
+    min(1, P / Q), and it must have been drawn independently of this call's bits (as by `sample`
+    with purpose "draft"). Greedy requests always follow the rule for unknown distributions.
 
     `allowed`: packed words, one row per row of logits. `processing`: one RequestProcessing per
     request; row i sees the first i drafted tokens after the output. `active` [batch]: False for
-    padding. `max_draft` (packed rows): maximum number of drafted tokens of a request, which shapes
-    the result.
+    padding requests. `max_draft` (packed rows): maximum number of drafted tokens of a request,
+    which shapes the result.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
@@ -323,8 +324,8 @@ def verify_chain(
 
 
 def _paths(ids: Any, parents: Any) -> list[Any]:
-    """Returns, for each row of a tree, the drafted tokens on the way to it. (A parent that does not
-    come before its child fails the request, whatever its rows see.)"""
+    """Returns, for each row of a tree, the drafted tokens on the path from the root to it. (A
+    parent that does not come before its child fails the request, whatever its rows contain.)"""
     paths = [ids[:0]]
     for node in range(len(ids)):
         parent = int(parents[node])
@@ -348,15 +349,15 @@ def verify_tree(
     """Verifies trees: drafted token j follows drafted token parents[j], which comes before it;
     parent -1 is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
 
-    parents int32, in the shape of the drafted tokens, count within the request. `max_depth`:
-    maximum number of drafted tokens on a path (default: all), which shapes the result. Without a
-    distribution of the draft, the first of several children with the same token is accepted.
+    parents int32, in the shape of the drafted tokens, are numbers within the request. `max_depth`:
+    maximum number of drafted tokens on a path (default: no limit), which shapes the result. Without
+    a distribution of the draft, the first of several children with the same token is accepted.
 
     draft_probs or draft_logits, in the shape of the logits: row j is the distribution from which
     the children of node j were drawn, in the order of their numbers, at most 1024 of them. Each
     child was drawn from the whole distribution (`siblings` "with_replacement"), or from the rest
     after earlier children ("without_replacement"). Trees of the most probable tokens, or pruned by
-    probability, have no such distribution. Everything else as in verify_chain.
+    probability, have no distribution of this kind. All other arguments are as in verify_chain.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)

@@ -16,12 +16,12 @@ from ._host_arrays import like
 
 
 class FinishReason(enum.IntEnum):
-    """Why a request has ended."""
+    """The reason why a request has ended."""
 
-    NONE = 0  #: the request goes on
+    NONE = 0  #: the request continues
     EOS = 1
-    STOP_ID = 2  #: `matched`: its place in the request's stop ids
-    STOP_SEQUENCE = 3  #: `matched`: the number of the sequence in the request's list
+    STOP_ID = 2  #: `matched`: index in the request's stop ids
+    STOP_SEQUENCE = 3  #: `matched`: index of the sequence in the request's list
     LENGTH = 4
 
     @property
@@ -36,11 +36,11 @@ class StopStep(NamedTuple):
     """Effect of a step's tokens on each request. All [requests] int32."""
 
     reasons: Any  #: FinishReason
-    kept: Any  #: tokens of this step that belong to the output, the stop included
-    matched: Any  #: which stop id or sequence; otherwise -1
-    matched_lengths: Any  #: ids of the match: 1, or the sequence's length; otherwise 0
+    kept: Any  #: number of tokens of this step that belong to the output, including the stop
+    matched: Any  #: index of the stop id or sequence that matched; otherwise -1
+    matched_lengths: Any  #: number of ids of the match: 1, or the sequence's length; otherwise 0
     output_lengths: Any  #: length of the output with the kept tokens
-    statuses: Any  #: 0, or an error of the request, which then keeps nothing and goes on
+    statuses: Any  #: 0, or an error of the request, which then keeps nothing and continues
 
 
 def check_stop(
@@ -57,24 +57,25 @@ def check_stop(
     vocab: int | None = None,
     active: Any = None,
 ) -> StopStep:
-    """Applies the criteria to one step of a batch of requests.
+    """Applies the stop criteria to one step of a batch of requests.
 
     step_tokens [requests] or [requests, n] int32: -1 after a request's last token. `output`: the
     ids generated before this step, needed if stop sequences may straddle steps: a list of ids per
-    request, or an array [requests, m] of which the first `output_lengths` count; -1 is an id not
-    known yet. With lists, `output_lengths` [requests] may say that the outputs are longer than the
-    lists.
+    request, or an array [requests, m] of which the first `output_lengths` ids are used; -1 is an id
+    not known yet. With lists, `output_lengths` [requests] may say that the outputs are longer than
+    the lists.
 
     eos_id, ignore_eos, min_tokens, max_tokens: one value, or [requests]; eos_id None or -1: none;
     max_tokens None: any length. `stop_ids`: a list of ids per request, or one list for all;
     `stop_sequences`: a list of sequences of ids per request. `active` [requests]: False for
-    requests that have ended before, or are padding. `vocab`: ids are below it.
+    requests that have ended before, or are padding. `vocab`: vocabulary size, which all ids must be
+    below.
 
-    A stop wins over the length, and eos over stop ids over sequences. Stops count from output
-    number min_tokens on.
+    A stop takes precedence over the length, and among stops the end id over stop ids over
+    sequences. Stops are only applied from output number min_tokens on.
 
-    On an NVIDIA GPU, if the step's tokens are there: arrays must be there too, nothing waits, and
-    the call can be captured in a CUDA graph. Numbers and sequences are copied there; lists of
+    If the step's tokens are on an NVIDIA GPU, all arrays must be there too, no call waits, and the
+    call can be captured in a CUDA graph. Numbers and sequences are copied to the GPU; lists of
     `output` and `stop_ids` may be tensors there, and sequences of `stop_sequences` are in host
     memory. While a graph is captured only numbers and tensors are allowed.
     """

@@ -1,6 +1,6 @@
 """Samplers in the shapes that engines call: vLLM, Hugging Face transformers, TensorRT-LLM, SGLang.
 
-`import fairdraw.torch` imports torch. All of them draw as `fairdraw.sample` does.
+`import fairdraw.torch` imports torch. All of these samplers draw as `fairdraw.sample` does.
 
 - `TopKTopPSampler`: vllm/v1/sample/ops/topk_topp_sampler.py, the same arguments and results.
 - `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.
@@ -39,7 +39,7 @@ _DRAWN = "fairdraw_drawn"
 
 
 def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torch.int64) -> Any:
-    """Returns rows of numbers as one tensor; on a GPU by one copy that nothing waits for."""
+    """Returns rows of numbers as one tensor; on a GPU by one copy, without waiting for it."""
     tensor = torch.tensor(values, dtype=dtype)
     if device.type == "cuda":
         tensor = tensor.pin_memory().to(device, non_blocking=True)
@@ -47,7 +47,7 @@ def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torc
 
 
 def _survivors(mask: Any, vocab: int) -> Any:
-    """Unpacks words to [rows, vocab] bool."""
+    """Unpacks 32-bit words of a mask to [rows, vocab] bool."""
     bits = torch.arange(32, dtype=torch.int32, device=mask.device)
     return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
 
@@ -66,8 +66,8 @@ def draw_and_mask(
     """Returns tokens [rows] int64, `failed_token` in rows without one, and the logits [rows,
     vocab], with -inf for every token that the filters dropped if `masked` is set.
 
-    Parameters as in `fairdraw.sample`; None: no row has one. ValueError for a failed token that is
-    neither -1 nor an id of the vocabulary.
+    Parameters are as in `fairdraw.sample`; None: no row has the parameter. Raises ValueError for a
+    failed token that is neither -1 nor an id of the vocabulary.
     """
     vocab = logits.shape[-1]
     if not -1 <= failed_token < vocab:
@@ -88,23 +88,23 @@ def draw_and_mask(
 class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not installed
     """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
 
-    A module like vLLM's, which can replace it: `sampler.topk_topp_sampler = it`, or under its name
-    in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel` concerns vLLM's draw
-    and changes nothing here: this draw is exact.
+    The class is a module like vLLM's, which can replace vLLM's: `sampler.topk_topp_sampler = it`,
+    or under its name in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel`
+    selects vLLM's draw and changes nothing here, because this draw is exact.
 
-    Every row is sampled by the same kernels, seeded or not, with greedy neighbours or not. A row
-    with a generator in `generators` draws only from it: one 64-bit seed per step, which advances
-    the generator. Generators are on the CPU or on the GPU of the logits. A generator on a GPU is
-    not asked for numbers there: its seed and offset are on the host, and the offset advances by 4
-    as with any use (vLLM goes back by 4 when it discards a token). Nothing waits for the device.
-    Rows without a generator share a seed from torch's default generator, each with an offset of its
-    own.
+    Every row is sampled by the same kernels, with or without a seed, with or without greedy
+    neighbours. A row with a generator in `generators` draws only from it: one 64-bit seed per step,
+    which advances the generator. Generators are on the CPU or on the GPU of the logits. A generator
+    on a GPU draws nothing there: its seed and offset are on the host, and the offset advances by 4
+    as with any use (vLLM goes back by 4 when it discards a token). The host never waits for the
+    device. Rows without a generator share a seed from torch's default generator, each row with an
+    offset of its own.
 
     Differences from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
     whatever the size of the batch; a row with NaN, +inf or no token gets `failed_token`, and other
-    rows are not affected. Its default, -1, is an id for which vLLM's Sampler cannot gather
-    log-probabilities: it raises for the whole batch (seen on the CPU). If requests ask for them,
-    give an id of the vocabulary, such as an end id, which ends the request.
+    rows are not affected. The default of `failed_token`, -1, is an id for which vLLM's Sampler
+    cannot gather log-probabilities: it raises for the whole batch (seen on the CPU). If requests
+    need log-probabilities, give an id of the vocabulary, such as an end id, which ends the request.
     """
 
     def __init__(
@@ -177,8 +177,8 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
 
 
 def _only(scores: Any, tokens: Any) -> Any:
-    """Returns scores under which only these tokens can be drawn. Rows that failed (-1) keep
-    theirs."""
+    """Returns scores under which only the given tokens can be drawn. Rows that failed (-1) keep
+    their scores."""
     ids = tokens.to(torch.int64)[:, None]
     alone = torch.full_like(scores, float("-inf")).scatter_(1, ids.clamp(min=0), 0.0)
     return torch.where(ids >= 0, alone, scores)
@@ -205,16 +205,17 @@ class _Draws:
 
 
 class GenerationSampler(_Draws):
-    """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
+    """Draws in transformers' `generate`: `model.generate(ids,
+    logits_processor=[GenerationSampler(seed=7)])`.
 
     `seed`: one number, and row i of the batch draws with its own offset and index; or one per row
     ([rows]), and a row's text depends only on its logits and its seed, whatever the batch. The
     offset is the number of tokens before the drawn one, so that a generation that is continued
-    later goes on with the same draws.
+    later continues the same draws.
 
     transformers applies its own processors (penalties, bans) before this one and its warpers
-    (temperature, top_k, top_p) after it, when one token is left: give those parameters here. Not
-    for beam search.
+    (temperature, top_k, top_p) after it, when one token is left: give the warpers' parameters to
+    this class instead. The class does not support beam search.
     """
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -225,8 +226,8 @@ class GenerationSampler(_Draws):
 class RequestSampler(_Draws):
     """Draws in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
 
-    One per request, beam width 1. The offset is the number of tokens before the drawn one, so that
-    a preempted request goes on with the same draws.
+    Use one sampler per request, with beam width 1. The offset is the number of tokens before the
+    drawn one, so that a preempted request continues the same draws.
     """
 
     def __call__(
@@ -259,9 +260,10 @@ class SglangSampler:
 
     The package must be installed on the server. The offset counts the draws for a request, so that
     they do not depend on the batch, nor on how far SGLang's record of the output lags behind. (A
-    prefill in several chunks draws once per chunk.) The logits already have penalties, biases and
-    grammars; set no temperature and no filters of SGLang's own. A request whose parameters do not
-    come from `params`, and a row that cannot be sampled, are left to SGLang.
+    prefill in several chunks draws once per chunk.) The logits that the processor gets already have
+    penalties, biases and grammars; set no temperature and no filters of SGLang's own. A request
+    whose parameters do not come from `params`, and a row that cannot be sampled, are left to
+    SGLang.
     """
 
     @classmethod
@@ -277,7 +279,9 @@ class SglangSampler:
         top_p: float = 1.0,
         min_p: float = 0.0,
     ) -> dict[str, int | float]:
-        """Returns a request's custom_params. ValueError as in `sample`."""
+        """Returns a request's custom_params. Raises ValueError for wrong values as `sample`
+        does.
+        """
         sample(torch.zeros(1, 1), temperature, top_k, top_p, min_p, seed=seed)
         return {
             "seed": int(seed),
@@ -290,8 +294,8 @@ class SglangSampler:
     def __call__(
         self, logits: Any, custom_param_list: Sequence[dict[str, Any] | None] | None = None
     ) -> Any:
-        """Takes logits [rows, vocab], and the custom_params of each row's request; returns
-        logits."""
+        """Takes logits [rows, vocab], and the custom_params of each row's request; returns the
+        logits to draw from."""
         requests = [self._request(params) for params in custom_param_list or ()]
         if len(requests) != len(logits):
             raise ValueError(
@@ -319,7 +323,7 @@ class SglangSampler:
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             return not_sampled
-        # SGLang keeps the dictionary for as long as the request runs.
+        # SGLang keeps this dictionary while the request runs.
         offset = params[_DRAWN] = params.get(_DRAWN, -1) + 1
         seed = seed - 2**64 if seed >= 2**63 else seed
         return seed, offset, top_k, temperature, top_p, min_p

@@ -25,13 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import torch_operators as torch_operators  # registers the operators used here
+from . import torch_operators as torch_operators  # registers the operators that this module uses
 from ._operations import TABLE, Operation
 from .logprobs import Logprobs
 from .sampling import SampleDetails
 from .speculative import LawFilters, VerifiedChains
 
-#: By operator: each argument's name, its kind, its group, and its field in the group.
+#: Maps an operator to each argument's name, its kind, its group, and its field in the group.
 _OPERANDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {}
 
 
@@ -52,13 +52,13 @@ def _tensor(value: Any, kind: str) -> Any:
         return torch.full((1,), value, dtype=torch.float32)
     if kind == "Int":
         return torch.full((1,), value, dtype=torch.int64)
-    if kind == "Bits":  # 64 bits, as torch's int64
+    if kind == "Bits":  # 64 bits, as int64 in torch
         return torch.full((1,), value - 2**64 if value >= 2**63 else value, dtype=torch.int64)
     return value
 
 
 def _called(operator: str, given: dict[str, Any]) -> Any:
-    """Returns the operator's results, for the function's arguments by name."""
+    """Returns the results of an operator that is called with the function's arguments by name."""
     if "seed" in given:
         if given["generator"] is not None:
             _refuse("generator", "give a seed")
@@ -134,7 +134,7 @@ def _verify_chain(given: dict[str, Any]) -> Any:
     return VerifiedChains(*_called("verify_chain", given))
 
 
-#: Functions that convert the results of operators to an operation's, if they differ.
+#: Functions that convert the results of operators to an operation's results, if they differ.
 _RESULTS = {
     each.__name__: each
     for each in (_sample, _log_probabilities, _draw, _chain_speculative_sampling, _verify_chain)

@@ -1,9 +1,9 @@
 """Operators of torch: torch.ops.fairdraw.*, registered by importing this file.
 
-They are the operations of the same names, and `draw`, which covers all functions of
+The operators are the operations of the same names, and `draw`, which covers all functions of
 flashinfer.sampling that draw from rows of `input` "probs" or "logits". fairdraw/torch_compile.py
-makes torch.compile use them for calls of those functions. Calls of torch.ops.fairdraw, in
-torch.export too, need only this file.
+makes torch.compile use them for calls of those functions. Calls of torch.ops.fairdraw, also in
+torch.export, need only this file.
 
 - An operator changes none of its arguments and keeps no state. `seed` and `offset` are tensors of
   int64 with one value per output, or with one value for the call.
@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-# Imported because their operations enter the table.
+# The modules are imported so that their operations enter the table.
 from . import sampling as _sampling  # noqa: F401
 from . import speculative as _speculative  # noqa: F401
 from ._operations import TABLE, Operation, Operator, Results, shape_of
@@ -42,7 +42,9 @@ def _empty(rows: Any, result: tuple[str, ...], row: Operation, given: Mapping[st
 
 
 def _parts(found: Any, results: Results) -> Iterator[tuple[str, Any]]:
-    """Yields the results of a function of the table, by the names of an operator's results."""
+    """Yields the results of a function of the operation table, by the names of an operator's
+    results.
+    """
     if not isinstance(found, tuple):
         found = (found,)
     names = getattr(found, "_fields", None)
@@ -60,8 +62,8 @@ def _parts(found: Any, results: Results) -> Iterator[tuple[str, Any]]:
 
 
 def register(row: Operation, operator: Operator) -> None:
-    """Makes the operator and its fake, which makes results without values from arguments without
-    values."""
+    """Makes the operator and its fake kernel, which makes results without values from arguments
+    without values."""
     operands = row.operands(operator)
     defaults = {each.name: each.default for each in operands}
 
@@ -83,7 +85,8 @@ def register(row: Operation, operator: Operator) -> None:
 
     def kernel(*arguments: Any, **named: Any) -> Any:
         values = given(arguments, named)
-        # None means the function's default. Filters of a draft are those of its logits.
+        # None as an argument means the function's default. Filters of a draft are applied to its
+        # logits.
         each = {name: value for name, value in values.items() if value is not None}
         for group, kind in row.groups.items():
             fields = {

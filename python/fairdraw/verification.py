@@ -1,4 +1,4 @@
-"""`verify`: the gate for a Python callable, and its report."""
+"""`verify`: the statistical gate for a Python callable, and its report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
     "verify",
 ]
 
-# Plugins are judged in a separate process: this interpreter, started afresh.
+# Plugins are judged in a separate process: a new instance of this Python interpreter.
 _core.set_plugin_host([sys.executable, "-m", "fairdraw", "plugin-host"])
 
 Suite = Literal["smoke", "gate", "nightly"]
@@ -62,12 +62,14 @@ Verdict = Literal["passed", "failed", "underpowered"]
 
 
 class VerificationFailed(AssertionError):
-    """A case failed, could not be run, or had too few draws. The message names each."""
+    """A case failed, could not be run, or had too few draws. The message names each such case."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a report. `measures`, `statistic` and others are in `raw`, as in report.json."""
+    """One case of a report. `measures`, `statistic` and other fields are in `raw`, as in
+    report.json.
+    """
 
     id: str
     check: str
@@ -85,8 +87,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why cases failed: what the sampler does, what to change, the evidence for it, and the ids of
-    the cases that it explains."""
+    """The reason why cases failed: the sampler's behaviour, the change to make, the evidence for
+    it, and the ids of the cases that it explains."""
 
     name: str
     sentence: str
@@ -126,7 +128,7 @@ class Report:
 
     @property
     def groups(self) -> list[tuple[str, list[str]]]:
-        """Red cases, grouped by their lines in `str`: the lines, and the cases' ids."""
+        """Failed cases, grouped by their lines in `str`: the lines, and the cases' ids."""
         return self._record.groups()
 
     @property
@@ -136,14 +138,14 @@ class Report:
 
     @property
     def incomplete(self) -> str:
-        """Why the run ended before all of its cases were run; otherwise empty."""
+        """The reason why the run ended before all of its cases were run; otherwise empty."""
         reason: str = self.raw.get("incomplete", "")
         return reason
 
     @property
     def coverage(self) -> dict[str, Any]:
-        """Coverage of the run: `cases`, `ran`, `features` and, in `undeclared`, what to declare
-        next, as in report.json. Empty if no case says what it exercises."""
+        """Coverage of the run: `cases`, `ran`, `features` and, in `undeclared`, abilities to
+        declare next, as in report.json. Empty if no case states the features that it exercises."""
         found: list[dict[str, Any]] = self.raw.get("coverage", [])
         return found[0] if found else {}
 
@@ -162,7 +164,7 @@ class Report:
         return [case for case in self.cases if case.red]
 
     def to_json(self) -> str:
-        """Returns report.json; its schema is reports/schema/report.schema.json."""
+        """Returns the text of report.json; its schema is reports/schema/report.schema.json."""
         return self._json
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
@@ -177,8 +179,9 @@ class Report:
         raise VerificationFailed(str(self))
 
     def __str__(self) -> str:
-        """Returns what a terminal prints for such a run: the causes, with cases of each and a call
-        that repeats one; requirements that were not judged; and the number of cases by verdict."""
+        """Returns the text that a terminal prints for such a run: the causes, with cases of each
+        and a call that repeats one; requirements that were not judged; and the number of cases
+        by verdict."""
         return self._record.text()
 
     def __repr__(self) -> str:
@@ -225,7 +228,9 @@ def _captured(logits: Iterable[Any] | None) -> list[tuple[str, str]]:
 
 
 def case_ids(suite: Suite = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
-    """Returns the ids of a suite's cases, in the order of a run. `logits`: as for `verify`."""
+    """Returns the ids of a suite's cases, in the order in which a run judges them. `logits`: as
+    for `verify`.
+    """
     expect_name("suite", suite, _core.suite_names())
     return _core.case_ids(suite, _captured(logits))
 
@@ -237,7 +242,7 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
 class _ProgressLine:
     """One line on a terminal that shows the progress of the run and disappears at its end."""
 
-    PAUSE = 0.1  #: seconds between two updates
+    PAUSE = 0.1  #: seconds between two updates of the line
 
     def __init__(self) -> None:
         self._red = 0
@@ -260,7 +265,7 @@ class _ProgressLine:
 def _is_terminal(stream: Any) -> bool:
     try:
         return bool(stream.isatty())
-    except (AttributeError, ValueError):  # None without a console, or a closed stream
+    except (AttributeError, ValueError):  # the stream is None (no console) or closed
         return False
 
 
@@ -275,7 +280,7 @@ _NOTHING: dict[str, Any] = dict(
 
 
 def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Report:
-    """Runs the compiled module on the judged subject, and returns the report."""
+    """Runs the compiled module on the judged sampler, and returns the report."""
     expect_name("suite", suite, _core.suite_names())
     if case is not None:
         expect_text("case", case, "a string, or None")
@@ -293,7 +298,7 @@ def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Repor
 
 
 def expect_coverage(require: Any, max_skipped: Any) -> tuple[list[str], float | None]:
-    """Returns the features, each once, and the percentage, as verify takes them."""
+    """Returns the required features, each once, and the percentage, as verify takes them."""
     features = expect_names("require", require, _core.feature_names())
     for place, name in enumerate(features):
         if name in features[:place]:
@@ -334,10 +339,11 @@ def verify(
     jobs: int = 0,
     progress: bool | Callable[[str, int, int], object] | None = None,
 ) -> Report:
-    """Judges a sampler case by case, and returns the report. Raises only for bad arguments.
+    """Judges a sampler case by case, and returns the report. Raises an exception only for bad
+    arguments.
 
-    Ctrl-C ends the run: the report has the cases that had ended, and `incomplete` says that it is
-    partial; its verdict is never "passed".
+    Ctrl-C ends the run: the report has the cases that had finished, and `incomplete` says that it
+    is partial; its verdict is never "passed".
 
     sampler: called as sampler(batch) with a `fairdraw.Batch`; returns token ids, an array or a list
         of integers [outputs] (or [outputs, num_samples]), or the batch itself after writing into

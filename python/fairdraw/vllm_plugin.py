@@ -2,7 +2,7 @@
 
     FAIRDRAW_VLLM=1 FAIRDRAW_VLLM_FAILED_TOKEN=2 vllm serve ...
 
-vLLM loads the plugins of all installed packages in each of its processes. This one does nothing
+vLLM loads the plugins of all installed packages in each of its processes. This plugin does nothing
 unless FAIRDRAW_VLLM is 1. In that case
 
 - the Sampler of model runner V1 gets fairdraw.torch.TopKTopPSampler under the name of vLLM's;
@@ -11,10 +11,10 @@ unless FAIRDRAW_VLLM is 1. In that case
   as vLLM keeps it, and the offset is the token's position in its sequence.
 
 FAIRDRAW_VLLM_FAILED_TOKEN is the id for rows that cannot be sampled (NaN, or no token left). V2
-needs an id, because it passes tokens to the next step without checking them: the id of an end token
-ends such a request. V1 needs an id if requests ask for log-probabilities. With
-VLLM_USE_V2_MODEL_RUNNER=0 only V1 runs. Drafted tokens are verified by vLLM's own rejection
-samplers.
+needs such an id, because it passes tokens to the next step without checking them: the id of an end
+token ends such a request. V1 needs such an id if requests ask for log-probabilities. With
+VLLM_USE_V2_MODEL_RUNNER=0 only the model runner V1 runs. Drafted tokens are verified by vLLM's own
+rejection samplers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 
 
 def register() -> None:
-    """Replaces vLLM's draws; vLLM calls it once or several times per process."""
+    """Replaces vLLM's draws; vLLM calls this function once or several times per process."""
     chosen = os.environ.get(SWITCH, "")
     if chosen in ("", "0"):
         return
@@ -52,7 +52,7 @@ def register() -> None:
             )
         from vllm.v1.worker.gpu.sample import sampler as runner_v2
 
-        # Patches the class, so that modules that imported it by name use the new draw, too.
+        # The class is patched, so that modules that imported it by name use the new draw, too.
         runner_v2.Sampler._sample_random = _draw_of_runner_v2(failed_token)
     sampler.TopKTopPSampler = functools.partial(TopKTopPSampler, failed_token=failed_token)
 
@@ -76,7 +76,7 @@ def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
 
         processed_logits [rows, vocab], divided by the temperature unless that is 0; pos [rows], the
         position of the row's last input token; expanded_idx_mapping [rows], the requests' slots in
-        sampling_states. The other parameters choose between vLLM's samplers.
+        sampling_states. All other parameters choose between vLLM's samplers.
         """
         states = self.sampling_states
         temperature = states.temperature.gpu[expanded_idx_mapping]

@@ -1,4 +1,4 @@
-"""Makes the tests use the package of the build tree, or else the installed one."""
+"""Makes the tests use the package of the build tree, or otherwise the installed one."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from fairdraw import _core
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-#: Test files that need serving, ignored in a build without it.
+#: Test files that need serving, ignored in a build without serving.
 collect_ignore = []
 if not _core.HAS_SERVING:
     about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme"
@@ -24,7 +24,7 @@ if not _core.HAS_SERVING:
 
 
 def pytest_collection_modifyitems(items):
-    """Skips tests that call serving in a build without it."""
+    """Skips tests that call serving in a build without serving."""
     if _core.HAS_SERVING:
         return
     for item in items:

@@ -1,4 +1,6 @@
-"""Verifiers of drafts for the tests: the textbook's in NumPy, whose parts subclasses make wrong."""
+"""Verifiers of drafts for the tests: the textbook's verifier in NumPy, and subclasses that make
+parts of it wrong.
+"""
 
 import numpy as np
 
@@ -6,7 +8,7 @@ _ACCEPT, _RECOVER, _BONUS = 1, 2, 3
 
 
 def _mixed(state):
-    """Returns SplitMix64's finisher of uint64."""
+    """Returns the finishing hash of SplitMix64 for uint64 arrays."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
@@ -26,7 +28,7 @@ def uniforms(batch, purpose):
 
 
 def _excluded_mass(weights):
-    """Returns for each weight of a row the mass of the strictly larger ones."""
+    """Returns for each weight of a row the sum of the strictly larger weights."""
     order = np.argsort(-weights, axis=-1, kind="stable")
     ranked = np.take_along_axis(weights, order, axis=-1)
     before = ranked.cumsum(axis=-1) - ranked
@@ -71,7 +73,7 @@ def _distributions(batch):
         parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
         logits = np.where(used[:, 1:], batch.draft_logits, 0)
         draft = _filtered(logits, *parameters, batch.draft_min_p)
-    else:  # without a distribution the drafted token has probability 1
+    else:  # without a distribution of the draft the drafted token has probability 1
         draft = np.arange(batch.vocab) == drafted
     draft = np.where(used[:, 1:], draft, 0)
     target, draft = (d.astype(np.float64) for d in (target, draft))
@@ -82,14 +84,14 @@ def _distributions(batch):
 def _drawn(weights, uniform):
     """Draws by the inverse CDF along the last axis, from weights in any scale."""
     sums = weights.cumsum(axis=-1)
-    # Takes the last token of positive weight if rounding leaves no larger sum.
+    # If rounding leaves no sum above the random number, the last token of positive weight is drawn.
     last = weights.shape[-1] - 1 - (weights[..., ::-1] > 0).argmax(axis=-1)
     return np.minimum((sums <= uniform[..., None] * sums[..., -1:]).sum(axis=-1), last)
 
 
 class Textbook:
-    """Accepts with min(1, p / q), recovers from (p - q)+, draws a bonus from the target; parts are
-    overridden."""
+    """Accepts with probability min(1, p / q), recovers from (p - q)+, draws a bonus from the
+    target; subclasses override parts."""
 
     def uniforms(self, batch, purpose):
         return uniforms(batch, purpose)
@@ -102,8 +104,8 @@ class Textbook:
         return np.maximum(target - draft, 0)
 
     def bonus(self, target, draft):
-        """Returns [requests, rows, vocab] to draw the bonus token from; its row is the one after
-        all drafts."""
+        """Returns [requests, rows, vocab] weights to draw the bonus token from; its row is the
+        one after all drafts."""
         return target
 
     def __call__(self, batch):
@@ -138,7 +140,7 @@ class Textbook:
 
 class Block(Textbook):
     """Verifies a chain as a block (Sun et al. 2024, Algorithm 2), up to the last position that
-    stands."""
+    is accepted."""
 
     def __call__(self, batch):
         target, draft, drafted = _distributions(batch)
@@ -174,7 +176,7 @@ class Block(Textbook):
 
 
 class Matching(Textbook):
-    """Draws the target's own token at each position; a draft stands while it is that token."""
+    """Draws the target's own token at each position, and accepts a draft if it is that token."""
 
     def __call__(self, batch):
         target, _, drafted = _distributions(batch)
@@ -214,14 +216,14 @@ class SeedsIgnored(Textbook):
 
 
 class OneWordForAll(Textbook):
-    """Draws from the residual with the random number that rejected the draft."""
+    """Draws from the residual with the same random number that rejected the draft."""
 
     def uniforms(self, batch, purpose):
         return uniforms(batch, _ACCEPT)
 
 
 class RejectedDraftsStay(Textbook):
-    """Does not clear tokens after a rejection."""
+    """Does not clear the drafted tokens after a rejection."""
 
     def answer(self, batch, tokens, accepted, stands):
         padded = np.concatenate([batch.draft_tokens, tokens[:, -1:]], axis=1)

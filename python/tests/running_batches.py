@@ -1,5 +1,5 @@
-"""Running batches for the tests: with fairdraw's own, with histories kept in Python, and wrong
-ones."""
+"""Running batches for the tests: one on fairdraw's own classes, one with histories kept in
+Python, and wrong ones."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ EXACT = {
 
 
 class OfTheLibrary:
-    """Adapts fairdraw's BatchState and FusedSamplingProcessor to the events."""
+    """Adapts fairdraw's BatchState and FusedSamplingProcessor to the contract's events."""
 
     def begin(self, slots, vocab, dtype, tie_rule, filter_apply_order):
         self.slots, self.words = slots, (vocab + 31) // 32
@@ -125,7 +125,7 @@ class InPython:
 
 
 class KeepsTheOutputOfTheEvicted(InPython):
-    """Keeps the output of a slot's former request in front of the next one's."""
+    """Keeps the output of a slot's former request in front of the next request's output."""
 
     def begin(self, *batch):
         super().begin(*batch)
@@ -140,7 +140,7 @@ class KeepsTheOutputOfTheEvicted(InPython):
 
 
 class StartsTheOffsetAgain(InPython):
-    """Draws a restored request's next token with the random bits of its first."""
+    """Draws a restored request's next token with the random bits of its first token."""
 
     def restore(self, slot, request, output):
         super().restore(slot, request, output)

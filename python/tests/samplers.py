@@ -4,7 +4,7 @@ import numpy as np
 
 import fairdraw
 
-#: Claims of a callable that uses fairdraw.sample.
+#: Declarations of a callable that uses fairdraw.sample.
 EXACT = {
     "abilities": (
         "exact_integer",
@@ -136,7 +136,7 @@ class Textbook:
         return p
 
     def one_of(self, p, kept):
-        """Returns a token: `p` before the filters, `kept` after them."""
+        """Draws a token; `p` are the probabilities before the filters, `kept` those after them."""
         return self.drawn(kept)
 
     def drawn(self, p):
@@ -155,7 +155,7 @@ class Proposing(Textbook):
         return self.drawn(kept)
 
 
-#: Claims of a callable that uses the operations on probabilities.
+#: Declarations of a callable that uses the operations on probabilities.
 EXACT_PROBS = {
     "abilities": (
         "exact_integer",
@@ -194,7 +194,7 @@ def exact_probs(batch):
 class Reporting(Textbook):
     """Reports log-probabilities in float32, as engines do: by log_softmax, with ties in any order.
 
-    `wrong` names a planted mistake.
+    `wrong` names a mistake that the sampler makes.
     """
 
     CLAIM = {

@@ -1,5 +1,5 @@
-"""Runs one rank of test_sharded.py: the exchanges of calls on GPUs, without a GPU. The calls are
-plans of exchanges whose blocks are in host memory, and a gloo group moves the blocks."""
+"""Runs one rank of test_sharded.py: the exchanges of calls on GPUs, without a GPU. The tested
+calls are plans of exchanges whose blocks are in host memory, and a gloo group moves the blocks."""
 
 import torch
 import torch.distributed as distributed
@@ -9,8 +9,9 @@ from fairdraw._gpu_exchanges import Exchanges
 
 
 class PlannedCall:
-    """A call with a given number of undecided rows after its tokens, of which two at a time are
-    gathered. A block holds its sender, its exchange, and its number within the call."""
+    """A call with a given number of undecided rows after its tokens are exchanged, two of which
+    at a time are gathered. A block contains its sender, its exchange, and its number within the
+    call."""
 
     undecided_at = 4
 

@@ -10,7 +10,7 @@ import fairdraw.torch
 
 
 class Columns:
-    """Takes a rank's part of tensors that have a value per token."""
+    """Takes the rank's part of tensors that have a value per token."""
 
     def __init__(self, widths, rank):
         self.widths = widths
@@ -23,8 +23,8 @@ class Columns:
 
 
 def bits(tensor):
-    """Converts for `same`: 16-bit floats become float32, which represents each of their values
-    uniquely."""
+    """Converts tensors for `same`: 16-bit floats become float32, which represents each of their
+    values uniquely."""
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
@@ -68,7 +68,7 @@ def check_rows(sampler, columns):
     ]:
         expected = getattr(fairdraw, name)(probs, parameter)
         same(name, getattr(sampler, name)(columns.of(probs), parameter), columns.of(expected))
-    # Several axes before the vocabulary.
+    # Rows with several axes before the vocabulary.
     folded = whole.unflatten(0, (2, 3))
     expected = fairdraw.softmax(folded, temperatures.reshape(2, 3))
     same("softmax", sampler.softmax(columns.of(folded), temperatures.reshape(2, 3)),
@@ -81,7 +81,7 @@ def check_probs(sampler, columns):
     rows = 5
     seeds = torch.arange(rows) + 40
     probs = fairdraw.softmax(torch.randn(rows, columns.vocab, generator=numbers) * 2)
-    probs[1] = (probs[1] * 64).round() + 1  # ties, in another scale
+    probs[1] = (probs[1] * 64).round() + 1  # ties, and another scale of the probabilities
     whole_calls = [
         (fairdraw.sampling_from_probs, {}),
         (fairdraw.top_k_sampling_from_probs, {"top_k": 9}),

@@ -1,7 +1,8 @@
 """Runs one rank of test_sharded.py on its own GPU. The kernels exchange blocks through memory of
 all ranks, and the tokens must be those of `fairdraw.sample` over the whole rows on one GPU.
 
-It is also a program for machines without pytest: it uses all GPUs, or 2 if there are more than 8.
+The file is also a program for machines without pytest: it uses all GPUs, or 2 if there are more
+than 8.
 
     python3 python/tests/sharded_peer_ranks.py [nccl | gloo]
 """
@@ -66,7 +67,7 @@ def check_batches(sampler, rows):
             assert left == count or call.get("top_k") != 2000, left  # more than ranks can list
             tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, gather=False)
             undecided = int(sampler.undecided)
-            # Wide nuclei are decided unless their support size is wanted.
+            # Wide nuclei are decided without gathering unless their support size is requested.
             assert undecided <= left and sampler.gathered_rows == 0
             assert sampler.exchanges == 1 and sampler.exchanged_bytes == 0
             assert sampler.gather_undecided() == undecided and int(sampler.undecided) == 0
@@ -92,7 +93,9 @@ def check_indices(sampler, rows, whole):
 
 
 def check_probs(sampler, rows, whole):
-    """Tests rows of probabilities: the tokens must equal the operations' over whole rows."""
+    """Tests rows of probabilities: the tokens must equal those of the operations over whole
+    rows.
+    """
     probs = fairdraw.softmax(whole.float())
     seeds = torch.arange(len(whole)).cuda() + 70
     for function, filters in [
@@ -114,7 +117,9 @@ def check_probs(sampler, rows, whole):
 
 
 def check_graphs(sampler, rows):
-    """Alternates graphs of batches of two sizes, and calls without a graph, in one memory."""
+    """Alternates graphs of batches of two sizes, and calls without a graph, in one exchange
+    memory.
+    """
     filters = {"temperature": 0.8, "top_k": 50, "top_p": 0.9}
     graphs = []
     for count in (2, LIMITS.rows):
@@ -160,7 +165,7 @@ def check_refusals(sampler, rows, rank):
             lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
     refused(ValueError, "allowed: host memory", lambda: sampler.softmax(few))
     refused(ValueError, "ranks disagree", lambda: sampler(few, seed=rank))
-    # The memory still works afterwards.
+    # The exchange memory still works afterwards.
     same("tokens", sampler(few, seed=1), fairdraw.sample(whole[:2], seed=1))
 
 
@@ -181,7 +186,7 @@ def run(rank, ranks, folder, backend):
             check_graphs(sampler, rows)
             check_refusals(sampler, rows, rank)
             torch.cuda.synchronize()
-            distributed.barrier()  # no rank may free memory that another still reads
+            distributed.barrier()  # no rank may free memory that another rank still reads
             if rank == 0:
                 ends = list(accumulate(widths))
                 print(f"{backend}: columns end at {ends}; {sampler._peers.bytes} bytes a rank: ok")

@@ -20,7 +20,7 @@ def same(name, mine, whole):
 
 
 def columns_of(packed, begin, end):
-    """Returns bits begin to end of packed rows, moved to bit 0."""
+    """Returns the bits from `begin` to `end` of packed rows, moved to bit 0."""
     bits = (packed[:, :, None] >> torch.arange(32, dtype=torch.int32)) & 1
     bits = bits.flatten(1)[:, begin:end].to(torch.int64)
     bits = torch.nn.functional.pad(bits, (0, -bits.shape[1] % 32)).unflatten(1, (-1, 32))
@@ -100,7 +100,7 @@ def run(rank, ranks, folder):
             widths = [vocab // ranks] * (ranks - 1)
             widths.append(vocab - sum(widths))
             check_calls(fairdraw.torch.ShardedSampler(), rank, widths)
-        # Unequal numbers of columns, and one rank without any.
+        # Ranks have unequal numbers of columns, and one rank has none.
         widths = [1000, 0, 256, 1744][:ranks]
         check_calls(fairdraw.torch.ShardedSampler(columns=widths), rank, widths)
         processing = [fairdraw.RequestProcessing(repetition_penalty=1.3, prompt=[7, 2100],
@@ -112,7 +112,7 @@ def run(rank, ranks, folder):
             local, processing=processing, seed=1, logprobs=1, logprobs_mode="processed_logits"
         )[1]
         assert report.top_ids.tolist() == [[5]] and report.top_values.tolist() == [[2.0]]
-        # A disagreement is reported on every rank.
+        # A disagreement between ranks is reported on every rank.
         try:
             fairdraw.torch.ShardedSampler()(local, seed=rank)
         except ValueError as error:
@@ -124,8 +124,8 @@ def run(rank, ranks, folder):
 
 
 def same_reports(got, expected):
-    """Compares a GPU's log-probabilities: its logarithm differs by one unit in the last place,
-    2^-23."""
+    """Compares log-probabilities from a GPU, whose logarithm differs by one unit in the last
+    place, 2^-23."""
     for name in ("ranks", "top_ids"):
         same(name, getattr(got, name).cpu(), getattr(expected, name).cpu())
     for name in ("values", "top_values"):
@@ -134,7 +134,9 @@ def same_reports(got, expected):
 
 
 def check_calls_on_gpu(sampler, rank, widths):
-    """Tests logits of ranks on one GPU each: eagerly, with rows gathered later, and in a graph."""
+    """Tests logits of ranks on one GPU each: in direct calls, with rows gathered later, and in a
+    graph.
+    """
     begin = sum(widths[:rank])
     numbers = torch.Generator().manual_seed(5)
     rows = 4
@@ -172,7 +174,7 @@ def check_calls_on_gpu(sampler, rank, widths):
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         mine = columns_of(packed, begin, begin + widths[rank]).cuda()
         same("tokens", sampler(local, top_k=9, seed=seeds.cuda(), allowed=mine).cpu(), banned)
-        # Reports of the caller's logits with masked rows, and processed rows.
+        # Reports of the caller's logits for masked rows, and for processed rows.
         expected = fairdraw.sample(logits, seed=seeds, allowed=packed, logprobs=7)
         got = sampler(local, seed=seeds.cuda(), allowed=mine, logprobs=7)
         same("tokens", got[0].cpu(), expected[0])

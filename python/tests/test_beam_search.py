@@ -1,5 +1,5 @@
-"""Tests BeamSearch against fairdraw/beam_search.h's rules written again, and against
-enumeration."""
+"""Tests BeamSearch against a second implementation of fairdraw/beam_search.h's rules, and
+against enumeration."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ def norm(length, penalty):
 
 
 class Model:
-    """Rows that depend on the whole prefix: float32 log-probabilities."""
+    """A model whose rows depend on the whole prefix: float32 log-probabilities."""
 
     def __init__(self, number, vocab):
         self._number, self._vocab, self._rows = number, vocab, {}
@@ -110,7 +110,7 @@ def expect_best(search, r, best, expected):
         assert result.tokens[r, place, : len(sequence)].tolist() == list(sequence)
         assert (result.tokens[r, place, len(sequence) :] == -1).all()
         assert result.lengths[r, place] == len(sequence)
-        assert result.scores[r, place] == score  # float32, bit for bit
+        assert result.scores[r, place] == score  # float32 scores are equal bit for bit
 
 
 @pytest.mark.parametrize("early_stopping", [0, 1, 2])
@@ -158,9 +158,9 @@ def test_wide_enough_it_finds_all_sequences_in_their_order():
 
 
 def test_logits_are_their_log_probabilities():
-    """Compares scores from logits with float64. Bound: the stated error (2^-22 + 2^-24 * ln2 * d
-    for d <= 40 octaves in log Z), and half an ulp of numbers below 32 for the value and for each
-    sum."""
+    """Compares scores computed from logits with float64. Bound: the stated error (2^-22 + 2^-24
+    * ln2 * d for d <= 40 octaves in log Z), and half an ulp of numbers below 32 for the value
+    and for each sum."""
     search = fairdraw.BeamSearch(1, 4, max_tokens=4)
     random = np.random.default_rng(3)
     live, error = [((), 0.0)], 0.0
@@ -256,7 +256,7 @@ def test_a_first_step_that_is_refused_decides_nothing():
     for rows in wrong:
         with pytest.raises((TypeError, ValueError)):
             search.step(rows)
-        assert isinstance(search.result().tokens, np.ndarray)  # no step has chosen torch yet
+        assert isinstance(search.result().tokens, np.ndarray)  # no step has had torch tensors yet
     row = np.arange(5, dtype=np.float32)
     step, expected = (s.step(np.stack([row, row])) for s in (search, beams(end_ids=[0])))
     assert step.tokens.tolist() == expected.tokens.tolist() == [[4, 3, 2]] * 2

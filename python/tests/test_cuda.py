@@ -1,4 +1,4 @@
-"""Tests operations on GPU tensors: the tokens equal the CPU's, without copies and without waiting.
+"""Tests operations on GPU tensors: the tokens equal the CPU's, and no call copies rows or waits.
 
 Skipped without torch, a GPU, or the package's CUDA part.
 """
@@ -125,7 +125,8 @@ def test_rows_are_not_copied():
         before = torch.cuda.memory_allocated()
         fairdraw.sample(given, top_k=5, top_p=0.9, seed=1)
         torch.cuda.synchronize()
-        # 64 tokens and the workspace; torch's allocator rounds each up by at most 2 MiB.
+        # The call needs 64 tokens and the workspace; torch's allocator rounds each up by at most 2
+        # MiB.
         grown = torch.cuda.max_memory_allocated() - before
         assert grown < _core.cuda_workspace_bytes(64) + 2 * 2**21 < given.numel()
     out = torch.empty(64, dtype=torch.int32, device="cuda")
@@ -135,7 +136,7 @@ def test_rows_are_not_copied():
 def test_unseeded_calls_are_fresh_and_generators_repeat():
     flat = torch.ones(64, VOCAB, device="cuda")
 
-    def drawn(**named):  # two calls agree with a probability of 4099^-64
+    def drawn(**named):  # two independent calls agree with a probability of 4099^-64
         return fairdraw.sampling_from_probs(flat, **named).tolist()
 
     assert drawn() != drawn()
@@ -160,7 +161,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
     def call():
         fairdraw.sample(logits, 0.8, top_p=top_p, seed=seed, out=out)
 
-    call()  # loads the kernels before the capture
+    call()  # loads the kernels before the graph capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()
@@ -170,7 +171,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
         graph.replay()
         want = fairdraw.sample(logits.cpu(), 0.8, top_p=top_p.item(), seed=torch.full((4,), step))
         assert out.tolist() == want.tolist()
-    # With one request a tensor of one seed is also read at each replay.
+    # With one request a tensor of one seed is also read again at each replay.
     one = torch.empty(1, dtype=torch.int32, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -185,7 +186,7 @@ def test_an_unseeded_call_is_refused_in_a_capture():
     logits = torch.randn(4, VOCAB, device="cuda")
     fairdraw.sample(logits)
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        kept = logits + 1  # a capture without work warns
+        kept = logits + 1  # torch warns about a graph capture without work
         with pytest.raises(RuntimeError, match="seed: is needed while a CUDA graph is captured"):
             fairdraw.sample(logits)
     assert kept.shape == logits.shape
@@ -201,7 +202,7 @@ def test_one_seed_in_a_tensor_for_several_outputs_is_refused_in_a_capture():
         "captured; allowed: a number, or 4 values, one each"
     )
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        kept = logits + 1  # a capture without work warns
+        kept = logits + 1  # torch warns about a graph capture without work
         with pytest.raises(RuntimeError, match="seed" + message):
             fairdraw.sample(logits, seed=one)
         with pytest.raises(RuntimeError, match="offset" + message):
@@ -345,7 +346,7 @@ def test_log_probabilities_are_those_of_the_cpu(logits, mode, top):
         for report in (there, given):
             got = getattr(report, name)
             if want.dtype == torch.float32:
-                # The device's own logarithm differs by one unit in the last place.
+                # The GPU's own logarithm differs by one unit in the last place.
                 assert torch.equal(want.isinf(), got.cpu().isinf())
                 finite = want.isfinite()
                 unit = torch.finfo(torch.float32).eps * want[finite].abs()

@@ -1,4 +1,4 @@
-"""Tests kept sets on a GPU: they equal the CPU's, in graphs too, and have vLLM's layout.
+"""Tests kept sets on a GPU: they equal the CPU's, also in CUDA graphs, and have vLLM's layout.
 
 Skipped without torch, a GPU, or the package's CUDA part.
 """
@@ -19,7 +19,7 @@ def logits_of(rows, vocab, dtype):
 
 
 def expect_same_sets(here, there):
-    """Compares sets: `there` has unused room at its end, `here` is trimmed."""
+    """Compares kept sets: `there` (GPU) has unused room at its end, `here` (CPU) is trimmed."""
     assert there.token_ids.is_cuda and len(there.token_ids) >= len(here.token_ids)
     for mine, other in zip(here, there.trimmed(), strict=True):
         expect_same(mine, other)
@@ -35,7 +35,7 @@ def expect_same_sets(here, there):
         {"temperature": 0.0},
         {"top_p": torch.linspace(0.1, 1, 6)},
         {"top_k": 40, "indices": torch.tensor([5, 0, 0, 2, 17])},
-        {"top_p": 0.9, "room": 700},  # too small for all sets
+        {"top_p": 0.9, "room": 700},  # room that is too small for all sets
         {"active": torch.tensor([True, False, True, True, False, True])},
     ],
 )
@@ -62,7 +62,7 @@ def test_vllms_layout_goes_there_and_comes_back():
         assert tensor.device == same.device and torch.equal(tensor, same)
     for sets in (drawn.kept, again):
         replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, sets)
-        assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the device's own logarithm
+        assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the GPU's own logarithm differs
 
 
 def test_a_mask_becomes_the_sets_of_its_columns():
@@ -107,5 +107,5 @@ def test_a_captured_call_reads_its_logits_anew():
         torch.cuda.synchronize()
         here = fairdraw.sample_with_kept_sets(logits.cpu(), top_p=0.9, seed=seeds.cpu())
         expect_same(here.tokens, drawn.tokens)
-        # The flags are computed from the call's bytes in the graph, too.
+        # The flags are also computed from the call's bytes in the graph.
         expect_same_sets(here.kept, drawn.kept)

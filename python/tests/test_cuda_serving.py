@@ -1,5 +1,5 @@
-"""Tests beams, stop criteria and the processor on a GPU: each call gives the CPU's results, in a
-CUDA graph too, and without waiting.
+"""Tests beams, stop criteria and the processor on a GPU: each call gives the CPU's results, also in
+a CUDA graph, and without waiting.
 
 Skipped without torch, a GPU, or the package's CUDA part.
 """
@@ -14,21 +14,21 @@ from cuda_tensors import expect_same, same_on_both, torch
 
 
 def table_of(number, vocab=50):
-    """Returns a model, as a table: the log-probabilities after each last token."""
+    """Returns a model as a table: the log-probabilities after each last token."""
     random = np.random.default_rng(number)
     logits = torch.from_numpy(random.standard_normal((vocab, vocab), np.float32) * 2)
     return logits.log_softmax(-1)
 
 
 def expect_beams(here, there):
-    """Expects equality, except of scores, which may differ in the last unit of a power."""
+    """Expects equal steps, except for scores, which may differ in the last unit of a power."""
     for name in ("parents", "tokens", "live_beams", "states", "statuses", "lengths", "cumulative"):
         if hasattr(here, name):
             expect_same(getattr(here, name), getattr(there, name))
     scores, others = here.scores, there.scores.cpu()
     assert torch.equal(scores.isinf(), others.isinf())
     finite = scores.isfinite()
-    # One unit of the power, and one rounding of the quotient.
+    # One unit in the last place for the power, and one rounding of the quotient.
     unit = 2 * torch.finfo(torch.float32).eps * scores[finite].abs()
     assert bool(((scores - others)[finite].abs() <= unit).all())
 
@@ -69,7 +69,7 @@ def test_a_search_is_that_of_the_cpu():
 
 
 def test_a_search_over_logits_finds_the_same_beams():
-    logits = table_of(2) * 1.5 + 3  # any shift or scale: softmax normalises
+    logits = table_of(2) * 1.5 + 3  # any shift or scale gives logits, because softmax normalises
     here, there = (fairdraw.BeamSearch(2, 4, max_tokens=5, end_ids=[0]) for _ in range(2))
     rows, other = logits[:2], logits[:2].cuda()
     while not here.done:
@@ -89,7 +89,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
     tokens = there.step(table[:requests].cuda(), logprobs=True).tokens
     weights = table.cuda()
 
-    def call():  # a slot for every beam, live or not
+    def call():  # a row for every beam slot, live or not
         found = there.step(
             weights[tokens.clamp(min=0).long().flatten()], logprobs=True, row_begins=begins
         )
@@ -97,7 +97,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
         return found
 
     want = here.step(beam_rows(table, step), logprobs=True)
-    expect_beams(want, call())  # loads the kernels before the capture
+    expect_beams(want, call())  # loads the kernels before the graph capture
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = call()
@@ -112,7 +112,7 @@ def test_the_first_step_of_a_search_is_not_captured():
     rows = table_of(4)[:1].cuda()
     search = fairdraw.BeamSearch(1, 2, max_tokens=3)
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        kept = rows + 1  # a capture without work warns
+        kept = rows + 1  # torch warns about a graph capture without work
         with pytest.raises(RuntimeError, match="the first step brings the search to the GPU"):
             search.step(rows)
     assert kept.shape == rows.shape
@@ -127,7 +127,7 @@ def test_a_first_step_that_is_refused_decides_nothing():
     expected = fairdraw.BeamSearch(1, 2, max_tokens=3).step(rows)
     assert torch.equal(
         search.step(rows).tokens, expected.tokens
-    )  # refused steps left it on the CPU
+    )  # refused steps left the search on the CPU
 
 
 def test_steps_of_a_search_do_not_wait():
@@ -327,7 +327,7 @@ def test_copies_come_in_the_order_of_their_steps():
         there.step(logits.cuda())
         there.start_async_token_copy()
         wanted.append([here.new_tokens().tolist(), [1, 1, 1], [0, 0, 0]])
-    assert outputs_of(other) == [[], [], []]  # nothing was waited for
+    assert outputs_of(other) == [[], [], []]  # no copy was waited for, so the host has no tokens
     for step, want in enumerate(wanted):
         copied = there.wait_for_tokens(return_details=True)
         assert [array.tolist() for array in copied] == want
@@ -335,13 +335,13 @@ def test_copies_come_in_the_order_of_their_steps():
     here.step(small_logits(3, 3))
     there.step(small_logits(3, 3).cuda())
     assert there.get_new_tokens().tolist() == here.new_tokens().tolist()  # by a copy made now
-    for step in range(40):  # more than the device remembers
+    for step in range(40):  # more steps than the device remembers
         logits = small_logits(step, 3)
         here.step(logits)
         there.step(logits.cuda())
     there.catch_up()
     assert outputs_of(state) == outputs_of(other)
-    # A request of a state with a GPU processor goes on elsewhere.
+    # A request of a state with a GPU processor continues in another state.
     snapshot = other.evict(1)
     assert list(snapshot.output) == state.output(1)
 
@@ -355,7 +355,7 @@ def test_a_graph_of_two_steps_serves_whoever_is_there():
         for rows, values in zip(logits, first, strict=True):
             rows.copy_(values)
             here.step(values)
-            there.step(rows)  # loads the kernels before the capture
+            there.step(rows)  # loads the kernels before the graph capture
         there.bring_changes()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
@@ -363,7 +363,7 @@ def test_a_graph_of_two_steps_serves_whoever_is_there():
                 there.step(rows)
         tokens, statuses = there.new_tokens(), there.statuses()
         for step in range(2, 12, 2):
-            if step == 6:  # another request in the same slot
+            if step == 6:  # another request enters the same slot
                 for s in (state, other):
                     s.remove(2)
                     s.add(2, fairdraw.BatchRequest(seed=step, presence_penalty=0.5))
@@ -394,7 +394,7 @@ def test_steps_of_the_processor_do_not_wait():
         there.step(logits)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    # In order: until the stream has run, results are those of the step before.
+    # Copies run in order: until the stream has run, results are those of the step before.
     assert there.wait_for_tokens().shape == (3,)
 
 

@@ -1,5 +1,5 @@
-"""Tests verification of drafts on a GPU: it equals the CPU's bit for bit, in a CUDA graph, on a
-stream, and without waiting.
+"""Tests verification of drafts on a GPU: it equals the CPU's bit for bit, also in a CUDA graph and
+on another stream, and without waiting.
 
 Skipped without torch, a GPU, or the package's CUDA part.
 """
@@ -13,7 +13,7 @@ from cuda_tensors import expect_same, on_gpu, same_on_both, torch
 BATCH, DRAFTED, VOCAB = 7, 4, 1003
 SEEDS = torch.arange(BATCH) + 2**62
 BY_REQUEST = {
-    "temperature": torch.tensor([0, 0.5, 1, 1.3, 0.8, 2, 1]),  # the first is greedy
+    "temperature": torch.tensor([0, 0.5, 1, 1.3, 0.8, 2, 1]),  # the first request is greedy
     "top_k": torch.tensor([0, 40, 1, 0, 200, 5, -1]),
     "top_p": torch.tensor([1, 0.9, 1, 0.95, 0.5, 1, 0.99]),
     "min_p": torch.tensor([0, 0, 0, 0.01, 0, 0.1, 0]),
@@ -54,7 +54,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 3}
     found = same_on_both(fairdraw.verify_chain, logits, draft, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
-    # With a known distribution; filters on the GPU are tensors, too.
+    # Drafts with a known distribution; filters on the GPU are tensors, too.
     drafts = values(2, BATCH, DRAFTED).to(dtype)
     law = fairdraw.LawFilters(torch.linspace(0.5, 1.5, BATCH), top_p=0.999)
     same_on_both(
@@ -63,7 +63,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     probs = fairdraw.softmax(drafts.reshape(-1, VOCAB)).reshape(drafts.shape)
     found = same_on_both(fairdraw.verify_chain, logits, draft, draft_probs=probs, **named)
     assert (found.statuses == 0).all()
-    # One number for the call, one seed, a tensor of one value, other rules.
+    # One number for the call, one seed, a tensor of one value, other rules for ties and order.
     same_on_both(
         fairdraw.verify_chain, logits, draft, temperature=torch.tensor([0.7]), top_k=20, seed=5,
         tie_rule="lowest_id", filter_apply_order="joint", top_p=0.9,
@@ -90,7 +90,7 @@ def test_layouts_masks_and_padding_are_those_of_the_cpu():
         **named,
     )  # fmt: skip
     assert found.statuses.tolist() == [0, 0, 1, 0, 0, 0, 0]
-    # Sequences are copied to the GPU.
+    # Python sequences are copied to the GPU.
     same_on_both(
         fairdraw.verify_chain, logits, draft.tolist(), draft_lengths=lengths, seed=SEEDS,
         active=active.tolist(),

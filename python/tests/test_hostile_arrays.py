@@ -20,7 +20,7 @@ INTS = np.ones(ROWS, np.int32)
 SEEDS = np.ones(ROWS, np.uint64)
 FLAGS = np.ones(ROWS, np.uint8)
 
-#: Bytes between elements along the first axis.
+#: Strides in bytes along the first axis.
 STRIDES = [2**60, 2**62, -(2**62), 2**63 - 2**10, -(2**63)]
 
 SAMPLE = {
@@ -75,7 +75,7 @@ def serving_bitmask(packed):
     fairdraw.FusedSamplingProcessor(state).update_bitmask(packed)
 
 
-#: A function, valid arguments, and those of them to break one at a time.
+#: A function, valid arguments, and the names of the arguments to break one at a time.
 CALLS = [
     (fairdraw.sample, SAMPLE, list(SAMPLE)),
     (fairdraw.log_probabilities, {"logits": LOGITS, "token_ids": DRAFTED}, None),
@@ -130,7 +130,7 @@ CALLS = [
     (serving_step, {"logits": LOGITS, "logit_offsets": np.arange(ROWS + 1)}, None),
     (serving_bitmask, {"packed": WORDS}, None),
 ]
-#: Names by which the called function knows an argument of a step.
+#: Names under which the called function knows an argument of a beam search step.
 OTHER_NAMES = {"beam_step-rows": "logits"}
 CASES = [
     pytest.param(function, arguments, name, id=f"{function.__name__}-{name}")
@@ -165,7 +165,7 @@ def test_strides_that_memory_has_are_taken():
 
 
 def test_drafted_tokens_beyond_int32_are_no_tokens():
-    # Truncated to int32 they would be token 0, which the draft never gives.
+    # Truncated to int32 these ids would be token 0, which the draft never gives.
     target = np.full((ROWS, 2, VOCAB), 1 / VOCAB, np.float32)
     draft = PROBS.reshape(ROWS, 1, VOCAB)
     for token in (2**32, 2**33, -(2**32), 2**63 - 1, -(2**63)):

@@ -1,4 +1,4 @@
-"""Tests kept sets, and their replay by a trainer."""
+"""Tests kept sets, and their replay by a trainer in float32."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_a_mask_becomes_the_sets_of_its_columns():
     mask = fairdraw.sample(logits, top_p=0.7, seed=7, return_details=True).mask
     same = fairdraw.kept_sets_of_mask(mask, 700)
     assert same.to_sampling_mask() == drawn.kept.to_sampling_mask()
-    # Columns 64 to 364, as ids of the vocabulary, for some of the outputs.
+    # The mask's columns 64 to 364, as ids of the vocabulary, for some of the outputs.
     part = fairdraw.kept_sets_of_mask(
         np.ascontiguousarray(mask[:, 2:]), 300, 64, np.array([3, 0, 9]),
         statuses=np.array([0, 5, 0], np.int32),
@@ -60,7 +60,7 @@ def test_drafts_have_a_set_for_each_emitted_token():
     call = {"top_p": 0.6, "seed": np.arange(batch, dtype=np.uint64)}
     plain = fairdraw.verify_chain(logits, ids, **call)
     found = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
-    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))  # the same as a tree
+    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))  # the same drafts as a tree
     tree = fairdraw.verify_tree_with_kept_sets(logits, ids, parents=parents, **call)
     for mine, other in zip(plain, found.verified, strict=True):
         assert (mine == other).all()
@@ -113,7 +113,7 @@ def test_replay_gives_the_samplers_log_probabilities(dtype, temperature):
     drawn = fairdraw.sample_with_kept_sets(logits, temperature, 60, 0.9, seed=3)
     replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, drawn.kept, temperature)
     assert torch.equal(replayed, drawn.logprobs)
-    # A single row, and rows in another order, give the same bits.
+    # A single row, and rows in another order, give the same bits as the batch.
     for row in range(7):
         ids = drawn.kept.of(row)
         alone = fairdraw.torch.replay_logprobs(

@@ -16,7 +16,7 @@ TOP_K = np.array([[0, 1, 5], [10, 20, -1]])
 TOP_P = np.linspace(0.1, 1, ROWS, dtype=np.float32).reshape(LEADING)
 TEMPERATURE = np.linspace(0, 2, ROWS, dtype=np.float32).reshape(LEADING)
 
-#: An operation, its rows, and its parameters, one per row.
+#: An operation, its rows, and its parameters, one value per row.
 CALLS = [
     (fairdraw.sampling_from_logits, LOGITS, (), True),
     (fairdraw.sampling_from_probs, PROBS, (), True),

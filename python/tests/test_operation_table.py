@@ -1,4 +1,4 @@
-"""Tests the table of operations, and what is derived from it."""
+"""Tests the table of operations, and the functions and stubs derived from it."""
 
 import ast
 import inspect
@@ -53,7 +53,7 @@ def positional(call):
     if not is_of_core(call.func):
         if not arguments or not is_of_core(arguments[0]):
             return None
-        arguments = arguments[1:]  # arguments after a passed function
+        arguments = arguments[1:]  # skip a function passed as the first argument
     unpacked = any(isinstance(argument, ast.Starred) for argument in arguments)
     return 1000 if unpacked else len(arguments)
 
@@ -148,7 +148,7 @@ def test_arguments_are_lent_by_kind():
     assert made["it"].shape == (2, 3) and made["it"].dtype == np.int32
 
 
-#: Runs in a process of its own, because torch cannot unregister operators.
+#: The program runs in a process of its own, because torch cannot unregister operators.
 COMPILED = """
 import warnings; warnings.simplefilter("ignore")
 import torch

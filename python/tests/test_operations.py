@@ -1,5 +1,5 @@
-"""Tests `verify_operations`: NumPy's, torch's and this package's own pass, and wrong ones are
-found."""
+"""Tests `verify_operations`: operations of NumPy, torch and this package pass, and wrong ones
+fail."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_textbook_operations_pass():
 
 @np.errstate(all="ignore")
 def test_an_operation_is_judged_by_its_own_parameter():
-    # hf refuses a top_k of 0, which softmax does not take.
+    # Profile hf refuses a top_k of 0, which softmax does not take.
     found = verdicts({"softmax": softmax, "log_softmax": log_softmax}, semantics="hf")
     assert {check: case.verdict for check, case in found.items()} == {
         "softmax": "passed",

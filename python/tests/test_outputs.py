@@ -1,4 +1,6 @@
-"""Tests when requests end, and which outputs are returned, against the rules written again."""
+"""Tests when requests end, and which outputs are returned, against a second implementation of
+the rules.
+"""
 
 import math
 
@@ -88,13 +90,13 @@ def test_forms_of_histories_are_the_same():
     lists = fairdraw.check_stop(step, output=[[3, 5], [8, 7, 6]], **arguments)
     assert lists.reasons.tolist() == [FinishReason.STOP_SEQUENCE] * 2
     assert lists.kept.tolist() == [1, 1]
-    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # past the lengths: stale values
+    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # values after the lengths are stale
     rows = fairdraw.check_stop(step, output=buffer, output_lengths=[2, 3], **arguments)
     last = fairdraw.check_stop(step, output=[[5], [7, 6]], output_lengths=[2, 3], **arguments)
     for found in (rows, last):
         for left, right in zip(lists, found, strict=True):
             assert left.tolist() == right.tolist()
-    # One token per step, an id for all, requests that have ended.
+    # One token per step, one stop id for all, and requests that have ended.
     found = fairdraw.check_stop([2, 2, 3], stop_ids=[4, 2], active=[True, False, True])
     assert found.reasons.tolist() == [FinishReason.STOP_ID, 0, 0]
     assert found.matched.tolist() == [1, -1, -1] and found.kept.tolist() == [1, 0, 1]
@@ -110,7 +112,7 @@ def test_a_request_that_is_wrong_keeps_nothing_and_the_others_go_on():
         max_tokens=[9, 9, 9, 9, 4, 9],
         vocab=50,
     )
-    # invalid_history: an id that is no token; invalid_stop_criteria: a criterion out of range
+    # invalid_history: an id that is not a token; invalid_stop_criteria: a criterion out of range
     assert found.statuses.tolist() == [0, 11, 21, 21, 21, 11]
     assert found.kept.tolist() == [1, 0, 0, 0, 0, 0]
     assert not found.reasons.any()
@@ -288,7 +290,7 @@ def test_outputs_that_are_refused_name_the_argument(error, message, call):
 
 
 def test_n_outputs_of_one_prompt_from_seeds_to_the_best():
-    """Uses the functions together: 8 outputs of one prompt, their sums, the best two."""
+    """Uses the functions together: 8 outputs of one prompt, their sums, the best two outputs."""
     random = np.random.default_rng(6)
     n, vocab = 8, 50
     seeds = fairdraw.child_seeds([11], n)[0]

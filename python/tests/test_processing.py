@@ -1,4 +1,4 @@
-"""Tests logits processing of calls on rows: it equals a running batch's, bit for bit."""
+"""Tests logits processing in calls on rows: it equals a running batch's, bit for bit."""
 
 import dataclasses
 
@@ -65,6 +65,6 @@ def test_processing_that_is_wrong_is_named(logits):
         fairdraw.sample(logits, seed=1, processing=rows[:1])
     with pytest.raises(ValueError, match="top_n_sigma: is given beside processing"):
         fairdraw.sample(logits, seed=1, processing=rows, top_n_sigma=2.0)
-    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # fails only its row
+    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # a value that fails only its row
     tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])
     assert tokens[0] == -1 and tokens[1:].tolist() == plain[1:].tolist()

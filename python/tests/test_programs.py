@@ -1,4 +1,6 @@
-"""Tests programs: the command line, the pytest plugin, the example, the benchmark."""
+"""Tests programs: the command line, the pytest plugin, the example text generator, the
+benchmark.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -89,7 +91,7 @@ def run_items(folder, text, *options):
     (folder / "test_items.py").write_text(text)
     plugin = ["-p", "no:cacheprovider"]
     if not importlib.metadata.entry_points(group="pytest11", name="fairdraw"):
-        plugin += ["-p", "fairdraw.pytest_plugin"]  # needed without an installed package
+        plugin += ["-p", "fairdraw.pytest_plugin"]  # needed if the package is not installed
     return python("-m", "pytest", "-q", "-rs", *plugin, *options, "test_items.py", cwd=folder)
 
 
@@ -102,8 +104,8 @@ def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
     numbers = {
         word: int(n) for n, word in (part.split() for part in parts if len(part.split()) == 2)
     }
-    # Some cases need what neither callable claims: bans, 16-bit types. The failures of test_wrong
-    # share a reason, and only one is reported.
+    # Some cases need abilities that neither callable claims: bans, 16-bit types. The failures of
+    # test_wrong share a reason, and only one is reported.
     passed = numbers["passed"]
     assert passed >= 10
     skipped = 2 * (count - passed) + 1

@@ -1,4 +1,4 @@
-"""Runs the examples of README.md. Those of the repository's README.md and docs/ run in
+"""Runs the examples of README.md. The examples of the repository's README.md and docs/ run in
 docs/site/examples_test.py; this file tests the claims about them."""
 
 import re
@@ -15,7 +15,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 def example(beginning):
-    """Returns the Python block whose text starts like this."""
+    """Returns the Python block whose text starts with `beginning`."""
     blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     (found,) = [block for block in blocks if block.startswith(beginning)]
     return found
@@ -38,7 +38,7 @@ def test_the_ten_lines_pass_without_their_bug():
     assert right["report"].verdict == "passed"
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # it divides by a temperature of 0
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the example divides by a temperature of 0
 def test_the_ten_lines_have_no_answer_to_temperature_0_and_nan():
     names = {}
     exec(ten_lines().replace("chi_squared/*/t1/*", "s*/unfiltered").replace("0.999", "1"), names)
@@ -63,7 +63,7 @@ def test_the_whole_sampler_passes_verify_and_fuzz():
     assert 'fairdraw.verify(whole, suite="smoke", abilities=["num_samples"], seed=1)' in block
     assert 'fairdraw.fuzz(whole, abilities=["num_samples"]' in block
     how = {"suite": "smoke", "abilities": ["num_samples"], "seed": 1}
-    # All but the longest cases, which run the same code.
+    # Globs of all but the longest cases, which run the same code.
     for case in ("s[tu][ap]*", "batches/*", "bets/gaussian_wide/*", "boundaries/*/v16/*", "pit/g*"):
         report = VERIFY(whole, **how, case=case)
         assert report.verdict == "passed", str(report.failures)

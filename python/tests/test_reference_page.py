@@ -10,7 +10,7 @@ import pytest
 import fairdraw
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "api" / "python.md"
-#: A module of the page, and its listed names; without a list all of its names.
+#: A module of the page, and its listed names; a module without a list lists all of its names.
 DIRECTIVE = re.compile(
     r"^::: (fairdraw[\w.]*)(?:\n    options: \{members: \[(.*)\]\})?$", re.MULTILINE
 )

@@ -20,7 +20,7 @@ CASE = "support/peaked/v1000/everyday"
 
 
 def ends_at_zero(batch):
-    """Returns token 0 for every row: wrong in every case that checks tokens."""
+    """A batch with some of its arrays replaced by others."""
     return np.zeros(batch.outputs, int)
 
 
@@ -65,7 +65,7 @@ def test_the_text_is_what_the_terminal_prints(tmp_path):
         [sys.executable, "-m", "fairdraw", "report", str(path), str(tmp_path / "page")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    # The verb's own report has another path; the text of a call has no command.
+    # The verb's own report has another path; the text of a Python call has no command.
     assert str(report) in shown.stdout, shown.stdout + shown.stderr
 
 
@@ -182,8 +182,8 @@ def test_a_long_exception_is_cut_in_every_file(tmp_path):
     red = report.failures
     assert len(red) >= 10 and all("(500" in c.message and "bytes in all)" in c.message for c in red)
     folder = report.write(tmp_path / "report")
-    # Up to 2000 bytes per case appear in report.json at most twice (message and observation); the
-    # rest is as long as without an exception.
+    # Up to 2000 bytes of the exception appear in report.json at most twice per case (message and
+    # observation); the rest is as long as without an exception.
     usual = len(failing().to_json())
     assert len(report.to_json()) < usual + 2 * 2100 * len(report.cases)
     for path in folder.iterdir():
@@ -251,7 +251,7 @@ def test_progress_is_one_line_on_a_terminal_and_nothing_elsewhere():
             try:
                 while part := os.read(main, 4096) if terminal else process.stderr.read():
                     text += part
-            except OSError:  # the terminal's other side is closed
+            except OSError:  # the other side of the terminal is closed
                 pass
         os.close(main)
         assert process.returncode == 0
@@ -270,11 +270,11 @@ def test_identify_says_what_the_command_says():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert command.returncode == 0, command.stderr
-    # The first line differs: it says where the seed comes from.
+    # The first line differs, because it says where the seed comes from.
     assert str(found).splitlines()[1:] == command.stdout.rstrip("\n").splitlines()[1:]
     mine = fairdraw.identify(exact, seed=SEED, **EXACT)
     assert "fairdraw" in mine.profiles[:2] and set(mine.choices) == set(found.choices)
     differing = {name for name, value in mine.choices.items() if value != found.choices[name]}
-    assert differing  # equal profiles would test nothing
+    assert differing  # profiles that were equal would test nothing
     silent = fairdraw.identify(raises_markup, seed=SEED)
     assert silent.unanswered and not silent.profiles and "cannot say" in str(silent)

@@ -1,5 +1,5 @@
 """Tests fairdraw.verify on objects that keep requests: correct ones pass, wrong ones fail, and
-messages say what a misbehaving one did."""
+messages describe the behaviour of a wrong one."""
 
 import gc
 import re
@@ -21,7 +21,7 @@ from test_verify import one_case
 
 SEED = 1
 CASES = "sequences/*"
-#: Claims without EXACT's arithmetic: the running batch is then compared with itself.
+#: Declarations without EXACT's arithmetic: the running batch is then compared with itself.
 OWN_ARITHMETIC = {
     **EXACT,
     "abilities": [name for name in EXACT["abilities"] if name != "exact_integer"],
@@ -43,7 +43,7 @@ def verdicts(report):
 def test_a_right_one_passes(right, claim):
     report = judged(right, claim=claim)
     assert verdicts(report) == {"passed"}, str(report.failures)
-    # These cases need nothing that it lacks except bfloat16.
+    # The running cases need no ability that the object lacks except bfloat16.
     skipped = [case.message for case in report.cases if case.verdict == "skipped"]
     assert set(skipped) == {"takes no bfloat16 logits"}
     restored = [case.raw["measures"]["restored"] for case in report.cases if case.draws > 0]
@@ -255,7 +255,7 @@ def test_the_arrays_of_a_step_are_lent_and_the_request_is_not():
     assert verdicts(report) == {"failed"}
     says = "the running batch's step kept an array of an earlier step"
     assert all(says in case.message for case in report.cases if case.verdict == "failed")
-    assert len(kept) == 1  # it is not called again, because the memory may be reused
+    assert len(kept) == 1  # the object is not called again, because the lent memory may be reused
     kept.clear()
 
 

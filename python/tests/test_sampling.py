@@ -1,4 +1,6 @@
-"""Tests the operations: they equal the integer model, and have flashinfer.sampling's signatures."""
+"""Tests the sampling operations: they equal the integer model, and have flashinfer.sampling's
+signatures.
+"""
 
 import inspect
 import resource
@@ -45,8 +47,8 @@ def test_sample_is_the_integer_model(logits, temperature, top_k, top_p, min_p):
 
 def test_parameters_by_row_equal_scalar_ones(logits):
     seeds = np.arange(ROWS, dtype=np.uint64)
-    temperature = np.linspace(0, 2, ROWS)  # float64, NumPy's default, is converted
-    top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64; outside int32 it is off
+    temperature = np.linspace(0, 2, ROWS)  # float64, NumPy's default type, is converted
+    top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64; a top_k outside int32 is off
     tokens = fairdraw.sample(logits, temperature, top_k, np.float32(0.9), seed=seeds)
     for row in range(ROWS):
         alone = fairdraw.sample(
@@ -84,7 +86,7 @@ def test_indices_share_rows_and_give_the_tokens_their_dtype(logits):
 
 
 def test_one_seed_gives_each_output_bits_of_its_own():
-    # 64 equal flat rows: all tokens are equal with a probability of 1000^-63.
+    # 64 equal flat rows: by chance all tokens are equal with a probability of 1000^-63.
     flat = np.zeros((64, VOCAB), np.float32)
     for seed in (11, np.array([11]), np.uint64(11)):
         tokens = fairdraw.sampling_from_logits(flat, seed=seed)
@@ -124,9 +126,9 @@ def test_filters_from_probs_keep_what_the_renormalised_rows_keep(probs):
 
 
 def test_filter_order_first_and_joint_differ_where_they_must():
-    # top_k 2 leaves 0.4 and 0.3. First: renormalised, 0.571 reaches 0.5, so one token stays. Joint:
-    # 0.4 of the whole row is below 0.5, so both stay; 64 draws of one of two tokens miss the second
-    # with a probability of (4/7)^64 < 1e-15, and the seed is fixed.
+    # top_k 2 leaves 0.4 and 0.3. top_k_first: renormalised, 0.571 reaches 0.5, so one token stays.
+    # Joint: 0.4 of the whole row is below 0.5, so both stay; 64 draws of one of two tokens miss the
+    # second with a probability of (4/7)^64 < 1e-15, and the seed is fixed.
     row = np.array([[0.4, 0.3, 0.2, 0.1]], np.float32)
     many = np.zeros(64, np.int32)
     first = fairdraw.top_k_top_p_sampling_from_probs(row, 2, 0.5, many, seed=1)
@@ -153,7 +155,7 @@ def test_softmax_and_renormalised_rows(logits, probs):
     assert (np.abs(got - want) <= bound + 2.0**-149).all()
     top = fairdraw.top_k_renorm_probs(probs, 3)
     assert ((top > 0).sum(axis=1) == 3).all()
-    # Each of three values is rounded once, by at most half an ulp of 1.
+    # Each of three probabilities is rounded once, by at most half an ulp of 1.
     assert np.abs(top.sum(axis=1, dtype=np.float64) - 1).max() <= 3 * 2.0**-25
     assert (fairdraw.top_p_renorm_prob(probs, 0.0).max(axis=1) == 1).all()
 
@@ -186,8 +188,8 @@ def test_a_masked_nucleus_is_the_one_that_is_drawn_from(logits):
 
 
 def test_min_p_after_top_p_is_a_second_call():
-    # The nucleus of 0.5 is tokens 0 and 1, and min_p keeps both (0.6 * 0.4 = 0.24). With min_p
-    # first only these two are left, and the first alone has 4/7 of the mass.
+    # The nucleus for top_p 0.5 is tokens 0 and 1, and min_p keeps both (0.6 * 0.4 = 0.24). With
+    # min_p first only these two tokens are left, and the first alone has 4/7 of the mass.
     logits = np.log(np.array([[0.4, 0.3, 0.2, 0.1]], np.float32))
     first = fairdraw.sample(logits, top_p=0.5, seed=1, return_details=True)
     after = fairdraw.sample(logits, min_p=0.6, allowed=first.mask, seed=1, return_details=True)
@@ -203,7 +205,8 @@ def test_details_of_sample(logits):
     kept = np.unpackbits(details.mask.view(np.uint8), axis=1, bitorder="little")[:, :VOCAB]
     assert (kept.astype(bool) == (details.probs > 0)).all()
     drawn = np.take_along_axis(details.probs, details.tokens, axis=1)
-    # Both are float32 roundings of the quotient w / Z'; a logarithm of at most 30 is off by an ulp.
+    # Both values are float32 roundings of the quotient w / Z'; a logarithm of at most 30 is off by
+    # an ulp.
     assert np.allclose(np.exp(details.logprob_filtered), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -222,7 +225,8 @@ def test_top_n_sigma_keeps_what_is_near_the_largest(logits):
         logits, details.tokens, 0, "processed_logprobs", temperature=2.0, top_n_sigma=n
     ).values
     drawn = np.take_along_axis(details.probs, details.tokens[:, None], axis=1)[:, 0]
-    # Both are float32 roundings of the same quotient; a logarithm of at most 30 is off by an ulp.
+    # Both values are float32 roundings of the same quotient; a logarithm of at most 30 is off by an
+    # ulp.
     assert np.allclose(np.exp(values), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -441,7 +445,7 @@ def test_arguments_and_their_order_are_those_of_flashinfer():
 
 
 def test_rows_are_not_copied():
-    # 1 GiB of zero pages, of which a call reads one row: a copy would become resident.
+    # 1 GiB of zero pages, of which a call reads one row: a copy of the array would become resident.
     rows = np.zeros((2048, 1 << 17), np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fairdraw.sampling_from_logits(rows, np.array([2000], np.int32), seed=1)
@@ -453,7 +457,9 @@ def test_other_threads_run_during_a_call():
     rows = np.random.default_rng(0).standard_normal((64, 1 << 17), np.float32)
 
     def another_thread_ran():
-        """Returns whether this thread ran in the middle half of a call of tens of milliseconds."""
+        """Returns whether this thread ran in the middle half of another thread's call of tens of
+        milliseconds.
+        """
         done = threading.Event()
         call, turns = [], []
 
@@ -471,8 +477,8 @@ def test_other_threads_run_during_a_call():
         quarter = (call[1] - call[0]) / 4
         return any(call[0] + quarter < turn < call[1] - quarter for turn in turns)
 
-    # A call that held the lock would never let it run there; a busy machine may sometimes not let
-    # it run.
+    # A call that held the interpreter's lock would never let this thread run there; a busy machine
+    # may sometimes not let it run.
     assert any(another_thread_ran() for _ in range(20))
 
 

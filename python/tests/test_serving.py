@@ -1,5 +1,6 @@
-"""Tests BatchState and FusedSamplingProcessor: they equal `sample` and each other, whatever happens
-to a batch. kernels/tests/serving tests sequences of events; this file tests what Python adds."""
+"""Tests BatchState and FusedSamplingProcessor: they equal `sample` and each other, whatever
+happens to a batch. kernels/tests/serving tests sequences of events; this file tests only the
+Python layer."""
 
 import pickle
 import re
@@ -35,7 +36,7 @@ def test_steps_are_sample_with_an_offset_that_advances():
         assert tokens.dtype == np.int32
         drawn += tokens.tolist()
         assert state.offset(9) == 5 + len(drawn)
-    # One seed per output: an array.
+    # One seed per output, given as an array.
     want = [
         fairdraw.sample(
             logits_of(step),
@@ -116,7 +117,7 @@ def test_log_probabilities_and_stops_of_a_step():
         processor.step(logits)
         found = fairdraw.log_probabilities(logits, processor.new_tokens(), 1)
         total = np.log(np.exp(logits[0].astype(np.float64)).sum())
-        # Values of the model, whatever the penalties: of 9 and 9, then of 8 and 9.
+        # The reported values are the model's, whatever the penalties: of 9 and 9, then of 8 and 9.
         wanted = [(2 - step) - total, 2 - total]
         # float32 spacing below 8 is at most 2^-21: two roundings, of the sum and of the difference.
         assert np.abs(found.values - wanted).max() <= 2 * 2.0**-21
@@ -128,11 +129,11 @@ def test_log_probabilities_and_stops_of_a_step():
 
 
 def test_every_field_of_a_request_changes_its_tokens():
-    """Catches parameters that are accepted and then ignored."""
+    """Catches parameters that are accepted but ignored."""
     row = np.linspace(0, 2, VOCAB, dtype=np.float32)[None, :]
     row[0, 7] = 4.0  # the greedy token
     base = {"seed": 3, "prompt": [7]}
-    neutral = {"temperature": 1e-3}  # the largest logit is almost certain
+    neutral = {"temperature": 1e-3}  # with this temperature the largest logit is almost certain
 
     def tokens(**fields):
         state = state_of()
@@ -144,7 +145,7 @@ def test_every_field_of_a_request_changes_its_tokens():
 
     largest, second = 7, 99
     assert tokens() == [largest] * 3
-    assert tokens(repetition_penalty=4.0)[0] == second  # 7 is in the prompt
+    assert tokens(repetition_penalty=4.0)[0] == second  # token 7 is in the prompt
     assert tokens(repetition_penalty=4.0, repetition_of_prompt=False)[:2] == [largest, second]
     assert tokens(frequency_penalty=3.0) == [largest, second, 98]
     assert tokens(presence_penalty=3.0) == [largest, second, 98]
@@ -266,7 +267,7 @@ def test_new_tokens_come_by_a_copy_that_was_started_or_by_one_made_now():
     found = processor.get_new_tokens(return_details=True)
     assert found.tokens.tolist() == greedy[2:3] and found.counts.tolist() == [1]
     processor.step(logits_of(3))
-    for _ in range(2):  # on the CPU only the last copy counts
+    for _ in range(2):  # on the CPU only the last copy can be waited for
         processor.start_async_token_copy()
     assert processor.get_new_tokens().tolist() == greedy[3:]
     assert state.output(1) == greedy

@@ -1,5 +1,5 @@
-"""Tests shards of a Python callable: each is a run of its own, and together they form the whole
-run."""
+"""Tests shards of a Python callable's run: each is a run of its own, and together they form the
+whole run."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ def comparable(raw):
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    """Returns the report.json of three shards."""
+    """Returns the report.json of each of three shards."""
     folder = tmp_path_factory.mktemp("shards")
     return [
         fairdraw.verify(mine, shard=f"{number}/3", **HOW).write(folder / str(number))

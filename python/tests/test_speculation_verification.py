@@ -1,5 +1,5 @@
-"""Tests `verify_speculation`: the textbook and this package's own pass, and wrong verifiers are
-found."""
+"""Tests `verify_speculation`: the textbook's verifier and this package's own pass, and wrong
+verifiers fail."""
 
 import draft_verifiers as verifiers
 import numpy as np
@@ -8,7 +8,8 @@ import pytest
 import fairdraw
 
 SEED = 3
-#: Cases with rows of few tokens, for which a verifier in NumPy draws its share in a second.
+#: Globs of cases with rows of few tokens, for which a verifier in NumPy makes its draws in a
+#: second.
 LAWS = {"logits": "verify_law/gaussian/v5/*", "probs": "chain_law/gaussian/v5/*"}
 REPLAYS = ("seeds", "offsets", "outputs", "samples", "replays")
 
@@ -68,12 +69,12 @@ def test_probabilities_sum_to_1_where_the_profile_asks_for_it():
         assert report.verdict == "passed", report.failures
         near = (
             max(np.abs(a - 1).max() for a in sums) < 1e-6
-        )  # five additions of float32 are 6e-7 off
+        )  # five additions of float32 are off by 6e-7
         assert near == sum_to_1
 
 
 def of_logits(batch):
-    """Adapts fairdraw.verify_chain to the contract."""
+    """Adapts fairdraw.verify_chain to the verifier's contract."""
     filters = None
     if batch.draft_logits is not None:
         parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
@@ -109,7 +110,7 @@ def of_logits(batch):
 
 
 def of_probabilities(batch):
-    """Adapts fairdraw.chain_speculative_sampling to the contract."""
+    """Adapts fairdraw.chain_speculative_sampling to the verifier's contract."""
     scalar = batch.seed_is_scalar
     tokens, passed, emitted = fairdraw.chain_speculative_sampling(
         batch.draft_probs,
@@ -146,7 +147,7 @@ def test_this_packages_own_are_exact():
     assert report.verdict == "passed", report.failures
 
 
-#: A wrong verifier, and the report's name for it: over logits, over probabilities.
+#: A wrong verifier, and the cause that the report names: over logits, over probabilities.
 WRONG = {
     verifiers.AcceptsAlways: "every draft is accepted",
     verifiers.RatioInverted: "the acceptance test divides the draft by the target",
@@ -180,7 +181,7 @@ def test_seeds_that_are_ignored_are_seen(target):
     report = judged(verifiers.SeedsIgnored(), target=target)
     assert report.verdict == "failed"
     assert cause(report) == "speculative decoding: the same call gives something else"
-    # Without claiming seeds it passes.
+    # A verifier that ignores seeds passes if it does not claim them.
     honest = judged(verifiers.SeedsIgnored(), target=target, abilities=(), randomness=REPLAYS[:-1])
     assert honest.verdict == "passed", honest.failures
 

@@ -1,5 +1,5 @@
-"""Tests verify_chain and verify_tree: tokens as `sample` draws them, or the target's
-distribution."""
+"""Tests verify_chain and verify_tree: tokens equal those that `sample` draws, or have the
+target's distribution."""
 
 import math
 from fractions import Fraction
@@ -25,8 +25,8 @@ def drawn(row, seed, offset, **filters):
 
 
 def chain_by_hand(rows, draft, seed, offset, **filters):
-    """Returns the target's own tokens, up to the first that is not the draft's; no distribution is
-    known."""
+    """Returns the target's own tokens, up to the first that differs from the draft, whose
+    distribution is unknown."""
     tokens = []
     for i, row in enumerate(rows):
         tokens.append(drawn(row, seed, offset + i, **filters))
@@ -36,7 +36,7 @@ def chain_by_hand(rows, draft, seed, offset, **filters):
 
 
 def likely_drafts(logits, seeds, offset, standing, **filters):
-    """Returns drafts whose first `standing` tokens are the target's own, and whose next one is
+    """Returns drafts whose first `standing` tokens are the target's own, and whose next token is
     not."""
     batch, rows, _ = logits.shape
     draft = np.empty((batch, rows - 1), np.int64)
@@ -64,7 +64,7 @@ def test_without_a_law_the_tokens_are_those_of_sample():
     expect_chains(found, expected, 4)
     assert all(array.dtype == np.int32 for array in found)
 
-    # Mixes greedy rows with random ones, whatever is known of the draft.
+    # Mixes greedy rows with random ones, whether or not the draft's distribution is known.
     temperature = np.array([0, 0.8, 0, 0.8])
     mixed = {**FILTERS, "temperature": temperature}
     found = fairdraw.verify_chain(logits, draft, **mixed, seed=seeds, offset=7)
@@ -117,7 +117,8 @@ def test_with_a_law_every_outcome_has_its_probability():
     """Compares all outcomes (draft, accepted, token) of two positions with fractions.
 
     Hoeffding: among n draws the frequency of an outcome is off by more than
-    sqrt(ln(2 / a) / (2 n)) with probability below a. All of them together: 1e-9.
+    sqrt(ln(2 / a) / (2 n)) with probability below a. All outcomes together may fail by chance with
+    probability 1e-9.
     """
     requests = 60000
     target = [[1, 2, 3, 3], [3, 1, 2, 3]]  # exponents: probabilities 2^-e, exact in the draw
@@ -132,11 +133,11 @@ def test_with_a_law_every_outcome_has_its_probability():
     found = fairdraw.verify_chain(logits, ids, draft_probs=probs, **arguments)
     assert (found.statuses == 0).all()
 
-    reached = np.arange(requests)  # requests whose drafts have stood so far
+    reached = np.arange(requests)  # requests whose drafts have been accepted so far
     for i in range(2):
         law = chain_law(powers(target[i]), powers(draft[i]))
         assert sum(law.values()) == 1
-        # The token's marginal is the target's: Leviathan's theorem.
+        # The token's marginal distribution is the target's, by Leviathan's theorem.
         for token, p in enumerate(powers(target[i])):
             assert sum(mass for (_, _, t), mass in law.items() if t == token) == p
         stands = found.accepted[reached] > i
@@ -153,13 +154,13 @@ def test_with_a_law_every_outcome_has_its_probability():
     bonus = found.tokens[reached, 2]
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * len(reached)))
     assert np.abs(np.bincount(bonus, minlength=4) / len(reached) - 0.25).max() < bound
-    # The test has power: the draft's distribution, taken unchanged, would fail it.
+    # The test has power: the draft's tokens, taken unchanged, would fail it.
     assert (
         max(abs(float(p - q)) for p, q in zip(powers(target[0]), powers(draft[0]), strict=True))
         > 0.1
     )
 
-    # Logits of the same distribution, filtered or not, describe the same draft.
+    # Draft logits of the same distribution, filtered or not, describe the same draft.
     draft_logits = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
     same = fairdraw.verify_chain(
         logits,
@@ -179,7 +180,9 @@ def test_with_a_law_every_outcome_has_its_probability():
 
 
 def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
-    """Tests the first two tokens together, 16 outcomes, by Hoeffding with 1e-9."""
+    """Tests the first two tokens together, with 16 outcomes, by Hoeffding's inequality with
+    1e-9.
+    """
     requests = 60000
     target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
     logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
@@ -196,14 +199,15 @@ def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
         logits, ids, draft_logits=drafts, draft_filters=fairdraw.LawFilters(DYADIC),
         temperature=DYADIC, seed=seeds, offset=3,
     )  # fmt: skip
-    # If the first draft fell, `sample` draws the second token in the next step, one offset further.
+    # If the first draft was rejected, `sample` draws the second token in the next step, one offset
+    # further.
     second = fairdraw.sample(logits[:, 1], DYADIC, seed=seeds, offset=4)
     second = np.where(found.accepted > 0, found.tokens[:, 1], second)
     counts = np.bincount(found.tokens[:, 0] * 4 + second, minlength=16) / requests
     bound = math.sqrt(math.log(2 * 16 / 1e-9) / (2 * requests))
     law = [float(a * b) for a in powers(target[0]) for b in powers(target[1])]
     assert np.abs(counts - law).max() < bound
-    # The bits differ from those of the draw.
+    # The random bits of drafts differ from those of the draw.
     drawn_ids = fairdraw.sample(drafts[:, 0], DYADIC, seed=seeds, offset=3)
     assert (drawn_ids != ids[:, 0]).any()
     with pytest.raises(ValueError, match="purpose is 'bonus'; allowed: 'draw', 'draft'"):
@@ -246,9 +250,9 @@ def test_trees_go_where_the_targets_tokens_are():
         assert found.nodes[b].tolist() == path + [-1] * (nodes - len(path))
         assert found.accepted[b] == len(path) and found.statuses[b] == 0
         longest = max(longest, len(path))
-    assert longest >= 3  # the trees are long enough
+    assert longest >= 3  # some accepted paths are long enough
 
-    # The same trees by SGLang's links: first child, next sibling.
+    # The same trees as SGLang's links: first child, next sibling.
     child = np.full((batch, nodes + 1), -1)
     sibling = np.full((batch, nodes + 1), -1)
     for b in range(batch):
@@ -260,7 +264,7 @@ def test_trees_go_where_the_targets_tokens_are():
                 child[b, parent + 1] = j + 1
             last[parent] = j
     assert np.array_equal(fairdraw.parents_from_links(child, sibling), parents)
-    child[0, 0] = -1  # no node is reached any more
+    child[0, 0] = -1  # no node can be reached by links now
     assert (fairdraw.parents_from_links(child, sibling)[0] < -1).any()
 
 
@@ -303,7 +307,7 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
             assert np.array_equal(chain.accepted, tree.accepted)
             assert (chain.statuses == 0).all() and (tree.statuses == 0).all()
         assert 0 < by_logits[0].accepted.sum() < batch * n
-    # Packed rows are the same requests.
+    # Packed rows of the same requests give the same results.
     packed = fairdraw.verify_tree(
         logits.reshape(-1, VOCAB), ids.reshape(-1), parents.reshape(-1),
         row_begins=np.arange(batch + 1) * (n + 1), draft_probs=probs.reshape(-1, VOCAB), **named,
@@ -313,7 +317,7 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
 
 @pytest.mark.parametrize("siblings", ["with_replacement", "without_replacement"])
 def test_siblings_leave_the_law_of_the_target(siblings):
-    """Tests three children of the root, 4 outcomes, by Hoeffding with 1e-9."""
+    """Tests three children of the root, with 4 outcomes, by Hoeffding's inequality with 1e-9."""
     requests = 60000
     target, draft = [1, 2, 3, 3], [3, 2, 1, 3]
     logits = np.broadcast_to(-np.array(target, np.float32), (requests, 4, 4)).copy()
@@ -322,19 +326,19 @@ def test_siblings_leave_the_law_of_the_target(siblings):
     law = [float(p) for p in powers(draft)]
     if siblings == "with_replacement":
         ids = random.choice(4, (requests, 3), p=law)
-    else:  # exponential clocks: the first three to ring
+    else:  # exponential clocks: the first three to ring are the children
         ids = np.argsort(random.standard_exponential((requests, 4)) / law, axis=1)[:, :3]
     found = fairdraw.verify_tree(
         logits, ids, np.full((requests, 3), -1), max_depth=1, draft_probs=probs, siblings=siblings,
         temperature=DYADIC, seed=np.arange(requests, dtype=np.uint64),
     )  # fmt: skip
     assert (found.statuses == 0).all()
-    # The first token, an accepted child or from the rest, has the target's distribution.
+    # The first token, an accepted child or one from the residual, has the target's distribution.
     counts = np.bincount(found.tokens[:, 0], minlength=4) / requests
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * requests))
     assert np.abs(counts - [float(p) for p in powers(target)]).max() < bound
     assert set(np.unique(found.nodes)) == {-1, 0, 1, 2}
-    # The test has power: the first child, taken unchanged, would fail it.
+    # The test has power: the first child, taken as the token, would fail it.
     assert np.abs(np.bincount(ids[:, 0], minlength=4) / requests - counts).max() > bound
 
 
@@ -342,7 +346,7 @@ def test_a_sibling_cannot_come_twice_without_replacement():
     logits = np.zeros((1, 3, 4), np.float32)
     twice = {"draft_probs": np.full((1, 3, 4), 0.25, np.float32), "max_depth": 1, "seed": 1}
     alike = ([[2, 2]], [[-1, -1]])
-    logits[0, 0, 2] = -np.inf  # both children are rejected, so that both are read
+    logits[0, 0, 2] = -np.inf  # both children are rejected, so that the rows of both are read
     with_it = fairdraw.verify_tree(logits, *alike, **twice)
     without = fairdraw.verify_tree(logits, *alike, siblings="without_replacement", **twice)
     assert with_it.statuses.tolist() == [0]
@@ -396,7 +400,7 @@ def test_processing_sees_the_growing_prefix():
     changed = 0
     for number in range(30):
         logits = logits_of(100 + number, batch, 4)
-        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # tokens in the requests' parameters
+        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # token ids in the requests' parameters
         draft = random.choice([2, 3, 4, 6, 8, 11], (batch, 3))
         for b in range(batch):
             for i in range(3):
@@ -411,7 +415,7 @@ def test_processing_sees_the_growing_prefix():
         expect_chains(found, expected, 4)
         plain = fairdraw.verify_chain(logits, draft, top_p=0.9, seed=seeds)
         changed += int((plain.tokens != found.tokens).any(axis=1).sum())
-    assert changed > 30  # of 120 requests that are not neutral
+    assert changed > 30  # number of the 120 requests that are not neutral
 
 
 def test_processing_of_trees_sees_the_path():

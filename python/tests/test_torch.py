@@ -22,7 +22,7 @@ def seeded(number):
 
 
 def vllm_mask(logits, k, p):
-    """Does as vLLM's apply_top_k_top_p_pytorch, on logits without ties, in float64."""
+    """Masks logits as vLLM's apply_top_k_top_p_pytorch does, on logits without ties, in float64."""
     ascending, order = logits.double().sort(dim=-1)
     if k is not None:
         kth = ascending.gather(1, (VOCAB - k.long())[:, None])
@@ -38,7 +38,7 @@ def vllm_mask(logits, k, p):
 @pytest.mark.parametrize("with_k", [False, True])
 @pytest.mark.parametrize("with_p", [False, True])
 def test_processed_rows_are_vllms(with_k, with_p):
-    # No nucleus ends near its boundary: 20 rows of different masses.
+    # The 20 rows have different masses, and no cumulative mass is near top_p.
     for number in range(4):
         logits = logits_of(number)
         k = torch.tensor([1, 5, 50, VOCAB, 7]) if with_k else None
@@ -76,7 +76,7 @@ def test_a_generator_is_honoured_wherever_its_row_is():
     alone = steps(0, neighbours=False)
     assert steps(3, neighbours=True) == alone == steps(1, neighbours=False)
     assert len(set(alone)) > 1
-    # Two generators of one seed draw the same; a used one has advanced.
+    # Two generators of one seed draw the same; a generator that was used has advanced.
     used = seeded(1)
     first = sampler(logits, {0: used}, None, None)[0][0]
     assert sampler(logits, {0: seeded(1)}, None, None)[0][0] == first
@@ -146,7 +146,7 @@ def test_generate_draws_what_sample_draws():
     sampler = drop_in.GenerationSampler(**parameters, seed=seeds)
     together = generate(model, ids, sampler, do_sample=True)
     assert torch.equal(generate(model, ids, sampler, do_sample=False), together)
-    # The same loop by hand, without a cache.
+    # The same generation loop by hand, without a cache.
     history = ids
     for _ in range(8):
         logits = model(history).logits[:, -1].float()
@@ -172,7 +172,9 @@ def test_a_tensorrt_llm_request():
 
 
 def sglang_requests():
-    """Returns custom_params of requests as SGLang has them: one dictionary each, which it keeps."""
+    """Returns custom_params of requests as SGLang has them: one dictionary per request, which
+    SGLang keeps.
+    """
     filters = [
         {"temperature": 0.8},
         {"top_k": 5, "min_p": 0.01},

@@ -47,7 +47,7 @@ def test_every_mode_is_the_cpus(mode, filters, rows_seeded):
             (logits_of(1, dtype), k, p),
             (on_gpu(logits_of(1, dtype)), given(k), given(p)),
         ):
-            torch.manual_seed(5)  # the generator that rows without their own share
+            torch.manual_seed(5)  # the generator that rows without their own generator share
             generators = {row: seeded(row) for row in rows}
             results.append(sampler(logits, generators, on_k, on_p))
         (tokens, processed), (tokens_there, processed_there) = results
@@ -77,7 +77,7 @@ def test_a_generator_on_the_gpu_is_honoured_wherever_its_row_is():
             batch[row] = logits_of(step)[0]
             generators = {row: generator}
             if neighbours:
-                generators[(row + 1) % ROWS] = seeded(step)  # one on the CPU
+                generators[(row + 1) % ROWS] = seeded(step)  # one generator is on the CPU
                 generators[(row + 2) % ROWS] = seeded(step, "cuda")
             drawn.append(
                 int(sampler(on_gpu(batch), generators, None, on_gpu(P * 0 + 0.95))[0][row])
@@ -116,7 +116,7 @@ def test_nothing_waits_for_the_gpu():
     sampler = drop_in.TopKTopPSampler()
     logits, k, p = on_gpu(logits_of(1)), on_gpu(K), on_gpu(P)
     generators = {0: seeded(0, "cuda"), 1: seeded(1)}
-    sampler(logits, generators, k, p)  # creates what later calls reuse
+    sampler(logits, generators, k, p)  # allocates memory that later calls reuse
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -168,8 +168,8 @@ def test_sglang_requests_on_the_gpu():
 
 
 def test_a_captured_draw_is_replayed():
-    # GenerationSampler and RequestSampler take numbers at the call. A captured `sample` reads seeds
-    # and offsets from device memory, as an engine's graph needs it.
+    # GenerationSampler and RequestSampler read their numbers when they are called. A captured
+    # `sample` reads seeds and offsets from device memory, as an engine's graph needs it.
     logits = on_gpu(logits_of(1))
     seeds = torch.arange(ROWS, device="cuda")
     offsets = torch.zeros(ROWS, dtype=torch.int64, device="cuda")

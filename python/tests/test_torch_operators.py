@@ -50,7 +50,7 @@ TARGET = rows(2, ROWS, DRAFTED + 1, VOCAB)
 DRAFT = rows(3, ROWS, DRAFTED, VOCAB)
 PACKED = {"row_begins": torch.tensor([0, 4, 8, 12, 16]), "max_draft": DRAFTED}
 
-#: Arguments of each operator, by name.
+#: Arguments of each torch operator, by name.
 CALLS = [
     ("sample", {"logits": LOGITS, **random_bits()}),
     ("sample", {"logits": LOGITS.half(), **random_bits(1), "top_k": torch.tensor([5])}),
@@ -208,7 +208,7 @@ FUNCTIONS = {
 def test_compiled_functions_have_no_break_and_equal_results(device, function):
     compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
     logits = LOGITS.to(device)
-    for step in range(2):  # the second runs the same graph with other random bits
+    for step in range(2):  # the second step runs the same graph with other random bits
         bits = {name: moved(value, device) + step for name, value in random_bits().items()}
         expect_equal(compiled(logits, **bits), function(logits, **bits))
 
@@ -216,7 +216,7 @@ def test_compiled_functions_have_no_break_and_equal_results(device, function):
 def test_the_default_compiler(device):
     function = FUNCTIONS["sample"]
     compiled = torch.compile(function, fullgraph=True, dynamic=True)
-    for count in (2, 3):  # of rows: a dynamic axis
+    for count in (2, 3):  # number of rows, a dynamic axis
         logits = LOGITS[:count].to(device) * 2
         bits = {name: moved(v[:count], device) for name, v in random_bits().items()}
         expect_equal(compiled(logits, **bits), function(logits, **bits))

@@ -1,5 +1,5 @@
-"""Tests fairdraw.verify: correct callables pass, wrong ones fail, and messages say what bad ones
-did."""
+"""Tests fairdraw.verify: correct callables pass, wrong ones fail, and messages describe the
+behaviour of wrong ones."""
 
 import ctypes
 import gc
@@ -24,7 +24,7 @@ NO_OPERATIONS = {f"has no operation {name}" for name in OPERATIONS}
 
 
 def one_case(check, suite="smoke", **more):
-    """Returns a case of the check that a callable on float32 logits can take."""
+    """Returns a case of the check that fits a callable on float32 logits."""
     ids = [case for case in fairdraw.case_ids(suite) if case.startswith(check + "/")]
     return next(c for c in ids if "/probs" not in c and "float16" not in c and "/banned" not in c)
 
@@ -100,7 +100,7 @@ def test_log_probabilities_in_float32_pass_and_wrong_ones_do_not(semantics):
             Reporting(wrong), semantics=semantics, suite="smoke", case="logprobs/*/everyday*",
             seed=SEED, **Reporting.CLAIM,
         )  # fmt: skip
-        # It supports neither such logits nor processing.
+        # The callable supports neither 16-bit logits nor processing.
         asked = [c for c in report.cases if "float16" not in c.id and "/processed" not in c.id]
         verdicts = [case.verdict for case in asked]
         return report, set(verdicts)
@@ -253,7 +253,7 @@ def test_keeping_an_array_is_a_failure_that_says_so():
     report = fairdraw.verify(keep, suite="smoke", case="support/*", seed=SEED)
     red = [case for case in report.cases if case.verdict != "skipped"]
     assert red and all("kept an array of an earlier batch" in case.message for case in red)
-    assert len(kept) == 1  # it is not called again, because the memory may be reused
+    assert len(kept) == 1  # the callable is not called again, because the lent memory may be reused
     kept.clear()
 
 
@@ -408,7 +408,7 @@ def test_what_was_not_judged_is_said_and_may_be_required():
     features = {one["name"]: one for one in report.coverage["features"]}
     assert features["top_p"]["judged"] and features["top_p"]["ran"] > 0
     assert {"min_p", "masks", "seeds"} <= set(report.not_judged)
-    # An ability that it does not claim is no gap.
+    # An ability that the callable does not claim is not a gap in the coverage.
     assert features["exact_integer"]["claim"] and "exact_integer" not in report.not_judged
     lacks = {one["ability"]: one for one in report.coverage["undeclared"]}
     assert "seeds" in lacks["per_request_seeds"]["features"]
@@ -477,7 +477,8 @@ def test_torch_writes_into_inputs_are_seen():
 
 @pytest.mark.parametrize("takes_seeds", [True, False])
 def test_a_callable_that_claims_nothing_passes(takes_seeds):
-    # No case remains for which such a sampler has too few draws, or that needs what it lacks.
+    # Runs only cases for which such a sampler has enough draws, and that need no ability that it
+    # lacks.
     def tokens(batch):
         scalar = batch.seed_is_scalar
         seeds = {

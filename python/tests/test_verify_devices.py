@@ -1,5 +1,5 @@
-"""Tests fairdraw.verify with tensors on a GPU. The copies there and back are also tested on the
-CPU, by the same code."""
+"""Tests fairdraw.verify with tensors on a GPU. The copies to the device and back are also tested
+on the CPU, by the same code."""
 
 import re
 
@@ -88,7 +88,9 @@ def test_bad_results_fail_the_case_by_name(device, function, message):
 
 
 class Greedy:
-    """Returns each row's largest token, and records the devices of its steps' arrays."""
+    """A running batch that returns each row's largest token, and records the devices of its
+    steps' arrays.
+    """
 
     devices = set()
 

@@ -1,4 +1,6 @@
-"""A user's file for the type checker: mypy --strict must see all types of the calls here."""
+"""A user's file for the type checker: mypy --strict must see all types of the calls in this
+file.
+"""
 
 from pathlib import Path
 

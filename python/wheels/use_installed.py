@@ -44,7 +44,7 @@ def main():
     again = fairdraw.sample(logits, top_k=2, seed=np.arange(64))
     expect((tokens == again).all(), "the same seeds give other tokens")
 
-    # The most likely token is in every support, the least likely one in none with a filter.
+    # With a filter the most likely token is in every support, and the least likely one in none.
     case = {"suite": "smoke", "case": "support/peaked/v1000/everyday", "seed": 1}
     for name, choose, verdict in [("right", np.argmax, "passed"), ("wrong", np.argmin, "failed")]:
         report = fairdraw.verify(

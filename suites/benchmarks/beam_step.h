@@ -23,8 +23,8 @@ struct BeamStep {
   BeamStepResult result;
 };
 
-/// Makes one step of `requests` requests with all beams live. Its arrays are in the memory of
-/// `arrays`.
+/// Makes one step of `requests` requests with all beams live. The step's arrays are in the memory
+/// of `arrays`.
 template <class Arrays>
 BeamStep make_beam_step(const BeamOperation& operation, const RowsView& rows, std::int64_t requests,
                         Arrays& arrays) {

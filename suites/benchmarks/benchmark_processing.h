@@ -30,7 +30,8 @@ struct BatchProcessing {
   }
 };
 
-/// Makes processing for `rows` rows. Rows whose indices are equal modulo `period` have the same.
+/// Makes processing for `rows` rows. Rows whose indices are equal modulo `period` have the same
+/// processing.
 BatchProcessing make_processing(const std::string& name, std::int64_t rows, std::int64_t period,
                                 std::int64_t vocab);
 

@@ -18,7 +18,7 @@ const std::vector<std::string>& logits_names();
 
 const std::vector<std::string>& dtype_names();
 
-/// Rows of logits in a dtype, and as float32 for the floors and the peers.
+/// Rows of logits in a dtype, and as float32 for the floors and the peer samplers.
 struct Rows {
   std::vector<float> values;
   std::vector<std::uint16_t> narrow;
@@ -33,7 +33,8 @@ struct Rows {
 };
 
 /// Makes `batch` different rows of the kind `logits`, generated on all cores. Captured rows have
-/// the file's vocabulary and repeat after its last row; a batch of 0 means all of them once.
+/// the file's vocabulary and repeat after its last row; a batch of 0 means all rows of the file
+/// once.
 Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab,
                const std::string& dtype, const std::string& data_directory);
 

@@ -34,20 +34,22 @@ constexpr std::string_view kSamplePrefix = "sample/", kBeamPrefix = "beam_", kPe
 constexpr const char* kTileIndex = "tile_index";
 constexpr const char* kMaskedTileIndex = "tile_index/masked";
 
-/// A function that makes a call over all rows.
+/// A function that makes one timed call over all rows.
 using Work = std::function<void()>;
 
 /// A row of the CPU's table, measured on every backend that supports it and on all kinds of rows.
 struct CpuCall {
   std::string name;
   bool weights = false;                                       ///< floor F2, otherwise F1
-  bool weights_of_ties = false;                               ///< floor F2 if all of a row ties
+  bool weights_of_ties = false;                               ///< whether the floor is F2 if all of
+                                                              ///< a row's values tie
   std::int64_t rows_of_each = 1;                              ///< rows per unit of --batch
-  std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: only peers have it
+  std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: only peer samplers have
+                                                              ///< the call
   std::function<Work(const std::string& peer, const Rows&)> on_peer = {};
 };
 
-/// Arrays on the host, which it owns.
+/// Arrays on the host, owned by this object.
 class HostValues {
  public:
   template <class T>
@@ -145,7 +147,8 @@ CpuCall sample_call(const Operation& operation, const std::string& processing,
                     const Report& report) {
   CpuCall call;
   call.name = call_name(operation, processing) + (report.given() ? "/" + report.name : "");
-  // The floor is F1 if few tokens survive, F2 if the distribution of the whole row is needed.
+  // The floor is F1 (one read) if few tokens survive, F2 (weights) if the distribution of the whole
+  // row is needed.
   const reference::RowParameters& p = operation.parameters;
   call.weights = (report.given() && report.mode == LogprobsMode::raw_logprobs) ||
                  (p.temperature != 0 && p.top_k == 0 && p.min_p == 0);
@@ -159,7 +162,7 @@ CpuCall sample_call(const Operation& operation, const std::string& processing,
 std::vector<CpuCall> cpu_calls(const BenchmarkOptions& options) {
   std::vector<CpuCall> calls;
   const auto add_samples = [&](const Operation& operation) {
-    calls.push_back(sample_call(operation, "none", {}));  // peers have no processing
+    calls.push_back(sample_call(operation, "none", {}));  // peer samplers have no processing
     calls.back().on_cpu = {};
     calls.back().on_peer = [p = operation.parameters](const std::string& peer, const Rows& rows) {
       return peer_work(p, peer, rows);
@@ -206,7 +209,7 @@ double microseconds_of(const Work& work) {
       .count();
 }
 
-/// Runs a floor over all rows: F2 with weights, otherwise F1.
+/// Runs a floor, the lower bound of a sampler's time, over all rows: F2 with weights, otherwise F1.
 void run_floor(const Rows& rows, bool weights) {
   const auto n = static_cast<std::size_t>(rows.vocab);
   for (std::int64_t i = 0; i < rows.batch; ++i) {
@@ -217,7 +220,7 @@ void run_floor(const Rows& rows, bool weights) {
   }
 }
 
-/// Medians of a call and of its floor.
+/// Median times of a call and of its floor.
 struct Measured {
   double microseconds = 0, floor = 0;
 };

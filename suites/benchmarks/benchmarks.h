@@ -11,7 +11,7 @@
 
 namespace fairdraw::suites {
 
-/// Options of a benchmark. Empty lists mean those of the backend's table in README.md.
+/// Options of a benchmark. Empty lists mean the lists of the backend's table in README.md.
 struct BenchmarkOptions {
   std::vector<std::string> backends;  ///< sampler names, peer:sort, peer:softmax; empty: cpu
   std::vector<std::string> operations;
@@ -39,8 +39,8 @@ std::string call_name(const Operation& operation, const std::string& processing)
 /// no logits.
 SampleRequest request_of(const Operation& operation);
 
-/// The report of a call besides its tokens: log-probabilities of the tokens and of the `top_n`
-/// largest.
+/// The report that a call makes besides its tokens: log-probabilities of the tokens and of the
+/// `top_n` largest.
 struct Report {
   std::string name;  ///< MODE/N; empty: nothing
   LogprobsMode mode = LogprobsMode::raw_logprobs;
@@ -49,7 +49,7 @@ struct Report {
   bool given() const { return !name.empty(); }
 };
 
-/// Parses MODE/N. Throws harness::UsageError that names `field`.
+/// Parses MODE/N. Throws harness::UsageError that names `field` if `name` is not a report.
 Report parse_report(const std::string& field, const std::string& name);
 
 template <class T>
@@ -76,9 +76,9 @@ LogprobsResult room_for(const Report& report, std::int64_t batch, Arrays& arrays
   return result;
 }
 
-/// Measures, and returns one record per combination. Throws harness::UsageError for unknown names.
-/// Adds a line to `failures` for each wrong token; tokens are compared only on GPUs, because
-/// `verify` judges the CPU.
+/// Measures all combinations of the options, and returns one record per combination. Throws
+/// harness::UsageError for unknown names. Adds a line to `failures` for each wrong token; tokens
+/// are compared only on GPUs, because `verify` judges the CPU.
 std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
                                                      std::vector<std::string>& failures);
 

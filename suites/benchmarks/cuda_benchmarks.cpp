@@ -22,25 +22,25 @@ namespace {
 
 using harness::UsageError;
 
-/// The default rows on which an operation is measured.
+/// The lists of default rows on which an operation is measured.
 enum class Lists {
-  table,          ///< those of README.md
-  probabilities,  ///< those of README.md, only float32, as probabilities
-  one_cell,       ///< one cell in float32
-  serving,        ///< the same cell, which allows only float32
+  table,          ///< the lists of README.md
+  probabilities,  ///< the lists of README.md, but only float32, as probabilities
+  one_cell,       ///< one cell (batch, vocabulary, kind of rows) in float32
+  serving,        ///< the same single cell, which allows only float32
 };
 
 bool is_of_table(Lists lists) { return lists == Lists::table || lists == Lists::probabilities; }
 
 /// A row of the GPU's table, measured on every backend and all kinds of rows.
 struct CudaOperation {
-  std::string name;  ///< name in records, without processing
+  std::string name;  ///< name of the call in records, without processing
   Lists lists = Lists::table;
   MakeCall make;                  ///< empty: a step
   std::optional<Operation> step;  ///< the operation of a step
 };
 
-/// Returns the rest of a name after `prefix`, or nothing.
+/// Returns the rest of a name after `prefix`, or nothing if the prefix differs.
 std::optional<std::string> after(const std::string& prefix, const std::string& name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   return name.substr(prefix.size());
@@ -56,7 +56,7 @@ void expect_from_probs(const std::string& name, const Operation& operation) {
                   name));
 }
 
-/// Returns the operation of a name, `sample` itself without a prefix.
+/// Returns the operation with this name, which is `sample` if the name has no prefix.
 CudaOperation operation_of(const std::string& name, bool by_arrays) {
   if (const auto filters = after("from_probs/", name)) {
     const Operation operation = sample_operation(*filters);
@@ -119,7 +119,7 @@ std::vector<std::int64_t> vocabs_for(const std::string& logits, const BenchmarkO
   return options.vocabs;
 }
 
-/// Measures cells one after the other.
+/// Measures benchmark cells one after the other.
 class Bench {
  public:
   Bench(const std::vector<std::string>& backends, bool by_arrays,
@@ -195,7 +195,7 @@ class Bench {
 
   void time(const CudaCall& call, cuda::Path path, harness::BenchmarkRecord& cell) {
     const auto captured = [&](const std::function<void()>& enqueue) {
-      enqueue();  // loads the kernels before the capture
+      enqueue();  // loads the kernels before the graph capture
       return std::make_unique<CapturedCall>(stream_, enqueue);
     };
     const auto work = captured([&] { call.enqueue(path); });
@@ -225,7 +225,8 @@ class Bench {
   cuda::Stream stream_;
   ColdTimer timer_;
   Inputs floor_inputs_;
-  std::unique_ptr<Floor> floor_;  ///< kept, because many calls read the same bytes
+  std::unique_ptr<Floor> floor_;  ///< kept for the next call, because many calls read the same
+                                  ///< number of bytes
   std::vector<harness::BenchmarkRecord> records_;
 };
 
@@ -250,8 +251,8 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
     CudaOperation operation = operation_of(name, by_arrays);
     operations[operation.lists].push_back(std::move(operation));
   }
-  std::map<Lists, BenchmarkOptions> lists;  // made before any measurement, because some may be
-                                            // refused
+  std::map<Lists, BenchmarkOptions> lists;  // lists are made before any measurement, because some
+                                            // may be refused
   for (const auto& [kind, alike] : operations) {
     lists[kind] = with_lists(options, kind, alike.front().name);
   }

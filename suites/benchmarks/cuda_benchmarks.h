@@ -16,8 +16,8 @@ bool is_cuda_backend(const std::string& backend);
 /// Returns whether a name has the prefix of an operation that is measured only on GPUs.
 bool is_cuda_operation(const std::string& name);
 
-/// Measures every backend in `backends`, all of them cuda ones, by the lists of `options`. Empty
-/// lists mean those of README.md for the operation. Operations beside `sample`:
+/// Measures every backend in `backends`, all of them CUDA backends, by the lists of `options`.
+/// Empty lists mean those of README.md for the operation. Operations beside `sample`:
 ///   from_probs/FILTERS  the operation of fairdraw/sampling.h that takes probabilities and has
 ///   these filters, given the softmax of the logits; kept/FILTERS   `sample` with kept sets,
 ///   relative to the same call without; logprobs/MODE/N+FILTERS   `sample` with a report, likewise;

@@ -1,4 +1,5 @@
-// Calls of `fairdraw bench` on a GPU: their arrays in device memory, and their baselines.
+// Calls of `fairdraw bench` on a GPU: their arrays in device memory, and the calls that they are
+// compared with.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@
 
 namespace fairdraw::suites {
 
-/// Offset of the first call of a request.
+/// Random offset of the first call of a request.
 inline constexpr std::uint64_t kFirstOffset = 1000;
 
 template <class T>
@@ -31,7 +32,7 @@ class CudaCall {
   CudaCall& operator=(const CudaCall&) = delete;
 
   virtual void enqueue(cuda::Path path) const = 0;
-  /// Returns the name of the baseline call, or an empty string for one read of the inputs.
+  /// Returns the name of the call to compare with, or an empty string for one read of the inputs.
   virtual std::string base() const { return {}; }
   virtual void enqueue_base(cuda::Path) const {}
   /// Enqueues work before each replay.
@@ -79,7 +80,8 @@ using MakeCall =
 
 /// The form of a call of `sample` besides its filters.
 struct SampleForm {
-  bool by_arrays = true;  ///< parameters, seeds, offsets: one per row; otherwise per call
+  bool by_arrays = true;  ///< whether parameters, seeds and offsets are given per row; otherwise
+                          ///< per call
   bool from_probs = false;
   bool kept_sets = false;
   Report report;
@@ -87,10 +89,10 @@ struct SampleForm {
 MakeCall sample_call(const Operation& operation, const SampleForm& form);
 
 /// Returns a maker of calls with N drafts or beams per request (README.md has the names), or
-/// nothing for other names. The inputs of a call are contiguous.
+/// nothing for other names. The inputs of such a call are contiguous.
 std::optional<MakeCall> serving_call(const std::string& name);
 
-/// Returns backend, operation and rows of a record, for messages.
+/// Returns backend, operation and rows of a benchmark record, for messages.
 std::string cell_name(const harness::BenchmarkRecord& cell);
 
 }  // namespace fairdraw::suites

@@ -1,14 +1,13 @@
 // The read-once floor: a maximum over all values of a batch.
 //
 // Contract. `data` holds contiguous values of one dtype. Row boundaries are ignored, because a
-// floor must bound every distribution of rows over the GPU. Each block writes one float.
+// floor must bound every distribution of rows over the GPU. Each thread block writes one float.
 // Algorithm. Each thread has `loads` coalesced 16-byte loads in flight and keeps one maximum (two
-// per register for 16-bit types), and one block reduction ends the kernel. Past the end the last
-// value is read again.
-// Cost. Every byte is read once. The maximum takes 4 (float32) or 4 packed (16-bit) operations per
-// load, far below the cost of memory. The fastest block count and unrolling depend on the size, so
-// the benchmark measures all of floor_shapes() and takes the best.
-// Determinism. A maximum does not depend on its order; the inputs have no NaN.
+// per register for 16-bit types), and one block reduction ends the kernel. Threads past the end
+// read the last value again. Cost. Every byte is read exactly once. The maximum takes 4 (float32)
+// or 4 packed (16-bit) operations per load, far below the cost of memory. The fastest block count
+// and unrolling depend on the size, so the benchmark measures all of floor_shapes() and takes the
+// best. Determinism. A maximum does not depend on the order of the values; the inputs have no NaN.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

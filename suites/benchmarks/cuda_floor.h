@@ -10,12 +10,12 @@
 
 namespace fairdraw::suites {
 
-/// A launch of the floor's kernel. The fastest shape depends on the size, so the benchmark tries
-/// several.
+/// The launch configuration of the floor's kernel. The fastest configuration depends on the size,
+/// so the benchmark tries several.
 struct FloorShape {
   int threads = 0;          ///< per block
   int loads = 0;            ///< 16-byte loads in flight per thread: 1, 2, 4 or 8
-  std::int64_t blocks = 0;  ///< blocks, which take the tiles in turns
+  std::int64_t blocks = 0;  ///< number of thread blocks, which take the tiles in turns
 };
 
 /// Returns the shapes to try for `bytes` bytes: one block per tile, and as many blocks as are
@@ -24,7 +24,7 @@ std::vector<FloorShape> floor_shapes(std::int64_t bytes, int multiprocessors);
 
 /// Reads `bytes` bytes (without an incomplete last 16 bytes) at `data` once, and writes the largest
 /// value of each block to largest[0 .. shape.blocks). Precondition: `data` is aligned to 16 bytes.
-/// Returns the launch's error.
+/// Returns the error of the launch.
 cudaError_t read_once(const void* data, DType dtype, std::int64_t bytes, const FloorShape& shape,
                       float* largest, cudaStream_t stream);
 

@@ -16,7 +16,7 @@ cudaDeviceProp device_properties();
 /// Returns GPU, driver, commit and date as text.
 std::string machine_text(const cudaDeviceProp& properties);
 
-/// Returns the path of a backend's name, e.g. cuda:block.
+/// Returns the execution path in a backend's name, e.g. cuda:block.
 cuda::Path path_of(const std::string& backend);
 
 /// Throws harness::UsageError if a backend cannot run here.

@@ -111,7 +111,8 @@ class SampleCall final : public CudaCall {
     const std::vector<std::uint64_t> offsets = arrays_.download(offsets_);
     const std::int64_t checked = std::min(batch_, kCheckedRows);
     for (std::int64_t i = 0; i < checked; ++i) {
-      // With one seed per call a token depends on its row's index, so the first rows are checked.
+      // With one seed per call a token depends on its row's index, so only the first rows are
+      // checked.
       const bool spread = form_.by_arrays && checked > 1;
       const std::int64_t row = spread ? i * (batch_ - 1) / (checked - 1) : i;
       const auto at = static_cast<std::size_t>(row);
@@ -127,7 +128,7 @@ class SampleCall final : public CudaCall {
   }
 
  private:
-  /// Returns the same call for rows of the host. `indices` and `arrays` must outlive it.
+  /// Returns the same call for rows of the host. `indices` and `arrays` must outlive the request.
   SampleRequest on_cpu(const std::vector<std::int32_t>& indices,
                        harness::HostArrays& arrays) const {
     SampleRequest request = on_cpu_;
@@ -183,11 +184,12 @@ class SampleCall final : public CudaCall {
   SampleForm form_;
   const Rows& rows_;  ///< of the host
   std::int64_t batch_;
-  BatchProcessing processing_;  ///< of the rows on the host
-  SampleRequest on_cpu_;        ///< without rows and processing; every parameter a scalar
+  BatchProcessing processing_;  ///< processing of the rows on the host
+  SampleRequest on_cpu_;        ///< the call for the CPU without rows and processing; every
+                                ///< parameter is a scalar
   SampleRequest request_;
-  SampleResult result_, plain_;  ///< plain_: result without a report
-  View<std::uint64_t> offsets_;  ///< on the device, if there is one per row
+  SampleResult result_, plain_;  ///< plain_: the same result without a report
+  View<std::uint64_t> offsets_;  ///< offsets on the device, if there is one per row
   KeptSets kept_;
 };
 

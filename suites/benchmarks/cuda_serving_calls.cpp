@@ -13,10 +13,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr float kDraftTemperature = 1.3F;  // temperature of a draft's distribution; the target has
-                                           // 1
+constexpr float kDraftTemperature = 1.3F;  // temperature of a draft's distribution; the target's
+                                           // temperature is 1
 
-/// A call with its own inputs.
+/// A benchmarked call of serving with its own inputs.
 class ServingCall : public CudaCall {
  public:
   using CudaCall::CudaCall;
@@ -212,7 +212,7 @@ class BeamCall final : public ServingCall {
 
 // --- Names -------------------------------------------------------------------------------------
 
-/// A number after a prefix, and the rest of the name.
+/// The number after a prefix in a name, and the rest of the name.
 struct Numbered {
   std::int32_t number;
   std::string rest;
@@ -235,7 +235,8 @@ MakeCall call_of(Values... values) {
   };
 }
 
-/// Parses a name of calls with drafts; the kind of the draft's distribution follows the number.
+/// Parses a name of calls with drafts, in which the kind of the draft's distribution follows the
+/// number.
 template <class Call>
 std::optional<MakeCall> drafts_of(const std::string& name, const std::string& prefix) {
   const auto drafts = numbered(name, prefix);

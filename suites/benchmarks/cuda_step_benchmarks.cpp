@@ -74,7 +74,8 @@ std::unique_ptr<BatchState> make_state(const Operation& operation, const std::st
 }
 
 /// Returns the median microseconds of the host in a call that only enqueues. `before` and `after`
-/// are not timed. The stream is synchronised now and then, so that its queue never fills.
+/// run outside of the timed part. The stream is synchronised now and then, so that its queue never
+/// fills.
 double host_time(const cuda::Stream& stream, const std::function<void()>& call,
                  const std::function<void()>& before = {},
                  const std::function<void()>& after = {}) {
@@ -92,7 +93,7 @@ double host_time(const cuda::Stream& stream, const std::function<void()>& call,
   return median(times);
 }
 
-/// A CUDA event with a time.
+/// A CUDA event that records a time.
 class TimedEvent {
  public:
   TimedEvent() { expect_success(cudaEventCreate(&event_), "an event"); }
@@ -108,11 +109,11 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// The cost of token copies for steps that run meanwhile.
+/// Times of steps that run during token copies, and of steps without copies.
 struct CopyTimes {
-  double with = 0, without = 0;  ///< microseconds of the steps in a row
-  int waits = 0;                 ///< waits for the first copy
-  int early = 0;                 ///< waits that ended before the steps did
+  double with = 0, without = 0;  ///< microseconds of successive steps with and without copies
+  int waits = 0;                 ///< number of waits for the first copy
+  int early = 0;                 ///< number of waits that ended before the steps did
 };
 
 class StepCell {
@@ -158,7 +159,8 @@ class StepCell {
   }
   void bring_changes() const { expect_success(processor_->bring_changes(), "changes"); }
 
-  /// Makes a first step here and on the CPU. Returns an error in its tokens, or an empty string.
+  /// Makes a first step on the GPU and on the CPU. Returns an error in the tokens of the first
+  /// step, or an empty string.
   std::string trouble() const {
     step();
     copy();
@@ -195,7 +197,7 @@ class StepCell {
       for (int i = 1; i < kStepsInARow; ++i) wait();
     }
     expect_success(cudaEventSynchronize(end_.get()), "steps");
-    static_cast<void>(cudaGetLastError());  // clears the error of an early query
+    static_cast<void>(cudaGetLastError());  // clears the error left by querying too early
     float milliseconds = 0;
     expect_success(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "steps");
     return static_cast<double>(milliseconds) * 1e3;
@@ -255,7 +257,8 @@ std::string measure_step(const Operation& operation, const std::string& processi
       host_time(stream, [&] { cell.copy(); }, [&] { cell.step(); }, [&] { cell.wait(); });
   const double host_step = host_time(stream, [&] { cell.step(); });
   const double host_sample = host_time(stream, [&] { cell.sample(); });
-  // Uses a separate batch, because histories have grown in this one, but not for `sample`.
+  // Uses a separate batch, because histories in this batch have grown for steps, but not for
+  // `sample`.
   const StepCell fresh(rows, of_cell.batch, operation, processing, path, stream);
   fresh.bring_changes();
   const CapturedCall sample(stream, [&] { fresh.sample(); });

@@ -11,7 +11,7 @@
 
 namespace fairdraw::suites {
 
-/// Number of replays for a median.
+/// Number of replays of which the median is taken.
 inline constexpr int kRepetitions = 30;
 
 /// Throws std::runtime_error with `what` and the error's text if there is an error.
@@ -22,7 +22,8 @@ inline cudaStream_t handle(const cuda::Stream& stream) {
   return static_cast<cudaStream_t>(stream.get());
 }
 
-/// The captured work of a call, for replays. Throws std::runtime_error if it cannot be captured.
+/// The captured work of a call, for replays. Throws std::runtime_error if the call cannot be
+/// captured.
 class CapturedCall {
  public:
   CapturedCall(const cuda::Stream& stream, const std::function<void()>& call);
@@ -40,13 +41,13 @@ class CapturedCall {
 struct TimedCall {
   const CapturedCall* call = nullptr;
   std::function<void()> before = {};  ///< enqueued before each replay, not timed; may be empty
-  std::function<void()> cold = {};    ///< as `before`, but after L2 was flushed
+  std::function<void()> cold = {};    ///< enqueued like `before`, but after L2 was flushed
 };
 
 /// Times replays between two events on the stream. Before each replay, outside of the events, a
 /// buffer larger than any L2 is filled to evict the inputs. The fill takes longer than enqueueing
-/// the replay, so the time excludes the host's launch latency. It includes the start of the graph,
-/// about 3 us for an empty kernel.
+/// the replay, so the time excludes the host's launch latency. The time includes the start of the
+/// graph, about 3 us for an empty kernel.
 class ColdTimer {
  public:
   explicit ColdTimer(const cuda::Stream& stream);

@@ -8,7 +8,7 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr int kFloorTrials = 10;  // per shape, to choose the best one
+constexpr int kFloorTrials = 10;  // number of trials per launch shape, to choose the best one
 
 }  // namespace
 

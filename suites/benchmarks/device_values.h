@@ -15,7 +15,7 @@
 
 namespace fairdraw::suites {
 
-/// Arrays in device memory, which it owns.
+/// Arrays in device memory, owned by this object.
 class DeviceValues {
  public:
   explicit DeviceValues(const cuda::Stream& stream) : stream_(stream) {}
@@ -33,7 +33,7 @@ class DeviceValues {
     expect_success(cudaStreamSynchronize(handle(stream_)), "an array");
     return target;
   }
-  /// Copies an array to the device. Returns null for an empty array.
+  /// Copies an array to the device. Returns the device address, null for an empty array.
   template <class T>
   T* in(const std::vector<T>& values) {
     return values.empty() ? nullptr : copy(values.data(), static_cast<std::int64_t>(values.size()));
@@ -64,7 +64,7 @@ class DeviceValues {
   std::vector<cuda::DeviceBuffer> buffers_;
 };
 
-/// The bytes that a call must read.
+/// The array of bytes that a call must read.
 struct Inputs {
   const void* data = nullptr;
   DType dtype = DType::float32;
@@ -93,7 +93,7 @@ class DeviceRows {
   cuda::DeviceBuffer values_;
 };
 
-/// The fastest of the captured kernels that read some bytes once.
+/// The fastest of the captured kernels that read a number of bytes once.
 class Floor {
  public:
   Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer);

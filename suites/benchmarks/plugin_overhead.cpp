@@ -19,7 +19,7 @@ namespace {
 using harness::UsageError;
 using harness::plugin::kPrefix;
 
-/// A call with one greedy row.
+/// A plugin call with one greedy row.
 class Call {
  public:
   Call(std::pmr::memory_resource* memory, std::int64_t vocab)

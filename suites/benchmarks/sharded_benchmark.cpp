@@ -5,8 +5,7 @@
 //
 //   sharded_benchmark [REPETITIONS]
 //
-// Exit codes: 0 all tokens are equal; 1 some differ, or something failed; 77 there are not two
-// GPUs.
+// Exit codes: 0 all tokens are equal; 1 some differ, or something failed; 77 fewer than two GPUs.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -45,7 +44,7 @@ struct Filters {
   const char* name;
   std::int32_t top_k;
   float top_p, min_p;
-  cuda::ShardedPlan plan;  ///< the plan that usual rows need
+  cuda::ShardedPlan plan;  ///< the plan of exchanges that usual rows need
 };
 constexpr Filters kFilters[] = {{"none", 0, 1.0F, 0.0F, {true}},
                                 {"k50 p.9", 50, 0.9F, 0.0F, {false}},
@@ -71,7 +70,7 @@ std::vector<float> peaked_rows() {
   return logits;
 }
 
-/// Microseconds of a method, and its tokens.
+/// Microseconds of one method, and its tokens.
 struct Measured {
   double microseconds = 0;
   std::int64_t bytes_a_row = 0;
@@ -79,7 +78,7 @@ struct Measured {
   std::vector<std::int32_t> tokens;
 };
 
-/// Data that ranks exchange before a call.
+/// Data and a barrier that the ranks share before a call.
 struct Meeting {
   std::barrier<> both{kRanks};
   std::byte* memory[kRanks] = {};
@@ -92,7 +91,7 @@ class Rank {
   Rank(int number, ncclComm_t communicator, const std::vector<float>& logits, Meeting& meeting)
       : number_(number), communicator_(communicator), host_(meeting) {
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(1 - number, 0);
-    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {  // already enabled by NCCL
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {  // NCCL has already enabled peer access
       static_cast<void>(cudaGetLastError());
     } else {
       expect_success(enabled, "access to the other GPU's memory");
@@ -302,7 +301,7 @@ struct Line {
   Measured peers, nccl, gathered, by_batch;
 };
 
-/// Measures the whole table on one rank. Both ranks make the same calls in the same order.
+/// Measures all lines of the table on one rank. Both ranks make the same calls in the same order.
 void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
   for (const std::int64_t rows : kBatches) {
     for (const Filters& filters : kFilters) {

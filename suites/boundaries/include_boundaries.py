@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks every #include of the source tree against the dependency rules of its components, the names
-that the core must not say, and every import of Python that crosses the edge of the package.
+"""Checks every #include of the source tree against the dependency rules of its components, the
+names that the core must not use, and every Python import that crosses the boundary of the package.
 
-Usage: include_boundaries.py ROOT. Prints one line for each that is forbidden, and exits with 1 if
-there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
+Usage: include_boundaries.py ROOT. Prints one line for each forbidden include or import, and exits
+with 1 if there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
 
-What it cannot see: an include that a macro computes, and code that is copied instead of included.
+The check cannot see an include that a macro computes, and code that is copied instead of included.
 """
 
 import os
@@ -60,7 +60,8 @@ ALLOWED = {
     "python": {"api", "reference", "record", "harness", "reports", "suites", "python"},
 }
 
-# The rooms of the kernels, lowest first, each with the other rooms that it may include.
+# The rooms (sub-components) of the kernels, lowest first, each with the other rooms that it may
+# include.
 _CUDA = "kernels/cuda/"
 _RULES = "kernels/serving/rules"
 _TILES = {"kernels/common", _CUDA + "device", _CUDA + "tiles"}
@@ -83,8 +84,8 @@ ROOMS = {
 }
 
 # Path prefixes of the serving ring, a separate library that nothing else of the product may
-# include. Files are listed where a folder holds both rings. Plugins are built from plugin.h, which
-# belongs to both rings.
+# include. Files are listed individually where a folder holds both rings. Plugins are built from
+# plugin.h, which belongs to both rings.
 SERVING = tuple(
     folder + name
     for folder, names in {
@@ -124,8 +125,8 @@ SERVING = tuple(
     }.items()
     for name in names.split()
 )
-# Folders to which the rule of the serving ring applies. It excludes suites/gate/fuzz/, whose cases
-# are of any kind, and suites/gate/mutants/, which mutates samplers of both rings.
+# Folders to which the rule of the serving ring applies. The list excludes suites/gate/fuzz/, whose
+# cases are of any kind, and suites/gate/mutants/, which mutates samplers of both rings.
 RINGED = (
     "kernels/",
     "reference/",
@@ -134,7 +135,7 @@ RINGED = (
     "suites/command/",
     *(f"suites/gate/{folder}/" for folder in ("calibration", "cases", "identify", "run", "tests")),
 )
-# Names that the core must not use either.
+# Pattern of serving's names, which the core must not use either.
 SERVING_NAME = re.compile(
     r"\bfairdraw_(?:chain|verification|event|plugin_run_(?:chain|verification|event))\b"
 )
@@ -153,8 +154,8 @@ STANDARD_LIBRARY_ONLY = {"api", "example"}
 # Public headers for users of a library, with that library's header.
 FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 
-# Root folders of includes in quotes. Every include is a path from one of them, also for headers
-# next to the file, so that the line tells where its header is.
+# Root folders of includes in quotes. Every #include in quotes is a path from one of them, also for
+# headers next to the file, so that the line tells where its header is.
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
 # C headers that are installed side by side, for plugin authors without this tree.
@@ -162,8 +163,8 @@ INCLUDES_ITS_NEIGHBOUR = {
     f"harness/contract/{name}.h" for name in ("drafts", "plugin", "plugin_abi", "sequence")
 }
 
-# Distributions beside the package. They use only its public names, and nothing else of the tree
-# uses theirs.
+# Separate Python distributions beside the package. They use only the package's public names, and
+# nothing else of the tree uses theirs.
 SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")
 IMPORT = re.compile(
     r"^ *(?:from (fairdraw[\w.]*) import (\([^)]*\)|.*)|import (fairdraw[\w.]*))", re.MULTILINE
@@ -206,12 +207,15 @@ def source_files(root: Path):
 
 
 def resolve(root: Path, file: str, name: str) -> str | None:
-    """Returns the file that `name` means in `file`, relative to the root; None: not ours."""
+    """Returns the file that `name` in an #include of `file` refers to, relative to the root;
+    None if it is not in the tree.
+    """
     candidates = [PurePosixPath(root_folder) / name for root_folder in INCLUDE_ROOTS]
     candidates.append(PurePosixPath(file).parent / name)
     for candidate in candidates:
         path = os.path.normpath(candidate)
-        # A path that begins with a component belongs to it even if the file does not exist (yet).
+        # A path that begins with a component's folder belongs to the component even if the file
+        # does not exist (yet).
         if (root / path).is_file() or (path == str(candidate) == name and part_of(path)):
             return path
     return None
@@ -232,7 +236,7 @@ def is_core(path: str) -> bool:
 
 
 def spelling(target: str) -> str:
-    """Returns the spelling of file `target` in an include."""
+    """Returns how an #include must spell the file `target`."""
     for root_folder in ("kernels/include/", "kernels/"):
         if target.startswith(root_folder):
             return target.removeprefix(root_folder)
@@ -300,7 +304,7 @@ def import_violations(root: Path) -> list[Violation]:
 
 
 def library_violation(part: str, quote: str, name: str) -> str | None:
-    """Returns why `part` must not include the library header `name`, or None."""
+    """Returns the reason why `part` must not include the library header `name`, or None."""
     if quote == '"':
         return "no file of the tree has this name (headers of libraries go in <>)"
     if name.startswith(FORBIDDEN_LIBRARIES.get(part, ())):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import include_boundaries as subject
 
-# A tree with one file in each place that has a rule.
+# A small source tree with one file in each place that has a rule.
 TREE = {
     "kernels/include/fairdraw/types.h": "",
     "kernels/include/fairdraw/sample.h": '#include "fairdraw/types.h"\n#include <cstdint>\n',
@@ -108,7 +108,7 @@ FORBIDDEN = [
     ("kernels/cuda/outputs/write_rows.cu", '"harness/run/checks/checks.h"'),
     ("kernels/include/fairdraw/types.h", "<cuda_runtime_api.h>"),
     ("reports/json.h", '"harness/run/checks/checks.h"'),
-    ("reports/json.h", '"checks.h"'),  # in no component, because there is no such file
+    ("reports/json.h", '"checks.h"'),  # belongs to no component, because there is no such file
     ("reports/json.h", '"fairdraw/types.h"'),
     ("reports/json.h", '"reference/integer_model.h"'),
     ("reports/json.h", '"kernels/common/philox.h"'),
@@ -140,7 +140,7 @@ class IncludeBoundaries(unittest.TestCase):
             with self.subTest(file=file, include=include):
                 found = self.check(file, include)
                 self.assertEqual([(v.file, v.include) for v in found], [(file, include)])
-                # after a comment and the file's own lines
+                # the line after a comment and the file's own lines
                 self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
 
     def test_the_core_does_not_name_the_calls_of_serving(self):

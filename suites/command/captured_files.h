@@ -17,7 +17,7 @@ DType dtype_from_name(const std::string& name);
 /// Returns the suites' data folder, or the one that environment variable FAIRDRAW_DATA names.
 std::string data_folder();
 
-/// Reads one file. An empty `dtype` means that of the file; with "bfloat16" a '<u2' file holds
+/// Reads one file. An empty `dtype` means the dtype of the file; with "bfloat16" a '<u2' file holds
 /// bfloat16. Throws harness::UsageError if the file is bad or has another dtype.
 std::shared_ptr<const harness::CapturedLogits> load_captured(const std::string& path,
                                                              const std::string& dtype);

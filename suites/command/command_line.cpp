@@ -50,14 +50,14 @@ int host_plugin(const std::vector<std::string>& words) {
                                       parse_uint64("memory", words[2]));
 }
 
-// Returns whether a verb writes a report. Such verbs call let_signals_in() themselves, after
-// removing an earlier report.
+// Returns whether a verb writes a report. Such verbs call let_signals_in() themselves, after they
+// have removed an earlier report.
 bool writes_a_report(std::string_view verb) {
   return verb == "verify" || verb == "report" || verb == "merge";
 }
 
-// Removes an earlier report after a refused call, which must not leave a report that looks like its
-// own. A folder that the call names is kept, because it may be an input.
+// Removes an earlier report after a refused call, so that the folder holds no report that looks
+// like that call's own. A folder that the refused call names is kept, because it may be an input.
 void withdraw_report_of(int argc, char** argv) {
   if (argc < 2 || !writes_a_report(argv[1])) return;
   constexpr std::string_view kOption = "--report", kWithValue = "--report=";
@@ -90,13 +90,14 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
   add("merge", "Join the shards of a run to one report", add_merge);
   for (const AddedVerb& verb : additions.verbs) add(verb.name, verb.what, verb.add);
   use_mutants(additions.make_mutant);
-  // An unknown first word is probably a misspelt verb. CLI11 would only report a missing verb.
+  // An unknown first word is probably a misspelt verb. The parser CLI11 would only report a missing
+  // verb.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;
     for (const auto& [name, verb] : verbs) names.push_back(name);
     throw harness::UsageError(harness::unknown_name_message("verb", argv[1], names));
   }
-  // `--option=` has an empty value and does not take the next word.
+  // `--option=` gives an empty value and does not take the next word.
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--") break;
@@ -108,7 +109,7 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, errors;  // CLI11 would ignore a failed write of its help
+    std::ostringstream out, errors;  // CLI11 would ignore a failed write of its help page
     const int code = app.exit(error, out, errors);
     if (code != 0) withdraw_report_of(argc, argv);
     write_out(out.str());

@@ -16,15 +16,15 @@ struct AddedVerb {
   std::function<int()> (*add)(CLI::App& app);
 };
 
-/// Additional verbs and samplers: the gate's self-test and the benchmarks. They need a quarter of
+/// Additional verbs and samplers: the gate's self-test and the benchmarks. They take a quarter of
 /// the compile time, so the program that only judges omits them.
 struct Additions {
   std::vector<AddedVerb> verbs;
-  suites::SamplerMaker make_mutant;  ///< makes `mutant:NAME` from NAME; empty: no mutants
+  suites::SamplerMaker make_mutant;  ///< makes a sampler `mutant:NAME` from NAME; empty: no mutants
 };
 
-/// Runs the verb of the arguments; argv[0] is the program. Prints to stdout and stderr, and never
-/// throws. Returns the exit code: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3
+/// Runs the verb that the arguments name; argv[0] is the program. Prints to stdout and stderr, and
+/// never throws. Returns the exit code: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3
 /// nothing was tested, or a case had too few draws.
 int command_line(int argc, char** argv, const Additions& additions = {});
 

@@ -74,13 +74,13 @@ bool is_small(const std::string& text) {
   const std::size_t first = digits.find_first_of("123456789");
   if (first == std::string::npos) return false;
   const std::size_t point = std::min(digits.find('.'), digits.size());
-  // A double, because an exponent may have any number of digits.
+  // The exponent is a double, because it may have any number of digits.
   const double exponent =
       mark == std::string::npos ? 0 : std::strtod(text.c_str() + mark + 1, nullptr);
   return exponent + static_cast<double>(point) - static_cast<double>(first) <= 0;
 }
 
-// Parses all of `text` as a decimal number. Writes an error into `wrong`.
+// Parses all of `text` as a decimal number. Writes an error message into `wrong`.
 template <class T>
 T parse_number(const std::string& text, std::string& wrong) {
   T value{};
@@ -120,7 +120,7 @@ T read_value(const std::string& option, const std::string& text, const Rules& ru
   }
 }
 
-// Returns the words of the command line, split at commas if `commas`.
+// Returns the words of the command line, split at commas if `commas` is set.
 std::vector<std::string> texts_of(const std::vector<std::string>& words, const std::string& option,
                                   const std::string& type, bool commas) {
   std::vector<std::string> texts;
@@ -184,7 +184,7 @@ void add_json(CLI::App& app, std::string& path, const std::string& what) {
           "text",
       {})
       ->expected(0, 1)
-      ->default_str(std::string(kStandardOutput));  // the default without FILE
+      ->default_str(std::string(kStandardOutput));  // the default if --json has no FILE
 }
 
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& what) {

@@ -75,7 +75,7 @@ bool has_colours(int file) {
 }
 
 void write_error(std::string_view text) {
-  // Errors are ignored, because there is nowhere to report a failure of stderr.
+  // Errors are ignored, because a failure of stderr cannot be reported anywhere.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

@@ -17,19 +17,20 @@ std::string safe_text(std::string_view text);
 
 /// Writes safe_text(text) to stdout.
 void write_out(std::string_view text);
-/// Writes text to stdout unchanged. Precondition: it is already safe; it may have colours.
+/// Writes text to stdout unchanged. Precondition: the text is already safe for a terminal; it may
+/// have colours.
 void write_safe_out(std::string_view safe);
 void flush_out();
 
-/// Returns whether output to a file descriptor may have colours: it is a terminal that supports
-/// them, and NO_COLOR (no-color.org) is not set.
+/// Returns whether output to a file descriptor may have colours: the file is a terminal that
+/// supports them, and NO_COLOR (no-color.org) is not set.
 bool has_colours(int file);
 
 /// Writes text to stderr unchanged, because a progress bar moves the cursor.
 void write_error(std::string_view text);
 
-/// Disables print(), because stdout is for a verb's result in another form. Returns false if
-/// print() was already disabled.
+/// Disables print(), because stdout is for a verb's result in another form, such as JSON. Returns
+/// false if print() was already disabled.
 bool stop_printing();
 /// Enables print() again, for a process that calls the command line repeatedly.
 void start_printing();
@@ -48,10 +49,10 @@ void print_error(fmt::format_string<Values...> format, Values&&... values) {
   write_error(fmt::format(format, std::forward<Values>(values)...));
 }
 
-/// Exit code if nothing was judged, or not everything that was requested.
+/// Exit code if no case was judged, or not everything that was requested.
 inline constexpr int kExitUndecided = 3;
 
-/// Exit code that a shell shows for SIGPIPE: 128 plus its number.
+/// Exit code that a shell shows for SIGPIPE: 128 plus the signal's number.
 inline constexpr int kExitReaderGone = 141;
 
 /// Flushes stdout. Returns `code`, except if it is 0 and a write failed: then 2 with a message, or

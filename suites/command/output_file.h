@@ -13,7 +13,7 @@ inline constexpr std::string_view kStandardOutput = "-";
 
 /// An output file, made at the start of a verb. The constructor removes an earlier file, so that a
 /// call that ends early leaves nothing that looks like its own result, and fails at once if the
-/// file cannot be written. A path that is no plain file (a pipe, a device, a link) is kept and
+/// file cannot be written. A path that is not a plain file (a pipe, a device, a link) is kept and
 /// written through. A plain file that cannot be replaced (it is mounted, or its folder is
 /// read-only) is emptied and written through. kStandardOutput disables print(), so that stdout
 /// contains only the result.
@@ -35,7 +35,7 @@ class OutputFile {
   bool is_standard_output() const { return path_ == kStandardOutput; }
 
   std::string option_, path_;
-  bool through_ = false;  ///< writes into the existing file instead of replacing it
+  bool through_ = false;  ///< whether to write into the existing file instead of replacing it
 };
 
 }  // namespace fairdraw::cli

@@ -29,8 +29,8 @@ std::string time_text(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-// Returns the usable columns of stderr. A line of the full width would wrap and could not be
-// redrawn.
+// Returns the number of usable columns of stderr's terminal. A line of the full width would wrap
+// and could not be redrawn.
 std::size_t columns() {
   constexpr std::size_t kUsual = 80;
   winsize size{};
@@ -38,7 +38,7 @@ std::size_t columns() {
   return size.ws_col;
 }
 
-// Returns the first `most` bytes, without a partial UTF-8 character at the end.
+// Returns the first `most` bytes of a text, without a partial UTF-8 character at the end.
 std::string cut(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
@@ -120,7 +120,7 @@ void RunProgress::show() {
   if (red_ > 0 && at != std::string::npos && has_colours(STDERR_FILENO)) {
     text.replace(at, red.size(), fmt::format("\x1b[31m{}\x1b[0m", red));
   }
-  // \x1b[K erases the rest of a longer line.
+  // The escape sequence \x1b[K erases the rest of a longer line.
   print_error("\r\x1b[K{}", text);
   drawn_ = true;
 }

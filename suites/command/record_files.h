@@ -18,30 +18,31 @@ std::string read_text(const std::string& path);
 /// Reads the record of a report.json. Throws harness::UsageError with the path and the error.
 harness::RunRecord read_record(const std::string& path);
 
-/// Reads the earlier runs of the run whose report goes to `report`, oldest first: each report.json
+/// Reads the earlier runs for the report that goes to `report`, oldest first: each report.json
 /// below `folder`, and each .json in it, except the file `except`. Throws harness::UsageError that
-/// names --history, also if one of these files is no report.
+/// names --history, also if one of these files is not a report.
 std::vector<reports::EarlierRun> read_history(const std::string& folder, const std::string& report,
                                               const std::string& except = "");
 
-/// Throws harness::UsageError unless `record`, read from `path`, is of the run `wanted`. An empty
-/// `wanted` accepts every record.
+/// Throws harness::UsageError unless the record, read from `path`, has the run id `wanted`. An
+/// empty `wanted` accepts every record.
 void expect_run_id(const harness::RunRecord& record, const std::string& path,
                    const std::string& wanted);
 
 /// Removes an earlier report from the folder, except the files of `inputs`, and then lets signals
-/// in (signals.h). Without inputs it makes the folder; with inputs it does not, because the verb
-/// must read them first. Throws harness::UsageError that names --report, also if the folder is not
-/// writable.
+/// in (signals.h). Without inputs the function makes the folder; with inputs it does not, because
+/// the verb must read them first. Throws harness::UsageError that names --report, also if the
+/// folder is not writable.
 void withdraw_report(const std::string& folder, const std::vector<std::string>& inputs = {});
 
-/// Writes all files of a report. Throws harness::UsageError that names --report.
+/// Writes all files of a report. Throws harness::UsageError that names --report if a file cannot be
+/// written.
 void write_report(const std::string& folder, const harness::RunRecord& record,
                   const reports::ReportExtras& extras = {});
 
 /// Publishes a record in a job of GitHub Actions: prints annotations, and appends the summary to
-/// the file $GITHUB_STEP_SUMMARY. Without that variable it prints a note on stderr and goes on.
-/// Throws harness::UsageError if the file cannot be written.
+/// the file $GITHUB_STEP_SUMMARY. Without that variable the function prints a note on stderr and
+/// continues. Throws harness::UsageError if the file cannot be written.
 void publish_to_github(const harness::RunRecord& record);
 
 }  // namespace fairdraw::cli

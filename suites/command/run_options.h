@@ -30,8 +30,8 @@ struct RunOptions {
 
 void add_run_options(CLI::App& app, RunOptions& options);
 
-/// Returns a plan's options, with seed, samplers (default: harness::distinct_sampler_names()) and
-/// files resolved.
+/// Returns a plan's options from the command line's, with seed, samplers (default:
+/// harness::distinct_sampler_names()) and files resolved.
 suites::PlanOptions plan_options(const RunOptions& options);
 
 /// The coverage that `verify` and `merge` require of a run, besides that nothing fails.
@@ -54,7 +54,8 @@ void require(const RequiredCoverage& required, harness::RunRecord& record);
 /// Returns all named samplers, including the one for comparison.
 std::vector<std::string> samplers_of(const RunOptions& options);
 
-/// Parses "I/N" with 1 <= I <= N <= 10000. Throws harness::UsageError that names `option`.
+/// Parses "I/N" with 1 <= I <= N <= 10000. Parses "I/N". Throws harness::UsageError that names
+/// `option` for other texts.
 harness::CasePart parse_part(const char* option, const std::string& text);
 
 /// Makes visible GPU number `device` the only one for this process and the processes of plugins, by
@@ -65,7 +66,8 @@ void use_device(std::uint64_t device);
 /// Prints the outcome of a run with reports::to_terminal.
 void print_outcome(const harness::RunRecord& record, Verbosity verbosity = {});
 
-/// Returns the semantics `given`, or the sampler's own if it is empty. Throws harness::UsageError.
+/// Returns the semantics `given`, or the sampler's own if `given` is empty. Throws
+/// harness::UsageError.
 reference::Semantics semantics_of(const std::string& given,
                                   const harness::SamplerDescription& sampler);
 

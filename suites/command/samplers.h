@@ -1,4 +1,4 @@
-// Samplers by name: built in, made from a profile, or in a shared library.
+// Makes samplers by name: built in, made from a profile, or loaded from a shared library.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::cli {
 
-/// Adds --plugin-trusted, --plugin-timeout, --plugin-memory.
+/// Adds the options --plugin-trusted, --plugin-timeout and --plugin-memory.
 void add_plugin_options(CLI::App& app, harness::plugin::Options& options);
 
 /// Runs the work of a verb. If plugins of `samplers` are loaded into this process, the work is
@@ -22,7 +22,8 @@ int with_plugins(const harness::plugin::Options& options, const std::vector<std:
 /// Sets the maker of `mutant:NAME` samplers; a program may have none.
 void use_mutants(suites::SamplerMaker maker);
 
-/// Returns a maker of the samplers that --sampler names. It throws harness::UsageError.
+/// Returns a maker of the samplers that --sampler names. The maker throws harness::UsageError for
+/// unknown names.
 suites::SamplerMaker sampler_maker(const harness::plugin::Options& options);
 
 /// Returns the options that differ from their defaults as words of a replay line, with a leading

@@ -1,4 +1,4 @@
-// The seed of a run, and its source for the report.
+// text for the report: "--seed 7", "--seed-from TEXT", "commit 0123...", "version 0.1.0"
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ struct SeedChoice {
   std::string source;  ///< "--seed 7", "--seed-from TEXT", "commit 0123...", "version 0.1.0"
 };
 
-/// Chooses the seed. `seed`: decimal or 0x; `seed_from`: any text. Without both, the seed comes
-/// from the commit of the current directory's repository, so that a rerun draws the same, or
+/// Chooses the seed. `seed`: decimal or 0x; `seed_from`: any text. Without either option, the seed
+/// comes from the commit of the current directory's repository, so that a rerun draws the same, or
 /// otherwise from the version of this program. Throws harness::UsageError if both are given, or
-/// `seed` is no 64-bit number.
+/// `seed` is not a 64-bit number.
 SeedChoice choose_seed(const std::optional<std::string>& seed,
                        const std::optional<std::string>& seed_from);
 

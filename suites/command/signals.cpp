@@ -25,8 +25,8 @@ std::int64_t now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Ends the process by the signal, which is blocked while its handler runs and delivered when the
-// handler returns.
+// Ends the process by the signal's default action: the signal is blocked while its handler runs and
+// delivered when the handler returns.
 void end_at_once(int signal) {
   reports::remove_pending_files();
   std::signal(signal, SIG_DFL);
@@ -78,7 +78,7 @@ HandledSignals::HandledSignals(const std::vector<int>& signals, void (*handler)(
   for (const int signal : signals) {
     struct sigaction action {};
     action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;  // reads and waits of other threads go on
+    action.sa_flags = SA_RESTART;  // reads and waits of other threads continue after a signal
     Before& before = before_.emplace_back();
     before.signal = signal;
     sigaction(signal, &action, &before.action);

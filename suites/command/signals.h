@@ -1,5 +1,5 @@
-// Signals while a verb runs. Handlers are functions and never SIG_IGN, because a plugin's process
-// inherits ignored signals, but not handlers.
+// Handles signals while a verb runs. Handlers are functions and never SIG_IGN, because a plugin's
+// process inherits ignored signals, but not handlers.
 #pragma once
 
 #include <csignal>
@@ -43,7 +43,7 @@ class SignalsTakeAlong {
 };
 
 /// Delays SIGINT, SIGTERM and SIGHUP until let_signals_in() or the end of its lifetime, so that a
-/// call can first remove the results of an earlier one.
+/// call can first remove the results of an earlier call.
 class HeldSignals {
  public:
   HeldSignals();

@@ -33,12 +33,12 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Data that the run's thread and the waiting thread share. It lives as long as either thread.
+// Data that the run's thread and the waiting thread share. The data live as long as either thread.
 struct Shared {
   std::mutex mutex;
   std::condition_variable ended;
   std::map<Key, harness::CaseRecord> finished;
-  bool closed = false;  ///< no further case is recorded or shown
+  bool closed = false;  ///< whether further cases are no longer recorded or shown
   std::optional<harness::RunRecord> record;
   std::exception_ptr failure;
 };

@@ -1,4 +1,6 @@
-"""Self-test of cliffs.py: which cells are larger, which are compared, and reading of baselines."""
+"""Self-test of cliffs.py: which cells count as larger, which are compared, and reading of
+baselines.
+"""
 
 import json
 import unittest
@@ -43,7 +45,8 @@ class Cliffs(unittest.TestCase):
         rows = json.loads((BASELINES / "cuda_shapes.json").read_text())
         text = cliffs.render(rows, 1.25)
         self.assertIn(f"of {len(rows)} cells", text.splitlines()[0])
-        # The shapes that showed the first cliffs: few to many rows, odd and large vocabularies.
+        # The table has the shapes that showed the first cliffs: few to many rows, odd and large
+        # vocabularies.
         self.assertLessEqual({1, 8, 96, 512}, {row["batch"] for row in rows})
         self.assertLessEqual({50257, 151936, 262144}, {row["vocab"] for row in rows})
 

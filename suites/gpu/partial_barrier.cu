@@ -5,12 +5,12 @@
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier partial    hazards
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier none       no hazard
 //
-// Both runs order the write before the read by the same barrier of all 512 threads. In a row of one
-// block the kernel filter_tiles_kernel does the same as `partial` (cuda/tiles/shared_row.cuh):
-// racecheck names the writer of an order (give_order, inlined in pass_of_all and
-// called_end_filtered) and its reader (take_part, pass_of_block). In a cluster all threads wait at
-// the cluster's barrier, which racecheck understands. This file is no test and not part of any
-// build.
+// Both runs of the kernel order the write before the read by the same barrier of all 512 threads.
+// In a row of one block the kernel filter_tiles_kernel does the same as `partial`
+// (cuda/tiles/shared_row.cuh): racecheck names the writer of an order (give_order, inlined in
+// pass_of_all and called_end_filtered) and its reader (take_part, pass_of_block). In a cluster all
+// threads wait at the cluster's barrier, which racecheck understands. This file is no test and not
+// part of any build.
 #include <cstdio>
 #include <cstring>
 

@@ -11,10 +11,11 @@ others; `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM
 numbers (`@scalar`), and its `cake_sampling` (numbers, or arrays as `@array`); `vllm_triton`, the
 filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM must be
 importable, or fetched by `fetch_peers`; a peer that cannot run is named on stderr, once per cell.
-Tokens of each cell's last replay must survive the filters, otherwise the cell has no row.
+Tokens of each cell's last replay must survive the filters, otherwise no row is written for the
+cell.
 
-Writes a JSON array with the fields of `fairdraw bench --json` and `call`, the user's code. Needs
-torch and a GPU; exit code 2 without them.
+Writes a JSON array with the fields of `fairdraw bench --json` and `call`, the user's code for the
+call. Needs torch and a GPU; exit code 2 without them.
 """
 
 import argparse
@@ -62,12 +63,13 @@ TABLES = {
         ),
     ],
 }
-# Tolerance for tokens outside a nucleus or below a threshold: sums of float32 probabilities.
+# Tolerance in probability for tokens outside a nucleus or below a threshold: sums of float32
+# probabilities.
 MASS_SLACK = 1e-3
 
 
 class Operation:
-    """Filters, by their name in `fairdraw bench`."""
+    """Filters of an operation, by their name in `fairdraw bench`."""
 
     def __init__(self, name):
         self.from_probs = name.startswith("from_probs/")
@@ -89,7 +91,7 @@ class Rows:
     def __init__(self, batch, vocab, kind):
         generator = torch.Generator(device="cuda").manual_seed(1)
         logits = torch.randn(batch, vocab, device="cuda", generator=generator)
-        if kind == "peaked":  # N(0, 2^2), 64 ids raised by an exponential of mean 4
+        if kind == "peaked":  # logits from N(0, 2^2), 64 ids raised by an exponential of mean 4
             logits *= 2
             raised = torch.rand(batch, vocab, device="cuda", generator=generator)
             ids = raised.topk(64, dim=-1).indices
@@ -121,20 +123,22 @@ class Cell:
         self.requests = torch.arange(rows.batch, device="cuda", dtype=torch.int32)
         self.seeds = torch.arange(rows.batch, device="cuda", dtype=torch.int64)
         self.positions = array(1000, torch.int64)
-        # FlashInfer reads one seed per call.
+        # FlashInfer's functions read one seed per call.
         self.seed = torch.tensor([1], device="cuda", dtype=torch.int64)
         self.offset = torch.tensor([1000], device="cuda", dtype=torch.int64)
 
     def restore(self):
-        """Restores the logits before each replay, and advances every stream of random numbers."""
+        """Restores the logits before each replay, and advances every peer's stream of random
+        numbers.
+        """
         if not self.from_probs:
             self.work.copy_(self.rows.logits)
         self.positions += 1
         self.offset += 4
 
     def wrong(self, tokens, joint):
-        """Returns what is wrong with a replay's tokens, or "". joint: top_p applies to the whole
-        row."""
+        """Returns a description of wrong tokens in a replay, or "". joint: top_p applies to the
+        whole row."""
         ids = tokens.view(-1).to(torch.int64)
         if ids.numel() != self.batch or ids.min() < 0 or ids.max() >= self.rows.vocab:
             return f"no ids: {ids[:8].tolist()}"
@@ -162,7 +166,9 @@ class Cell:
 
 
 def fairdraw_peer():
-    """Makes the peer with arrays for every parameter, seed and offset, as in `fairdraw bench`."""
+    """Makes the fairdraw peer with arrays for every parameter, seed and offset, as in `fairdraw
+    bench`.
+    """
     import fairdraw
 
     def peer(cell):
@@ -265,7 +271,7 @@ def flashinfer_peer(scalar=False, joint=False):
         elif cell.min_p:
             name, parameter, said = "min_p_sampling_from_probs", m, ", m"
         elif scalar:
-            return None  # no parameter to pass as a number
+            return None  # the operation has no parameter to pass as a number
         elif cell.from_probs:
             return (
                 "flashinfer.sampling.sampling_from_probs(probs)",
@@ -341,7 +347,8 @@ def vllm_triton_peer():
             if cell.min_p:
                 min_p.apply_min_p(logits, cell.requests, cell.m)
             if k is not None or p is not None:
-                # The third argument: no row has top-p without top-k, as V2 determines on the host.
+                # The third argument means that no row has top-p without top-k, as V2 determines on
+                # the host.
                 logits = filters.apply_top_k_top_p_triton(
                     logits, k, p, has_topp_only_rows=k is None
                 )
@@ -377,7 +384,7 @@ def available_peers(wanted):
             raise ValueError(f"unknown peer '{name}'; known: {' '.join(makers)}")
         try:
             peers[name] = makers[name]()
-        except Exception as error:  # an import may raise anything
+        except Exception as error:  # an import may raise any exception
             print(f"peers.py: {name} is not here: {error!r}", file=sys.stderr)
     return peers
 
@@ -386,7 +393,7 @@ def available_peers(wanted):
 
 
 def floor_calls(logits):
-    """Returns calls that read `logits` once; the fastest is the floor."""
+    """Returns calls that read `logits` once; the fastest of them is the floor."""
     flat = logits.view(-1)
     calls = [lambda: flat.amax(), lambda: logits.amax(dim=-1)]
     try:
@@ -410,8 +417,9 @@ def floor_calls(logits):
 
 
 def captured(call, before):
-    """Returns (a graph of `call`, its result), after calls that compile and load what it needs. The
-    result keeps the memory that the graph writes, so that no other cell gets it."""
+    """Returns (a CUDA graph of `call`, its result), after calls that compile and load what the
+    graph needs. The result keeps the memory that the graph writes, so that no other cell gets
+    it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -428,7 +436,9 @@ def captured(call, before):
 
 
 def medians(graphs, befores, flushed, repetitions):
-    """Returns median microseconds of each graph, in alternation, without the first turn."""
+    """Returns median microseconds of each graph, replayed in alternation, without the first
+    turn.
+    """
     times = [[] for _ in graphs]
     pending = []
     for turn in range(repetitions + 1):
@@ -485,7 +495,7 @@ def machine_text():
 
 
 class Bench:
-    """Measures cells, and writes their rows after each, in case the time runs out."""
+    """Measures cells, and writes the rows of output after each cell, in case the time runs out."""
 
     def __init__(self, arguments):
         self.file, self.repetitions = arguments.json, arguments.repetitions
@@ -579,7 +589,7 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     bench = Bench(arguments)
-    floors = {}  # per shape, because it does not depend on the values
+    floors = {}  # floors are kept per shape, because they do not depend on the values
     for (kind, batch, vocab), operations in cells.items():
         rows = Rows(batch, vocab, kind)
         if (batch, vocab) not in floors:

@@ -3,12 +3,12 @@
 
     suites/gpu/peers_table.py OURS.json... PEERS.json > table.md
 
-A table for each operation and vocabulary: who, what a user types, and for each batch the
-microseconds and how many times fairdraw's they are, for peaked / flat logits. They are divided by what
-peers.py measured of fairdraw in the same cell (operation, batch, vocabulary, dtype, kind of logits),
-because a call from Python may take some microseconds more than one from C++ (`fairdraw bench`); by
-the row of backend `cuda` where there is none.
-At the end: by which peer, in which operations and how far, fairdraw is beaten.
+Each operation and vocabulary has a table: the sampler, the code that a user types, and for each
+batch the microseconds and their ratio to fairdraw's, for peaked / flat logits. Times are divided by
+the time that peers.py measured for fairdraw in the same cell (operation, batch, vocabulary, dtype,
+kind of logits), because a call from Python may take some microseconds more than one from C++
+(`fairdraw bench`); by the row of backend `cuda` if that is missing. The last lines list the peers
+that beat fairdraw, in which operations and how far.
 """
 
 import json
@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 
 BENCH = "cuda"
-OURS = ("peer:fairdraw", BENCH)  # the first is the divisor of the others
+OURS = ("peer:fairdraw", BENCH)  # times of the first backend divide those of the others
 NAMES = {"peer:fairdraw": "fairdraw", BENCH: "fairdraw, by `fairdraw bench`"}
 KINDS = ("peaked", "flat")
-# The user's code for rows of `fairdraw bench`, which does not report it.
+# The user's code for rows of `fairdraw bench`, which does not report the code.
 SAMPLE = "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)"
 FROM_PROBS = {
     (): "sampling_from_probs(probs",
@@ -61,7 +61,9 @@ def pair(values):
 
 
 def entry(rows, ours, batch):
-    """Returns "14.1 / 14.3 (1.1 / 1.0)": times, and in brackets their ratios to fairdraw's."""
+    """Returns "14.1 / 14.3 (1.1 / 1.0)": times in microseconds, and in brackets their ratios to
+    fairdraw's.
+    """
     found = [rows.get((batch, kind)) for kind in KINDS]
     if not any(found):
         return "-"
@@ -76,7 +78,7 @@ def entry(rows, ours, batch):
 
 
 def table(rows, ours):
-    """Returns the lines of one operation and vocabulary: one per backend, the floor first."""
+    """Returns the table lines of one operation and vocabulary: one per backend, the floor first."""
     batches = sorted({row["batch"] for row in rows})
     backends = in_order(row["backend"] for row in rows)
     backends.sort(key=lambda name: (name not in OURS, name.startswith("peer:")))

@@ -35,7 +35,7 @@ class PeersTable(unittest.TestCase):
         )
         self.assertLess(lines.index(ours), lines.index(theirs))
         self.assertTrue(ours.endswith("| 16.0 / 20.0 | - / 300 |"))
-        # 40 / 16 and 15 / 20; nothing at batch 64.
+        # The ratios are 40 / 16 and 15 / 20; there is none at batch 64.
         self.assertEqual(theirs, "| fast | `fast(logits)` | 40.0 / 15.0 (2.50 / 0.75) | - |")
         self.assertIn("Peers are faster in 1 of 2 cells.", lines)
         self.assertEqual(

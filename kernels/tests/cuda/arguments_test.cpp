@@ -1,5 +1,5 @@
 // The arguments that a call on the GPU rejects before it enqueues anything, and the messages: the
-// field, its value and the allowed range. Nothing is written then.
+// field, its value and the allowed range. A rejected call writes nothing.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A valid call that gives every field; each test invalidates one thing.
+/// A valid call that gives every field of the request; each test makes one field invalid.
 class Call {
  public:
   SampleRequest request;
@@ -114,7 +114,7 @@ TEST(CudaArguments, HostMemoryIsRefusedByTheNameOfItsField) {
     for (void* memory : host.blocks()) {
       Call call;
       field.set(call, memory);
-      // Compare the start, because "logprob" is also found in "logprob_filtered".
+      // Compare the message's start, because "logprob" is also found in "logprob_filtered".
       const Error error = cuda::sample(call.request, call.result, call.execution);
       EXPECT_EQ(error.message.rfind(std::string(field.name) + " is ", 0), 0U) << error.message;
       call.expect_refused({field.name, "host memory", "allowed: "});
@@ -166,7 +166,8 @@ TEST(CudaArguments, ShapesAndTypes) {
   }
   Call many;
   many.request.logits.rows = 1 << 22;
-  // Without arrays, whose lengths would be wrong too, only the number of rows is left.
+  // Without per-request arrays, whose lengths would be wrong too, only the number of rows is
+  // invalid.
   many.request.temperature = 1.0F;
   many.request.top_k = 0;
   many.request.top_p = 1.0F;
@@ -235,7 +236,7 @@ TEST(CudaArguments, APathThatIsNotThere) {
   Call unknown;
   unknown.execution.path = static_cast<cuda::Path>(7);
   unknown.expect_refused({"path is 7"});
-  if (cuda::is_available(cuda::Path::cluster)) return;  // every named path is available
+  if (cuda::is_available(cuda::Path::cluster)) return;  // every execution path is available
   Call cluster;
   cluster.execution.path = cuda::Path::cluster;
   cluster.expect_refused({"cluster", "9.0"}, ErrorCode::unsupported);

@@ -1,8 +1,8 @@
 // Arrays in device memory for tests: copied from host vectors and back to them.
 //
 // Guard bytes precede and follow every array that a kernel may write, including the workspace. An
-// array that is only read has a block of its own, so that compute-sanitizer detects reads beyond
-// its end.
+// array that is only read has an allocation of its own, so that compute-sanitizer detects reads
+// beyond its end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -51,8 +51,8 @@ class DeviceBlock {
   std::size_t bytes_ = 0;
 };
 
-/// Places the arrays of a call (harness/inputs/owned_call.h) on the device; HostArrays does so for
-/// the CPU.
+/// Places the arrays of a call (harness/inputs/owned_call.h) in GPU memory; HostArrays does the
+/// same for the CPU.
 class DeviceArrays {
  public:
   /// Returns a copy of `values`; null if it is empty.
@@ -92,8 +92,8 @@ class DeviceArrays {
     return execution_of(bytes, path, stream);
   }
 
-  /// Waits for the device and copies all arrays from out() back. Throws if a kernel failed or wrote
-  /// outside an array.
+  /// Waits for the device and copies every array that out() returned back to the host. Throws if a
+  /// kernel failed or wrote outside an array.
   void fetch() {
     require(cudaDeviceSynchronize(), "a kernel");
     std::vector<std::uint8_t> guard(kGuard);
@@ -119,14 +119,14 @@ class DeviceArrays {
     if (when_ready_) when_ready_();
   }
 
-  /// Forgets the arrays but keeps their memory for the next ones.
+  /// Forgets the arrays but keeps their memory for the arrays of the next call.
   void rewind() {
     next_ = 0;
     outputs_.clear();
   }
 
  private:
-  static constexpr std::size_t kGuard = 256;  // preserves the alignment of cudaMalloc
+  static constexpr std::size_t kGuard = 256;  // preserves the alignment that cudaMalloc gives
   static constexpr std::uint8_t kGuardByte = 0xa5;
 
   struct Output {
@@ -136,7 +136,8 @@ class DeviceArrays {
   };
 
   cuda::Execution execution_of(std::int64_t bytes, cuda::Path path, void* stream) {
-    // Not filled, so that compute-sanitizer detects reads of memory that no kernel wrote.
+    // The memory is not filled, so that compute-sanitizer detects reads of memory that no kernel
+    // wrote.
     std::uint8_t* data = place(nullptr, static_cast<std::size_t>(bytes), kGuard);
     if (data != nullptr) outputs_.push_back({data, static_cast<std::size_t>(bytes), nullptr});
     return {stream, data, bytes, path};
@@ -168,7 +169,7 @@ class DeviceArrays {
   std::size_t next_ = 0;
 };
 
-/// Returns the paths that this machine supports.
+/// Returns the execution paths of the CUDA kernels that this machine supports.
 inline std::vector<cuda::Path> available_paths() {
   std::vector<cuda::Path> paths;
   for (const cuda::Path path : {cuda::Path::cluster, cuda::Path::block}) {

@@ -103,7 +103,8 @@ TEST(CudaContract, LargestBatchMatchesCpu) {
 
 TEST(CudaContract, ManyOutputsOfOneRowAndManySamplesEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  const int outputs = is_reduced() ? 300 : 70000;  // more than a grid's second dimension
+  const int outputs = is_reduced() ? 300 : 70000;  // more rows than the second dimension of a CUDA
+                                                   // grid allows
   for (const std::uint64_t number : {33U, 34U}) {
     OwnedCall call = random_call(number, 2, 300);
     call.active.clear();
@@ -204,7 +205,8 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
     std::vector<std::int32_t> expected(kRows, 0);
     for (const std::size_t row : rows) expected[row] = static_cast<std::int32_t>(row % kVocab);
     EXPECT_EQ(tokens, expected) << cuda::to_string(path);
-    // Both matrices hold one token per row: probability 1, and a logit of 1 among -inf.
+    // Both matrices hold one token per row: the probabilities a single 1, the logits a single 1
+    // among -inf.
     std::vector<float> row_of_probs(kVocab);
     std::vector<std::uint16_t> row_of_logits(kVocab);
     for (const std::size_t row : rows) {
@@ -228,7 +230,7 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
 // --- One row and the others
 // ------------------------------------------------------------------------
 
-/// Returns valid rows that all have a token, each with its own parameters.
+/// Returns a call of valid rows that all have a token to draw, each with its own parameters.
 OwnedCall good_call(std::int64_t vocab) {
   constexpr std::int64_t kRows = 7;
   OwnedCall call;
@@ -256,7 +258,7 @@ struct Mutated {
   std::function<void(OwnedCall&, std::int64_t)> mutation;
 };
 
-/// Returns every kind of failure of one row.
+/// Returns calls with every kind of failure that one row can have.
 std::vector<Mutated> all_mutated() {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -303,7 +305,7 @@ TEST(CudaContract, OneBadRowFailsAloneWithItsOwnStatus) {
             EXPECT_EQ(got.statuses[bad], mutated.status) << cuda::to_string(path);
             EXPECT_EQ(got.tokens[bad], -1) << to_string(mutated.status);
             expect_same(call, on_the_cpu(call), got, to_string(mutated.status));
-            // The other rows are the same as without the failure.
+            // The results of the other rows are the same as without the failing row.
             for (std::size_t row = 0; row < before.tokens.size(); ++row) {
               if (row == bad) continue;
               EXPECT_EQ(got.tokens[row], before.tokens[row]) << to_string(mutated.status);
@@ -361,7 +363,7 @@ TEST(CudaContract, AHundredCallsGiveTheSameBits) {
       ASSERT_EQ(again.support_size, first.support_size);
       ASSERT_EQ(again.mask, first.mask);
       ASSERT_TRUE(same_floats(again.probs, first.probs));
-      // Equal to the bit, although the CPU's may differ in the last bit.
+      // Repeated GPU calls give equal bits, although the CPU's may differ in the last bit.
       ASSERT_TRUE(same_floats(again.logprob, first.logprob));
       ASSERT_TRUE(same_floats(again.logprob_filtered, first.logprob_filtered));
     }

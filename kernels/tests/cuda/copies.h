@@ -1,5 +1,5 @@
-// Runs on the GPU of calls whose arrays are on the host: views with the arrays in device memory,
-// and copies of the results back to the host.
+// Runs calls whose arrays are on the host on the GPU: makes views with the arrays in device memory,
+// and copies the results back.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class DeviceCopies {
     copied.bias_values = in(processing.bias_values);
     copied.output_lengths = in(processing.output_lengths);
     const auto matrix = [&](auto& rows, std::int64_t of_row) {
-      if (!rows.given() || columns == 0) return;  // without columns nothing is read
+      if (!rows.given() || columns == 0) return;  // processing without columns reads nothing
       rows.data = in(View(rows.data, (rows.rows - 1) * rows.row_stride + of_row)).data;
     };
     matrix(copied.prompt_mask, (columns + 31) / 32);
@@ -74,13 +74,13 @@ class DeviceCopies {
     }
   }
 
-  /// Forgets the arrays but keeps their memory for the next ones.
+  /// Forgets the arrays but keeps their memory for the arrays of the next call.
   void rewind() {
     arrays_.rewind();
     outputs_.clear();
   }
 
-  /// Returns the arrays for everything else: rows, workspaces.
+  /// Returns the device arrays for everything else, such as rows and workspaces.
   DeviceArrays& arrays() { return arrays_; }
 
  private:

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kMaxReported = 20;
 
-/// Counts of outputs' statuses over a test, because a status that never occurred was not compared.
+/// Counts of the row statuses that a test saw, because a status that never occurred was not
+/// compared.
 using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 
 /// Returns sets of requested results; each set takes another path through the kernels.
@@ -32,7 +33,7 @@ std::vector<CallResults> wanted_sets(std::uint64_t number) {
   return sets;
 }
 
-/// Runs a call on both sides and reports differences.
+/// Runs a call on the CPU and on the GPU and reports differences.
 void compare_call(std::uint64_t number, const OwnedCall& call, DeviceArrays& arrays,
                   StatusCounts& statuses) {
   SampleOutputs expected(call, kEverything);
@@ -81,15 +82,15 @@ TEST(CudaDifferential, SmallVocabulariesMatchCpu) {
   if (is_reduced()) return;
   for (std::size_t status = 0; status < statuses.size(); ++status) {
     const auto name = static_cast<RowStatus>(status);
-    // Logits are never negative probabilities; the operations from probabilities have that status.
+    // Logits cannot be negative probabilities; only operations on probabilities return that status.
     // Other tests cover invalid histories, biases and drafts.
     if (name == RowStatus::negative_probability || name > RowStatus::index_out_of_range) continue;
     EXPECT_GT(statuses[status], 0) << to_string(name) << " never occurred";
   }
 }
 
-/// Returns sizes around a warp, a vector of any dtype, a step of a warp or block, and the capacity
-/// of a block or a cluster of blocks.
+/// Returns vocabulary sizes around a warp, a vector of any dtype, a step of a warp or block, and
+/// the capacity of a block or a cluster of blocks.
 std::vector<std::int64_t> edge_sizes() {
   std::set<std::int64_t> sizes = {1, 2, 3, 5, 7, 8, 32000, 50304, 128256, 151936};
   for (std::int64_t power = 16; power <= 8192; power *= 2) {
@@ -115,8 +116,8 @@ TEST(CudaDifferential, SizesAroundEveryGranularityMatchCpu) {
     const int calls = is_reduced() ? 1 : 6;  // each dtype twice
     for (int i = 0; i < calls; ++i) {
       ++number;
-      // The number of rows determines how many blocks of threads share a row. Few values, to save
-      // time.
+      // The number of rows determines how many blocks of threads share a row. Use few vocabulary
+      // entries in total, to save time.
       const std::int64_t most = is_reduced() ? 5 : 6000000 / vocab;
       const std::array<std::int64_t, 6> batches = {1, 70, 5, 300, 2, 20};
       const std::int64_t rows =
@@ -164,7 +165,7 @@ TEST(CudaDifferential, LargestVocabularyMatchesCpu) {
     const std::uint64_t number = 6000000 + i;
     compare_call(number, random_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays, statuses);
   }
-  if (!is_reduced()) expect_mostly_ok(statuses);  // two rows may both be invalid
+  if (!is_reduced()) expect_mostly_ok(statuses);  // both rows may be invalid
 }
 
 TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {

@@ -2,8 +2,8 @@
 // and the token equal those of a stable sort by the definitions (common/tile_weights.h,
 // common/proposals.h), on every spread; drawn by a word, and by a seed.
 //
-// Cannot see: an error in the index of a tile that both sides share. tile_index_test.cpp compares
-// the index.
+// This test cannot see an error in the index of a tile that both sides share; tile_index_test.cpp
+// compares the index.
 #include "cuda/tiles/filter_tiles.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::string describe(const Filters& filters) {
          (filters.filter_order == FilterOrder::joint ? ", joint" : "");
 }
 
-/// A row's survivors, found by the sort.
+/// The tokens of a row that survive its filters, found by the sort.
 struct Survivors {
   RowStatus status = RowStatus::ok;
   std::int32_t greedy_token = -1;
@@ -55,7 +55,7 @@ struct Survivors {
   float low = 0.0F;
   std::int32_t tie_end = 0;
   std::vector<std::size_t> ids;   ///< in order
-  std::vector<uint128_t> weight;  ///< of every token of the row
+  std::vector<uint128_t> weight;  ///< weights of all tokens of the row
   uint128_t total = 0;
   bool by_proposals = false;
   std::vector<std::size_t> proposed;  ///< ids of the tiles that proposals are drawn from
@@ -105,7 +105,7 @@ struct Survivors {
   /// Returns the first survivor whose inclusive prefix exceeds R.
   std::int32_t token_for(std::uint64_t word) const { return token_of(ids, total, word); }
 
-  /// Returns the token that a seed draws. A proposal is accepted if it survives.
+  /// Returns the token that the random words of a seed draw. A proposal is accepted if it survives.
   std::int32_t token_for(const DrawWords& words) const {
     if (!by_proposals) return token_for(words.of_attempt(0));
     uint128_t all = 0;
@@ -156,7 +156,7 @@ struct Survivors {
 
   static bool min_p_keeps(const RandomTileRow& row, float x, float max, float min_p) {
     if (min_p == 0) return true;
-    if (row.input == TileInput::probs) {  // both sides are exact in double
+    if (row.input == TileInput::probs) {  // both products are exact in double
       return static_cast<double>(x) >= static_cast<double>(min_p) * static_cast<double>(max);
     }
     const float distance = x - max;
@@ -211,8 +211,8 @@ void expect_same_support(const RandomTileRow& row, const Survivors& expected,
 
 class FilterTilesRows {
  public:
-  /// Runs one row on one spread with each of the words, and with seeds derived from them, and
-  /// compares.
+  /// Runs one row on one spread with each of the random words, and with seeds derived from them,
+  /// and compares the tokens with the expected ones.
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
                const std::vector<std::uint64_t>& words, const cuda::TileSpread& spread) {
     for (const std::uint64_t word : words) {
@@ -394,7 +394,7 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
-/// Returns a row of probabilities that are `scale` where a logit is 0.
+/// Returns a row whose probability is `scale` at every token whose logit is 0.
 RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   for (float& x : logits) x = std::exp(x) * scale;
   RandomTileRow row = tile_row_of(std::move(logits), 1.0F);
@@ -402,10 +402,10 @@ RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   return row;
 }
 
-/// Nuclei whose threshold a sample locates less precisely than a list's capacity requires. With one
-/// or two blocks a bin holds up to 1500 of these values, one standard deviation of the sample is up
-/// to a bin, and the list has room for 2814 values. So it takes a part of the bracket, and for some
-/// of these rows the threshold is in another part.
+/// Rows whose nucleus threshold a sample locates less precisely than the capacity of a candidate
+/// list requires. With one or two blocks a bin holds up to 1500 of these values, one standard
+/// deviation of the sample is up to a bin, and the list has room for 2814 values. So the list holds
+/// a part of the bracket, and for some of these rows the threshold is in another part.
 TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -426,9 +426,9 @@ TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   }
 }
 
-/// Returns logits of which `raised` lie far above the rest, which weighs less than 2^-30 of the
-/// largest. The raised ones are in few tiles (`crowded`) or in all, at up to `distances` distances
-/// below the largest, of at most 12 octaves.
+/// Returns logits of which `raised` are far above the rest, which together weigh less than 2^-30 of
+/// the largest. The raised logits are in few tiles (`crowded`) or in all, at up to `distances`
+/// distances below the largest, of at most 12 octaves.
 std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool crowded,
                                  std::uint64_t distances, harness::Dice& dice) {
   std::vector<float> logits(static_cast<std::size_t>(vocab));
@@ -469,7 +469,8 @@ TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
   }
 }
 
-/// Rows whose k or p gives every length of list, with the first and the last words.
+/// Rows whose k or p gives candidate lists of every length, drawn with the first and the last
+/// random words.
 TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -509,7 +510,7 @@ TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
     const auto value = static_cast<float>(2 * dice.bell());
     above[i] = 300.0F + value;
     below[i] = -300.0F + value;
-    tied[i] = std::floor(4 * value) / 4;  // at least a dozen of each of the largest values
+    tied[i] = std::floor(4 * value) / 4;  // at least a dozen tokens have each of the largest values
   }
   for (const std::vector<float>& logits : {crowded, above, below, tied}) {
     const RandomTileRow row = tile_row_of(logits, 1.0F);

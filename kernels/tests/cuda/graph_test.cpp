@@ -2,8 +2,8 @@
 // streams at once, without a synchronisation and without an allocation.
 //
 // Streams are captured in the global mode, in which CUDA rejects every call that could wait or
-// allocate. They are captured before any other call has loaded the kernels, because a program may
-// capture its first call.
+// allocate. The test captures them before any other call has loaded the kernels, because a program
+// may capture its first call.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -79,7 +79,7 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
       for (int replay = 0; replay < 6; ++replay) {
         for (std::uint64_t& seed : call.seed.values) seed += static_cast<std::uint64_t>(replay % 2);
         for (std::uint64_t& offset : call.offset.values) ++offset;
-        if (replay == 3) {  // the last three replays have other parameters too
+        if (replay == 3) {  // the last three replays also change the other parameters
           call.temperature = others.temperature;
           call.top_k = others.top_k;
           call.top_p = others.top_p;
@@ -100,8 +100,8 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
         if (got.tokens != tokens_before) ++replays_with_new_tokens;
         tokens_before = got.tokens;
       }
-      // The CPU's tokens must differ between replays, so that a replay that reads nothing again is
-      // noticed.
+      // The CPU's tokens must differ between replays, so that the test notices a replay that does
+      // not read its inputs again.
       EXPECT_GT(replays_with_new_tokens, 3);
     }
   }
@@ -127,7 +127,7 @@ TEST(CudaGraph, EveryOperationIsCapturedAndReplayed) {
       graph.end(stream);
       ASSERT_FALSE(error) << what << ": " << error.message;
       graph.expect_device_work_only(what);
-      // Nothing ran yet: a captured call only records.
+      // The captured call has not run yet: capturing only records it.
       arrays.fetch();
       EXPECT_TRUE(got == OperationOutputs(operation, call)) << what;
       graph.launch(stream);
@@ -178,7 +178,7 @@ TEST(CudaStreams, AThousandCallsTakeNoMemory) {
         const Error error = cuda::sample(request, result, execution);
         ASSERT_FALSE(error) << error.message;
       };
-      run();  // the first call loads the kernels
+      run();  // the first call loads the CUDA kernels
       require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       std::size_t free_before = 0;
       std::size_t free_after = 0;

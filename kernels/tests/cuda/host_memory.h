@@ -1,4 +1,4 @@
-// Host memory in place of a field's device memory, which a call must reject.
+// Host memory passed as a field that must be in device memory, which a call must reject.
 #pragma once
 
 #include <cuda_runtime_api.h>

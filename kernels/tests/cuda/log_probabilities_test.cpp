@@ -21,7 +21,8 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The requested reports of a call and their results, pre-filled with a sentinel pattern.
+/// The requested reports of a call and their results, pre-filled with a pattern that no call
+/// writes.
 struct Reports {
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
@@ -31,7 +32,7 @@ struct Reports {
   std::vector<float> values, top_values, all;
   std::vector<RowStatus> statuses;
 
-  /// Chooses the reports by number, so that every mix of results occurs.
+  /// Chooses reports and modes by `number`, so that every mix of results occurs.
   Reports(const OwnedCall& call, std::uint64_t number) {
     std::mt19937_64 random(number);
     mode = static_cast<LogprobsMode>(number % 4);
@@ -135,7 +136,7 @@ class Comparison {
     }
   }
 
-  /// Compares reports of given tokens: tokens of other rows, and a few invalid ones.
+  /// Compares reports of given tokens: the tokens that other rows drew, and a few invalid ones.
   void compare_given(std::uint64_t number, const OwnedCall& call) {
     Reports expected(call, number);
     std::mt19937_64 random(~number);
@@ -206,7 +207,8 @@ TEST(CudaLogProbabilities, OfDrawnTokensEqualTheCpus) {
   EXPECT_GT(comparison.failed, 0);
 }
 
-/// Results of process_logits: rows and statuses of a call, in place where that is allowed.
+/// Results of process_logits: the processed rows and statuses of a call, in place where that is
+/// allowed.
 struct ProcessedRows {
   std::vector<float> rows;
   std::vector<RowStatus> statuses;
@@ -220,7 +222,7 @@ struct ProcessedRows {
   ProcessLogitsResult result_in(const OwnedCall& call, Arrays& arrays) {
     return {{arrays.out(rows), call.rows, stride}, {arrays.out(statuses), call.rows}};
   }
-  /// Returns whether the bits are the same.
+  /// Returns whether both results have the same bits.
   bool operator==(const ProcessedRows& other) const {
     return statuses == other.statuses &&
            std::equal(rows.begin(), rows.end(), other.rows.begin(), [](float a, float b) {
@@ -262,7 +264,7 @@ TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
 
 TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  std::uint64_t number = 0;  // number of a report that has ranks
+  std::uint64_t number = 0;  // number of a report that includes ranks
   const auto call_with = [](std::uint64_t n) { return random_call(n, 4, 50); };
   while (Reports(call_with(number), number).ranks.empty()) ++number;
   const OwnedCall call = call_with(number);
@@ -285,7 +287,8 @@ TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   result.logprobs.top_n = kLargestTopN + 1;
   refused(result, execution, "logprobs.top_n is 129");
   cuda::Execution small = execution;
-  small.workspace_bytes = cuda::workspace_bytes(request);  // the size for a call without reports
+  small.workspace_bytes = cuda::workspace_bytes(request);  // the workspace size for a call without
+                                                           // reports
   refused(valid, small, "workspace");
   ASSERT_FALSE(cuda::sample(request, valid, execution));
   const Error error = cuda::log_probabilities(request, {host.data(), valid.tokens.size},

@@ -4,8 +4,8 @@
 // FAIRDRAW_DIFFERENTIAL_ROWS: number of rows with small vocabularies; half have at least 128
 // tokens. FAIRDRAW_DIFFERENTIAL_WIDE_ROWS: number of rows with the vocabularies of engines.
 //
-// FAIRDRAW_DIFFERENTIAL_CALL: run only this call. Reports name it: a row is a pure function of its
-// call and its position in the call.
+// FAIRDRAW_DIFFERENTIAL_CALL: run only this call. Failure messages name the call: a row is a pure
+// function of its call and its position in the call.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,12 +36,13 @@ Dice dice_of(std::uint64_t stream, std::uint64_t call, std::uint64_t row) {
   return Dice(harness::CounterRandom::of(stream, call, row).word(0));
 }
 
-/// The parameters of one of the two tests.
+/// Parameters of the test with small or with wide vocabularies.
 struct Rows {
   const char* name;
-  std::uint64_t stream;  ///< of random words, beyond those of the families
+  std::uint64_t stream;  ///< stream of random words, besides the streams of the families of rows
   std::int64_t (*rows)(std::uint64_t call);
-  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);  ///< the vocabulary of all rows of a call
+  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);  ///< the vocabulary size of all rows of a
+                                                          ///< call
 };
 
 const Rows kSmall{"ManyRows", 1001, [](std::uint64_t) { return std::int64_t{16384}; },
@@ -62,7 +63,7 @@ void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int6
   Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
   call.set_parameters(row, harness::random_parameters(dice, logits, {.dense = true}));
-  call.set_row(row, logits.data());  // the parameters may have changed the logits
+  call.set_row(row, logits.data());  // the parameters may have changed the row's logits
   call.seed.set(row) = harness::random_seed(dice);
   call.offset.set(row) = dice.once_in(2) ? harness::random_seed(dice) : dice.below(100);
   if (!call.allowed.empty()) {
@@ -78,7 +79,7 @@ OwnedCall make_call(const Rows& rows, std::uint64_t number, std::int64_t row_cou
   const std::int64_t vocab = rows.vocab(number, dice);
   OwnedCall call;
   const auto dtype = static_cast<DType>(dice.below(3));
-  // No gap and no shift in half of the calls.
+  // In half of the calls the rows have no gap between them and no shift of their address.
   const std::int64_t gap = std::max<std::int64_t>(0, dice.between(-20, 19));
   const auto shift = static_cast<std::size_t>(std::max<std::int64_t>(0, dice.between(-64, 63)));
   call.allocate(dtype, row_count, vocab, vocab + gap, shift);
@@ -109,8 +110,8 @@ class Comparison {
 
   void run(std::uint64_t number, std::int64_t row_count) {
     const OwnedCall call = make_call(rows_, number, row_count);
-    // A second run of the fused kind, which writes only tokens and statuses. The smaller tests
-    // cover log-probabilities and probabilities.
+    // A second run on each path, of the fused kind, writes only tokens and statuses. The smaller
+    // tests cover log-probabilities and probabilities.
     constexpr CallResults kMasks{true, true, false, true, false};
     std::vector<Run> runs;
     for (const cuda::Path path : available_paths()) {
@@ -129,7 +130,7 @@ class Comparison {
       const Error error = cuda::sample(request, run.result, run.execution);
       ASSERT_FALSE(error) << "call " << number << ": " << error.message;
     }
-    // The CPU computes the same while the GPU runs.
+    // The CPU computes the expected outputs while the GPU runs.
     SampleOutputs expected(call, kMasks);
     HostArrays host;
     const Error refused = sample(request_in(call, host), result_in(call, expected, host));
@@ -198,15 +199,17 @@ void compare_rows(const Rows& rows, std::int64_t wanted) {
   if (only != kNone) {
     comparison.run(only, rows.rows(only));
   } else {
-    // Pairs of calls, one below 128 tokens and one above, so that each kind has half of the rows.
+    // Calls come in pairs, one below 128 tokens and one above, so that each kind has half of the
+    // rows.
     const std::int64_t most = std::max<std::int64_t>(1, wanted / 6);
     for (std::uint64_t number = 0; comparison.compared() < wanted || number % 2 != 0; ++number) {
       comparison.run(number, std::min(most, rows.rows(number)));
       if (::testing::Test::HasFatalFailure()) return;
       if (comparison.different() > static_cast<std::int64_t>(kMaxReported)) break;
     }
-    // Three of four rows are ok. At least half of 100 rows are ok with probability 1 - 1e-7, but
-    // half of 4 rows often are not; of so few rows one must be ok. Rows are the same in every run.
+    // Three of four random rows have the status ok. At least half of 100 rows are ok with
+    // probability 1 - 1e-7, but half of 4 rows often are not; of fewer than 100 rows one must be
+    // ok. The random rows are the same in every run.
     const std::int64_t least = comparison.compared() >= 100 ? comparison.compared() / 2 : 0;
     EXPECT_GT(comparison.ok_rows(), least) << "the comparison says little";
   }

@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Describes the first element that differs.
+/// Describes the first element of two arrays that differs.
 template <class T>
 std::string first_difference(const char* name, const std::vector<T>& expected,
                              const std::vector<T>& got) {

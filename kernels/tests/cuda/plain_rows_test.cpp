@@ -22,7 +22,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Returns the octave of a tile. Precondition: the row's status is ok.
+/// Returns the octave of the tile with this key. Precondition: the row's status is ok.
 double octave_of(const RandomTileRow& row, std::int32_t key) {
   return tile_octave(key, row.input, row.temperature);
 }
@@ -93,7 +93,7 @@ cuda::RowsTask task_of(const RandomTileRow& row, DeviceArrays& arrays) {
   return task;
 }
 
-/// The expected token of a row for a word, and the expected status.
+/// The expected token and status of a row for a random word.
 struct Expected {
   RowStatus status;
   std::int32_t token = -1;

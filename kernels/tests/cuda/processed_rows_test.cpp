@@ -1,8 +1,8 @@
 // Processed rows on the GPU: a call with logits processing draws the same as a call without it on
 // the rows that process_logits computes on the CPU.
 //
-// Cannot see: errors of process_logits (kernels/tests/processing), or errors common to all rows
-// (filter_tiles_test.cpp).
+// This test cannot see errors of process_logits (kernels/tests/processing), or errors common to all
+// rows (filter_tiles_test.cpp).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ struct Processed {
     }
   }
 
-  /// Returns the status that a row's parameters and processing give; ok: the drawing call decides.
+  /// Returns the status that a row's parameters and processing give; if that is ok, the drawing
+  /// call decides.
   RowStatus status(std::int64_t row) const {
     if (!call.active.empty() && call.active[static_cast<std::size_t>(row)] == 0) {
       return RowStatus::inactive;

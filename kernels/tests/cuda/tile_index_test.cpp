@@ -19,7 +19,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Keys, sums and statuses, pre-filled with values that no call writes.
+/// Keys, sums and statuses of tiles, pre-filled with values that no call writes.
 struct Index {
   std::int64_t rows, stride;
   std::vector<std::int32_t> keys;
@@ -72,7 +72,8 @@ TEST(CudaTileIndex, RowsEqualTheDefinitionOnEverySpread) {
   EXPECT_GT(failed_rows, 10);
 }
 
-/// A batch with a temperature per row, bits and padding, on the host and in device memory.
+/// A batch with a temperature per row, bits of allowed tokens and padding, on the host and in
+/// device memory.
 struct Batch {
   static constexpr std::int64_t kRows = 13;
 
@@ -93,7 +94,8 @@ struct Batch {
       active.push_back(i == 5 ? 0 : 1);
       for (std::int64_t word = 0; word < (vocab + 31) / 32; ++word) {
         const std::uint_fast32_t some = bits();
-        allowed.push_back(static_cast<std::uint32_t>(some | bits()));  // three of four bits
+        allowed.push_back(static_cast<std::uint32_t>(some | bits()));  // three of four bits allow
+                                                                       // their token
       }
     }
   }

@@ -22,9 +22,9 @@ namespace {
 using harness::Dice;
 using harness::HostArrays;
 
-/// The requested results and filters of a call.
+/// The results and filters that a call requests.
 struct Asked {
-  SampleRequest request;  ///< all fields but the row
+  SampleRequest request;  ///< all fields of a request but the row
   LogprobsMode mode;
   RankRule rank_rule;
   std::int32_t top_n;
@@ -46,7 +46,7 @@ Asked random_filters(std::uint64_t number) {
   return asked;
 }
 
-/// The results of a call, pre-filled with a sentinel pattern.
+/// The results of a call, pre-filled with a pattern that no call writes.
 struct Written {
   std::vector<std::int32_t> tokens, support_size, ranks, top_ids;
   std::vector<RowStatus> statuses;

@@ -1,4 +1,4 @@
-// Rows for tests of tiles in device memory, and ways to spread them.
+// Rows for tests of tiles in device memory, and ways to spread a row over blocks of threads.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ inline std::vector<cuda::TileSpread> tile_spreads() {
   return spreads;
 }
 
-/// Returns one block, and clusters of every size, with at least 256 threads, for filter_tiles.
+/// Returns spreads of one block, and of clusters of every size, with at least 256 threads, for
+/// filter_tiles.
 inline std::vector<cuda::TileSpread> filter_spreads() {
   std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
   if (cuda::is_available(cuda::Path::cluster)) {
@@ -48,12 +49,12 @@ inline BitRows<const std::uint32_t> allowed_on_device(const RandomTileRow& row,
   return {arrays.in(row.allowed), 1, static_cast<std::int64_t>(row.allowed.size())};
 }
 
-/// Returns vocabularies for random rows: around tiles, around whole vectors, of models, and the
-/// largest.
+/// Returns vocabulary sizes for random rows: around tiles, around whole vectors, of real models,
+/// and the largest.
 inline std::int64_t tile_vocab(std::uint64_t number) {
   constexpr std::int64_t kVocabs[] = {1,   2,   31,   255,  256,   257,   300,   504,
                                       512, 513, 1003, 4096, 10007, 32000, 50257, 66000};
-  constexpr std::uint64_t kRarely = 97;  // a prime, so that it meets rows of every kind
+  constexpr std::uint64_t kRarely = 97;  // a prime, so that it meets random rows of every kind
   if (number % kRarely == 0) return kMaxVocab - static_cast<std::int64_t>(number / kRarely % 2);
   return kVocabs[number % std::size(kVocabs)];
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from fairdraw.verification import cause_text
 
 #: Maps faults to names of harness/run/evidence/cause_texts.inc, in the order of causes: a fault
-#: explains those after it, because tokens that depend on each other, or that do not follow the
+#: explains the faults after it, because tokens that depend on each other, or that do not follow the
 #: reported numbers, spoil all other evidence.
 CAUSES = {
     "seeds_alike": "shared random bits: all seeds give the same tokens",

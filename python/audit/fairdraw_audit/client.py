@@ -13,10 +13,10 @@ from typing import Any
 from .plan import BadSetting, Settings, Stage, first_stages, last_stage
 from .records import BadRecord, Choice, Record, choices_of
 
-#: Statuses of a server that is busy or starting; other errors mean that the request is wrong.
+#: HTTP statuses of a server that is busy or starting; other errors mean that the request is wrong.
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 LONGEST_PAUSE = 30.0  #: seconds between tries
-LONGEST_CONNECT = 10.0  #: seconds until there is a connection
+LONGEST_CONNECT = 10.0  #: seconds to wait for a connection
 #: Maximum number of consecutive requests that fail after all their tries, before sending stops.
 MOST_FAILURES = 16
 
@@ -24,7 +24,9 @@ Keep = Callable[[Record], None]
 
 
 class Unreachable(Exception):
-    """Nobody answers, so that the remaining requests are not sent. The message names the URL."""
+    """No server answers, so that the remaining requests are not sent. The exception's message names
+    the URL.
+    """
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,11 @@ class _Client:
 
     def __init__(self, http: Any, path: str, transport: Transport) -> None:
         self.http, self.path, self.transport = http, path, transport
-        self.answered = False  # some HTTP response has come
+        self.answered = False  # whether any HTTP response has arrived
         self.failures = 0  # consecutive
 
     async def post(self, body: Any) -> tuple[Any, str]:
-        """Returns (response, ""), or (None, why there is none)."""
+        """Returns (response, ""), or (None, the reason why there is none)."""
         import httpx
 
         transport, why = self.transport, ""
@@ -136,9 +138,10 @@ class _Client:
 
 
 async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
-    """Sends all requests of an audit; `keep` gets each record when its response has come.
+    """Sends all requests of an audit and passes each record to `keep` when its response has
+    arrived.
 
-    Raises Unreachable if nobody answers, or if too many consecutive requests fail.
+    Raises Unreachable if no server answers, or if too many consecutive requests fail.
     """
     import httpx
 
@@ -169,5 +172,5 @@ async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
 
 
 def planned(settings: Settings) -> Sequence[Record]:
-    """Returns the requests that are known before the first response."""
+    """Returns the requests of an audit that are known before the first response."""
     return [item for stage in first_stages(settings) for item in stage.items]

@@ -1,10 +1,11 @@
-"""`python -m fairdraw audit`: judge a served model from outside, or records of one again.
+"""`python -m fairdraw audit`: judges a served model from outside, or the stored records of an
+earlier audit.
 
     python -m fairdraw audit --base-url http://localhost:8000/v1 --model M --temperature 0.7 --top-p 0.9
 
 Exit codes: 0 all checks passed; 1 one failed; 2 bad usage; 3 nothing was judged, or too little (a
 server that ignores a claimed filter would pass), or requests failed, or the audit was interrupted.
-Ctrl-C ends the requests; what was gathered is judged.
+Ctrl-C stops the requests; the responses gathered until then are judged.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from .plan import BadSetting, Settings, tokens_of
 from .records import BadRecord, Record, RecordFile, read_records
 from .report import EXIT_CODES, summary, to_json, withdraw, write
 
-#: Folder of the report without --report.
+#: Default folder of the report, without --report.
 REPORT = Path("fairdraw-audit")
 
 
 class _Progress:
-    """A bar on a terminal's stderr, redrawn after each response."""
+    """A progress bar on a terminal's stderr, redrawn after each response."""
 
     def __init__(self, settings: Settings) -> None:
         items = planned(settings)
@@ -181,7 +182,7 @@ def _gather(
 
 
 def _folder_of(words: Sequence[str] | None) -> Path:
-    """Returns the folder of the report for a command line that cannot be parsed."""
+    """Returns the report folder to use for a command line that cannot be parsed."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--report", nargs="?", type=Path)
     return parser.parse_known_args(words)[0].report or REPORT

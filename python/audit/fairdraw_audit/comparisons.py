@@ -39,7 +39,8 @@ class Comparisons:
         repeat = self.repeats("seeds/repeat", "seed_ignored", "again")
         load = self.repeats("seeds/under_load", "neighbours", "loaded")
         if repeat.verdict == load.verdict == "failed":
-            load.fault = repeat.fault  # not the neighbours' fault: it differs without them, too
+            load.fault = repeat.fault  # not an effect of neighbouring requests, because outputs
+            # differ without them too
         yield repeat
         yield load
         yield self.greedy()
@@ -47,13 +48,13 @@ class Comparisons:
         yield self.stop()
 
     def plain_bounds(self, choice: Choice) -> list[float]:
-        """Returns the largest probability of each token of an output at temperature 1."""
+        """Returns the largest possible probability of each token of an output at temperature 1."""
         positions = positions_of([choice], self.settings.top_logprobs)
         if not len(positions):
             return []
         plain = Claim(order=self.settings.order)
         upper = upper_bounds(positions, plain, self.settings.noise, self.settings.vocab).outcomes
-        # For a token that is not reported, the whole tail's probability is a bound.
+        # For a drawn token that is not reported, the whole tail's probability is a bound.
         column = np.where(positions.drawn < 0, upper.shape[1] - 1, positions.drawn)
         return [float(value) for value in upper[np.arange(len(positions)), column]]
 
@@ -132,7 +133,7 @@ class Comparisons:
             return Check(name, "skipped", "not judged: no pair was gathered")
         judged = [self.repeated(first, second) for first, second in pairs]
         log_e = some_differ([each for each, _, _ in judged])
-        # The evidence if all pairs had parted at the first position.
+        # The evidence if all pairs of outputs had differed from the first position on.
         most = sum(each for _, each, _ in judged)
         equal = sum(each for _, _, each in judged)
         text = f"{equal} of {len(pairs)} requests got the same tokens as before"
@@ -148,11 +149,13 @@ class Comparisons:
         return Check(name, verdict, text, fault, tokens, max(log_e, 0.0), measures)
 
     def repeated(self, first: Choice, second: Choice) -> tuple[float, float, bool]:
-        """Returns log evidence that two outputs differ, its maximum, and whether they are equal."""
+        """Returns the log evidence that two outputs differ, its maximum, and whether the outputs
+        are equal.
+        """
         divergence = self.settings.divergence
         if self.by_text:
-            # Bounds the probability that any position of a text parts. The chance of agreement may
-            # be any number.
+            # Bounds the probability that two texts of an equal request differ at any position. The
+            # assumed chance of agreement may be any number.
             divergence = min(1 - (1 - divergence) ** PAIR_TOKENS, 0.5)
             found = different_tokens([first.text], [second.text], [0.0], divergence)
             most = different_tokens([0], [1], [0.0], divergence)

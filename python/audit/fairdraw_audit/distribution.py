@@ -3,12 +3,12 @@ reports.
 
 A server reports the largest log-probabilities of a position, each wrong by at most `noise`. All
 other tokens together are the tail: one outcome, whose weight has a lower and an upper bound. Near a
-boundary the effect of the claim's filters is therefore uncertain: each token is surely kept, surely
-dropped or neither. `upper_bounds` is the largest probability that any reading gives an outcome, and
-`nominal` is the distribution if the numbers are exact.
+boundary the effect of the claim's filters is therefore uncertain: a token may be surely kept,
+surely dropped or neither. `upper_bounds` is the largest probability that any true values within the
+noise give an outcome, and `nominal` is the distribution if the reported numbers are exact.
 
 All arrays have a row per position and a column per reported token. No function reads the drawn
-token: bets made from these numbers are fixed before the draw.
+token: bets computed from these arrays are fixed before the draw.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Claim:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     order: tuple[str, ...] = STEPS
-    keeps_crossing_token: bool = True  #: keeps the token at which the mass reaches top_p
+    keeps_crossing_token: bool = True  #: the filter keeps the token at which the cumulative mass
+    #: reaches top_p
 
     @property
     def penalises(self) -> bool:
@@ -60,8 +61,8 @@ class Positions:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The filters' result: weights relative to the largest, and tokens that are surely or perhaps
-    kept."""
+    """The filters' result: weights relative to the largest one, and tokens that are surely or
+    perhaps kept."""
 
     weights: Array
     top: Array  #: the largest penalised value, whose weight is 1
@@ -81,9 +82,9 @@ def _log(values: Array) -> Array:
 def _tail_bounds(logprobs: Array, scale: float, noise: float, vocab: int) -> tuple[Array, Array]:
     """Returns bounds of the sum of exp(scale * logprob) over unreported tokens.
 
-    No unreported token has more than the smallest reported one, and their probabilities sum to the
-    rest. For scale > 1 the sum is largest if few tokens hold the mass; for scale < 1 if the mass is
-    spread over the vocabulary (power means).
+    No unreported token has a larger probability than the smallest reported one, and their
+    probabilities sum to the rest. For scale > 1 the sum is largest if few tokens hold the mass; for
+    scale < 1 if the mass is spread over the vocabulary (power means).
     """
     rest_low = np.clip(1 - np.exp(logprobs + noise).sum(axis=1), 0, 1)
     rest_high = np.clip(1 - np.exp(logprobs - noise).sum(axis=1), 0, 1)
@@ -106,7 +107,7 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
     surely, perhaps = there.copy(), there.copy()
     tail_surely = np.ones(len(values), bool)
     tail_perhaps = np.ones(len(values), bool)
-    # At [:, i, j]: column j is above column i. A token is never above itself.
+    # Entry [:, i, j] says that column j is above column i. A token is never above itself.
     others = ~np.eye(values.shape[1], dtype=bool)
     perhaps_above = (values[:, None, :] > values[:, :, None] - 2 * noise) & others
     surely_above = values[:, None, :] > values[:, :, None] + 2 * noise
@@ -143,7 +144,8 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
             most_rest = (~surely_above * up[:, None, :]).sum(axis=2) + high[:, None]
             above_tail = (surely_above_tail * down).sum(axis=1)
             below = (~surely_above_tail * up).sum(axis=1) + high
-            if not claim.keeps_crossing_token:  # its own mass counts, except the largest's
+            if not claim.keeps_crossing_token:  # the token's own mass counts, except the largest
+                # one's
                 own = np.where(values < top, relative, 0)
                 least_above, most_rest = least_above + own, most_rest - own
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -173,10 +175,11 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """The largest probabilities that any reading of a claim allows."""
+    """The largest probabilities that a claim allows, given the noise of the reported numbers."""
 
-    outcomes: Array  #: [positions, reported + 1]: of each outcome; the tail is the last
-    among_reported: Array  #: [positions, reported]: given that a reported token is drawn
+    outcomes: Array  #: [positions, reported + 1]: bound for each outcome; the tail is the last
+    #: column
+    among_reported: Array  #: [positions, reported]: bound given that a reported token is drawn
 
 
 def upper_bounds(positions: Positions, claim: Claim, noise: float, vocab: int) -> UpperBounds:
@@ -199,9 +202,9 @@ def nominal(positions: Positions, claim: Claim, vocab: int) -> Array:
     """Returns [positions, reported + 1]: the probabilities if the reported numbers are exact."""
     kept = _kept(positions, claim, 0.0, vocab)
     tokens = kept.weights * kept.perhaps
-    # A bet may take any value here. The bounds of a tail that is flatter or steeper than reported
-    # are far apart; half of the upper bound or twice the lower one has the right order of
-    # magnitude.
+    # A bet may use any estimate of the tail here. The bounds of a tail that is flatter or steeper
+    # than the reported values are far apart; half of the upper bound or twice the lower one has the
+    # right order of magnitude.
     low, high = kept.tail_low, kept.tail_high
     if claim.penalises:  # treats the tail as free of penalised tokens unless it is surely dropped
         low, high = _tail_bounds(positions.logprobs, kept.scale, 0.0, vocab)

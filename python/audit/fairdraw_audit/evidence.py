@@ -1,12 +1,14 @@
 """Evidence that tokens do not follow a claim: bets fixed before each token is drawn.
 
 Bet q on a position pays q(x) / u(x), where u(x) is the largest probability of outcome x that the
-claim and the stated noise allow. The expected payoff is at most the sum of q, 1, for every server
-within the claim. So are the products over positions, and their mean over alternatives. By Ville's
-inequality such a mean exceeds 1/a with probability at most a, at any time: positions may have any
-numbers, and an audit may end anywhere.
+claim and the stated noise allow. The expected payoff is at most the sum of q, which is 1, for every
+server that behaves as claimed. Products of payoffs over positions, and the mean of such products
+over alternatives, have expectations of at most 1 too. By Ville's inequality such a mean exceeds 1/a
+with probability at most a, at any time: positions may report any numbers, and an audit may end
+anywhere.
 
-Each alternative is a kind of fault; the alternative under which the tokens are likeliest names it.
+Each alternative is a kind of fault; the alternative under which the tokens are likeliest names the
+fault.
 
 Assumption: a drawn token is reported with its position. A server that leaves out the token that
 ends a text is judged too harshly if that token was likely: see `ignore_eos`.
@@ -25,12 +27,13 @@ from .distribution import Claim, Positions, UpperBounds, nominal, upper_bounds
 
 Array = Any
 
-#: Floor of a claim's bounds: a token that the claim excludes is an alarm at once, with a finite
+#: Floor of a claim's bounds: a token that the claim excludes raises an alarm at once, with a finite
 #: number.
 LEAST_BOUND = 1e-30
-#: Part of every bet on the distribution without filters, so that no single token ends a bet.
+#: Share of every bet on the distribution without filters, so that no single token ends a bet.
 STRAY = 0.02
-#: Probability with which tokens of the claim with stray ones may be blamed on another alternative.
+#: Probability with which tokens of the claim with some stray tokens may be blamed on another
+#: alternative.
 UNSURE = 0.05
 #: Shares of the pairs of equal requests that are bet to differ: a server may be wrong only now and
 #: then.
@@ -50,9 +53,9 @@ class Alternative:
     fault: str
     text: str
     claim: Claim
-    uniform: bool = False  #: over the tokens that the claim keeps
+    uniform: bool = False  #: whether draws are uniform over the kept tokens
     factor: float = 1.0  #: of the temperature
-    ignored: tuple[str, ...] = ()  #: steps of the claim that are not applied
+    ignored: tuple[str, ...] = ()  #: steps of the claim that the faulty server does not apply
 
 
 def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
@@ -107,10 +110,13 @@ def _ignored_filters(claim: Claim) -> list[Alternative]:
 
 
 def alternatives(claim: Claim) -> list[Alternative]:
-    """Returns the possible faults under this claim; of equally likely ones the first is named."""
+    """Returns the possible faults under this claim; among equally likely faults the first one is
+    named.
+    """
     unfiltered = replace(claim, top_k=0, top_p=1.0, min_p=0.0)
-    # Every bet has a part of stray tokens, so that this alternative is the claim with stray tokens.
-    # It is first, because another alternative that keeps the same tokens explains them no better.
+    # Every bet includes some stray tokens, so that this alternative is the claim with stray tokens.
+    # This alternative is first, because another alternative that keeps the same tokens explains
+    # them no better.
     text = "tokens are drawn that the filters do not keep"
     found = [Alternative("outside_support", text, claim)]
     if claim.temperature != 1:
@@ -158,22 +164,25 @@ def alternatives(claim: Claim) -> list[Alternative]:
 
 @dataclass(frozen=True)
 class Power:
-    """The evidence that a stream would have given if an alternative were true."""
+    """The evidence that a stream of tokens would have given if an alternative were true."""
 
     alternative: Alternative
-    gain: float  #: of its bet, in expectation, less three standard deviations
-    total_variation: float  #: from the claim, averaged over positions
+    gain: float  #: log payoff of the alternative's bet, in expectation, less three standard
+    #: deviations
+    total_variation: float  #: total variation from the claim, averaged over positions
 
 
 @dataclass(frozen=True)
 class StreamEvidence:
-    """The evidence of a stream of positions on one claim."""
+    """The evidence of a stream of positions against one claim."""
 
     positions: int
-    log_e: float  #: the maximum over time of the mixture of all bets
-    best: Alternative | None  #: explains the tokens best; None without positions
+    log_e: float  #: the maximum over time of the log evidence of all bets combined
+    best: Alternative | None  #: the alternative that explains the tokens best; None without
+    #: positions
     powers: list[Power]
-    excluded: int  #: number of tokens that no reading of the claim allows
+    excluded: int  #: number of drawn tokens that are impossible under the claim, even within the
+    #: noise
     #: fault -> log-likelihood of its likeliest alternative; "" is the claim itself.
     by_fault: dict[str, float]
 
@@ -181,8 +190,8 @@ class StreamEvidence:
 def _bet(
     positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int
 ) -> tuple[Array, Array]:
-    """Returns the bet on an alternative, and the distribution if it is true; without the stray
-    part."""
+    """Returns the bet on an alternative, and the distribution if the alternative is true;
+    without the stray part."""
     plain = nominal(positions, alternative.claim, vocab)
     if alternative.uniform:
         plain = (plain > 0).astype(float)
@@ -195,9 +204,9 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
     """Returns [positions, outcomes] of log payoffs, and each position's mean and variance under
     `truth`.
 
-    Two bets are sound: on all outcomes, or only on the reported tokens, which pays 1 if another
-    token is drawn. Per position the bet with the larger gain under `truth` is taken; no bet if
-    neither gains.
+    Two bets are sound: one on all outcomes, or one only on the reported tokens, which pays 1 if
+    another token is drawn. At each position the bet with the larger gain under `truth` is taken; no
+    bet if neither gains.
     """
     tiny = 1e-300
     logs = np.log(np.maximum(bet, tiny))
@@ -216,7 +225,7 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
 
 
 def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, drawn: Array) -> bool:
-    """Returns whether some drawn token is one that no reading of the claim allows."""
+    """Returns whether some drawn token is impossible under the claim, even within the noise."""
     bounds = upper_bounds(positions, claim, noise, vocab).outcomes
     return bool((bounds[np.arange(len(drawn)), drawn] == 0).any())
 
@@ -224,7 +233,7 @@ def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, draw
 def judge_stream(
     positions: Positions, claim: Claim, noise: float, vocab: int, choices: Sequence[Alternative]
 ) -> StreamEvidence:
-    """Returns the evidence of these positions, in their order, against a claim."""
+    """Returns the evidence of these positions of a stream, in their order, against a claim."""
     count = len(positions)
     if count == 0:
         return StreamEvidence(0, 0.0, None, [], 0, {})
@@ -244,15 +253,17 @@ def judge_stream(
         powers.append(Power(alternative, gain, variation))
         likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
-    # The first alternative is the claim with stray tokens. Others come close to it by chance: it
-    # stays the best one unless another is likelier by an amount of probability at most UNSURE.
+    # The first alternative is the claim with stray tokens. Other alternatives come close to it by
+    # chance: the first stays the best one unless another is likelier by an amount of probability at
+    # most UNSURE.
     unsure = np.log(len(choices) / UNSURE)
     likelihoods[0] += unsure
     own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
     for place, alternative in enumerate(choices):
         if alternative.fault == "order":
-            # Another order is no explanation if it excludes drawn tokens: then a filter is missing.
-            # Otherwise it must be likelier than the other alternatives by more than chance.
+            # Another order of the filters is no explanation if it excludes drawn tokens: then a
+            # filter is missing. Otherwise the other order must be likelier than the other
+            # alternatives by more than chance.
             explains = likelihoods[place] > own and not _excludes(
                 positions, alternative.claim, noise, vocab, drawn
             )
@@ -271,9 +282,9 @@ def same_tokens(
 ) -> float:
     """Returns log evidence that two sequences that should be independent are the same.
 
-    `bounds` has the largest probability of each token of the first at its position. Half of each
-    bet is on that token, half on nothing in particular, up to the position at which the sequences
-    part.
+    `bounds` has the largest probability of each token of the first sequence at its position. Half
+    of each bet is on the first sequence's token, half on nothing in particular, up to the position
+    at which the sequences part.
     """
     total = 0.0
     for one, other, bound in zip(first, second, bounds, strict=False):
@@ -288,9 +299,9 @@ def different_tokens(
 ) -> float:
     """Returns log evidence that two sequences that should be equal are drawn independently.
 
-    The claim: at each position they part with probability at most `divergence`, by noise of the
-    numbers. `agreement` is the probability with which independent tokens would agree there; any
-    value below 1 - divergence is sound.
+    Under the claim the sequences part at each position with probability at most `divergence`,
+    because of noise in the numbers. `agreement` is the probability with which independent tokens
+    would agree at a position; any value below 1 - divergence is sound.
     """
     total = 0.0
     for one, other, chance in zip(first, second, agreement, strict=False):
@@ -302,8 +313,8 @@ def different_tokens(
 
 
 def some_differ(pairs: Sequence[float]) -> float:
-    """Returns log evidence of several pairs, of which a share may differ: the mean over
-    `SHARES`."""
+    """Returns the log evidence of several pairs of outputs, of which a share may differ: the
+    mean over `SHARES`."""
     values = np.exp(np.array(pairs, float))
     products = [np.log(1 - share + share * values).sum() for share in SHARES]
     return float(np.logaddexp.reduce(products) - np.log(len(SHARES)))

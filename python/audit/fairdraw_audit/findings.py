@@ -9,13 +9,13 @@ from .causes import CAUSES
 
 Verdict = Literal["passed", "failed", "underpowered", "skipped", "error"]
 
-#: Faults that make outputs repeat each other.
+#: Faults that make outputs of different requests repeat each other.
 ALIKE = ("seeds_alike", "unseeded_alike", "unseeded_follow_seeds", "choices_alike")
 
 
 @dataclass
 class Check:
-    """One line of the report."""
+    """One check of the report, with its verdict."""
 
     id: str
     verdict: Verdict
@@ -24,9 +24,10 @@ class Check:
     tokens: int = 0
     log_e: float | None = None
     measures: dict[str, float] = field(default_factory=dict)
-    #: The smallest total variation of an alternative that the check would have noticed.
+    #: The smallest total variation distance of an alternative that the check would have noticed.
     min_discrepancy: float | None = None
-    by_fault: dict[str, float] = field(default_factory=dict)  #: streams only: log-likelihoods
+    by_fault: dict[str, float] = field(default_factory=dict)  #: log-likelihoods per fault, for
+    #: streams only
     seen: frozenset[str] = frozenset()  #: steps of the claim whose omission would have been noticed
 
 
@@ -44,7 +45,7 @@ class Unnoticed:
 @dataclass
 class Findings:
     checks: list[Check]
-    kind: str  #: "raw", "processed" or "unknown"
+    kind: str  #: "raw", "processed" or "unknown" log-probabilities
     log_threshold: float  #: threshold of a check's log evidence
     unnoticed: list[Unnoticed]
     requests: int
@@ -68,12 +69,13 @@ class Findings:
 
     @property
     def cause(self) -> str:
-        """Returns the fault that explains the others, or ""."""
+        """Returns the fault that explains the other faults, or ""."""
         failed = self.failed
         if not failed:
             return ""
-        # Each stream has its own likeliest fault. The cause is the fault that explains all streams.
-        # For a stream without a filter, a fault of that filter explains nothing.
+        # Each stream of tokens has its own likeliest fault. The cause is the fault that explains
+        # all streams. A stream whose claim lacks a filter is not explained by a fault of that
+        # filter.
         streamed = [check for check in failed if check.by_fault]
         if failed[0] in streamed and failed[0].fault != "logprobs_do_not_fit":
             totals = {

@@ -24,7 +24,8 @@ class _Judge:
         self.settings = settings
         self.gathered = Gathered(settings, records)
         self.streams = streams(settings)
-        # One threshold for all: by the union bound their rates of false alarms sum to alpha.
+        # One threshold serves all checks: by the union bound their rates of false alarms sum to
+        # alpha.
         self.statistical = len(self.streams) + 1 + len(COMPARED)
         self.log_threshold = float(np.log(self.statistical / settings.alpha))
         self.unnoticed: list[Unnoticed] = []
@@ -127,7 +128,7 @@ class _Judge:
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
             assert found.best is not None  # some positions exist
-            # These requests change nothing, so that their tokens fit unless the server adds a
+            # These claims change nothing, so that their tokens fit unless the server adds a
             # penalty.
             plain = name in ("plain", "fit") and found.best.fault != "penalties_unasked"
             check.fault = "logprobs_do_not_fit" if plain else found.best.fault
@@ -150,7 +151,9 @@ class _Judge:
         return check
 
     def noticed(self, claim: Claim) -> float:
-        """Returns the gain that a single bet of the mixture needs."""
+        """Returns the log payoff that a single bet needs so that the mixture of bets reaches the
+        threshold.
+        """
         return self.log_threshold + float(np.log(len(alternatives(claim))))
 
     def note_unnoticed(self, name: str, claim: Claim, found: Any) -> None:
@@ -198,8 +201,8 @@ class _Judge:
             yield self.stream("fit", plain, choices, first=False)
 
     def with_power(self, checks: list[Check]) -> list[Check]:
-        """Makes the claim's check underpowered if a server could ignore a step of the claim without
-        any stream noticing."""
+        """Makes the claim's check underpowered if a server could ignore a step of the claim
+        without any stream showing it."""
         claim = self.settings.claim
         steps = (["temperature"] if claim.temperature != 1 else []) + active_filters(claim)
         unseen = [step for step in steps if not any(step in check.seen for check in checks)]
@@ -243,7 +246,7 @@ class _Judge:
                 for token in seen:
                     if token in here and token in base and fresh:
                         change = (here[token] - here[fresh[0]]) - (base[token] - base[fresh[0]])
-                        # One occurrence costs twice that, far more than the noise.
+                        # One occurrence of the token costs twice PENALTY, far more than the noise.
                         inside += change < -PENALTY
                         outside += change >= -PENALTY
                 if one.drawn != other.drawn:

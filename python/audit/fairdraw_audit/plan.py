@@ -16,14 +16,16 @@ PROMPTS = (
     "In the year 1850 the",
 )
 KINDS = ("auto", "raw", "processed")
-PAIRS = 12  #: number of pairs of requests that should be equal, and of pairs that should not
+PAIRS = 12  #: number of pairs of requests whose outputs should be equal, and of pairs whose outputs
+#: should not
 PAIR_TOKENS = 12
 FOLLOWING_TOKENS = 8  #: tokens of a request without a seed, sent after one with a seed
 GREEDY_TOKENS = 16
 SEVERAL = 4  #: outputs of one request
-#: Phases that send one request at a time -> the phase of the unseeded request after each of theirs.
+#: Maps phases that send one request at a time to the phase of the unseeded request after each of
+#: them.
 FOLLOWERS = {"alone": "after_alone", "again": "after_again"}
-PENALTY = 1.0  #: presence and frequency penalty of their check
+PENALTY = 1.0  #: presence and frequency penalty of the requests that check penalties
 #: Bias of one token. Logits of a language model differ by far less, so that this token is always
 #: drawn.
 BIAS = 100
@@ -36,7 +38,9 @@ class BadSetting(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """The claim and the budget. The header of the records has all of it."""
+    """The claim about the server, and the budget of tokens. The header of the record file holds
+    all settings.
+    """
 
     model: str
     temperature: float = 1.0
@@ -150,11 +154,11 @@ def body_of(settings: Settings, claim: Claim, prompt: int, tokens: int, **more: 
 
 
 def streams(settings: Settings) -> dict[str, Claim]:
-    """Returns, per phase, the claim about its positions.
+    """Returns, per phase of the audit, the claim about its positions.
 
-    In addition to all filters together, each is tested alone, so that none hides another. `plain`
-    has temperature 1 and no filter, so that it only tests whether tokens follow the reported
-    numbers.
+    In addition to all filters together, each filter is tested alone, so that none hides another.
+    `plain` has temperature 1 and no filter, so that it only tests whether tokens follow the
+    reported numbers.
     """
     claim, plain = settings.claim, Claim(order=settings.order)
     found = {"plain": plain}
@@ -204,7 +208,7 @@ def _exact(settings: Settings) -> list[Record]:
 
 
 def tokens_of(items: Sequence[Record]) -> int:
-    """Returns the maximum number of tokens that these requests can bring."""
+    """Returns the maximum number of tokens that the responses to these requests can have."""
     return sum(item.body["max_tokens"] * item.body.get("n", 1) for item in items)
 
 
@@ -225,7 +229,8 @@ def first_stages(settings: Settings) -> list[Stage]:
     alone = [item for item in exact if item.phase in one_by_one]
     loaded = [item for item in exact if item.phase == "loaded"]
     rest = [item for item in exact if item.phase not in (*one_by_one, "loaded", "stop")]
-    # Placed among the streams, so that each of these has neighbours.
+    # Requests under load are placed among the streams, so that each of them has neighbours in the
+    # batch.
     for place, item in enumerate(loaded):
         flowing.insert(1 + place * len(flowing) // len(loaded), item)
     stages = [Stage(tuple(alone), 1), Stage(tuple(rest)), Stage(tuple(flowing))]

@@ -13,24 +13,25 @@ import numpy as np
 from .distribution import Positions
 
 Array = Any
-#: Numbers at or below this mean that the token was filtered out: engines write -9999 because JSON
-#: has no infinity.
+#: Log-probabilities at or below this mean that the token was filtered out: engines write -9999
+#: because JSON has no infinity.
 LEAST_LOGPROB = -1000.0
-#: Above this e^x overflows. Smaller positive numbers are read, because some servers report logits.
+#: Above this e^x overflows. Positive log-probabilities below this limit are read, because some
+#: servers report logits.
 LARGEST_LOGPROB = 700.0
 
 
 class BadRecord(ValueError):
-    """A file of records, or a response, that cannot be read. The message says where."""
+    """A file of records, or a response, is unreadable. The exception's message gives the place."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A request of an audit, with the response's JSON or why there is none."""
+    """A request of an audit, with the response's JSON or the reason why there is none."""
 
     id: int
     phase: str  #: the check's phase
-    key: int  #: the prompt or pair within the check
+    key: int  #: the index of the prompt or pair within the check
     body: dict[str, Any]
     response: dict[str, Any] | None = None
     error: str = ""
@@ -67,14 +68,16 @@ def _logprob(token: str, value: Any) -> float:
 
 
 def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any, most: int) -> Any:
-    """Returns the reported tokens, without the drawn one if it was only added as such."""
+    """Returns the reported tokens, without the drawn token if the server only added it because
+    it was drawn.
+    """
     pairs = sorted(
         ((str(token), _logprob(token, value)) for token, value in zip(tokens, values, strict=True)),
         key=lambda pair: -pair[1],
     )
     if pairs[0][1] <= LEAST_LOGPROB:
         raise ValueError(f"the largest log-probability of a position is {pairs[0][1]}")
-    if len(pairs) == most + 1:  # servers add the drawn token to the `most` largest
+    if len(pairs) == most + 1:  # servers add the drawn token to the `most` largest ones
         place = [token for token, _ in pairs].index(drawn) if drawn in dict(pairs) else most
         del pairs[place if pairs[place][1] <= pairs[most][1] else most]
     floor = -np.inf
@@ -96,7 +99,9 @@ def _completion(logprobs: dict[str, Any], most: int) -> list[Position]:
 
 
 def _name(entry: dict[str, Any]) -> str:
-    """Returns a token's text with its bytes, if reported: parts of characters may share a text."""
+    """Returns a token's text with its bytes, if reported, because tokens that are parts of
+    characters may share a text.
+    """
     return str(entry["token"]) + ("" if not entry.get("bytes") else f" {entry['bytes']}")
 
 

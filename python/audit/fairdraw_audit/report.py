@@ -147,14 +147,14 @@ def to_json(
 
 
 def withdraw(folder: Path) -> None:
-    """Removes an earlier report, so that after a failed call it is not taken for the new one."""
+    """Removes an earlier report, so that after a failed call nobody takes it for the new one."""
     for name in FILES:
         if not (folder / name).is_dir():
             (folder / name).unlink(missing_ok=True)
 
 
 def write(report: dict[str, Any], folder: Path) -> None:
-    """Writes the files of a report. If one cannot be written, raises OSError and leaves none."""
+    """Writes the files of a report. If a file cannot be written, raises OSError and leaves none."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "report.json"
     try:

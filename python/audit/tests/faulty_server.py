@@ -17,7 +17,7 @@ import fairdraw
 from fairdraw.verification import data_folder
 
 VOCAB = 300
-#: Planted fault -> the fault that the audit must name.
+#: Maps a planted fault to the fault that the audit must name.
 FAULTS = {
     "temperature_ignored": "temperature",
     "temperature_too_low": "temperature",
@@ -78,11 +78,11 @@ FAULTS_OF_TEXTS = (
 
 
 class Server:
-    """A server that answers request bodies. `noise`: the largest error of the numbers that it
-    reports.
+    """A simulated server that answers request bodies. `noise`: the largest error of the
+    log-probabilities that the server reports.
 
-    `numbers`: in the form of the requested API, "chat" for all requests (as in llama.cpp's server),
-    or "none". `rows`: [rows, VOCAB] of logits.
+    `numbers`: log-probabilities in the form of the requested API, "chat" for all requests (as in
+    llama.cpp's server), or "none". `rows`: [rows, VOCAB] of logits.
     """
 
     def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0, numbers="usual", rows=ROWS):
@@ -93,7 +93,7 @@ class Server:
         self.random = np.random.default_rng(noise_seed)
         self.flying = 0
         self.lock = threading.Lock()
-        self.refusals = 0  # number of responses 503 still to come
+        self.refusals = 0  # number of requests still to be answered with status 503
         self.requests = 0
 
     def seed_of(self, body, choice):
@@ -172,7 +172,8 @@ class Server:
                 row[ids] -= (
                     body.get("presence_penalty", 0) + body.get("frequency_penalty", 0) * counts
                 )
-            if self.fault == "repetition_penalty_hidden" and tokens:  # as llama.cpp's 1.1 was
+            if self.fault == "repetition_penalty_hidden" and tokens:  # like llama.cpp's default
+                # repeat_penalty of 1.1
                 ids = np.unique(tokens)
                 row[ids] = np.where(row[ids] > 0, row[ids] / 1.1, row[ids] * 1.1)
             token, processed = self.draw(row, body, seed, step)
@@ -253,8 +254,8 @@ class LoopbackServer:
                         status, value = 200, server.respond(body)
                 except (KeyError, ValueError) as error:
                     status, value = 400, {"error": {"message": str(error)}}
-                # Before the answer, so that the next request of a client that waits for it has no
-                # neighbour.
+                # The server counts a request as done before it answers, so that the next request of
+                # a client that waits for the answer has no neighbour.
                 with server.lock:
                     server.flying -= 1
                 self.answer(status, value)

@@ -36,14 +36,14 @@ NULL_CLAIMS = [
     {},
     {"temperature": 1.7, "top_k": 12, "top_p": 0.5},
 ]
-#: One null audit takes about 0.4 s on one core, so that the default 40 take 16 s.
+#: One audit of a correct server takes about 0.4 s on one core, so that the default 40 take 16 s.
 #: FAIRDRAW_NULL_AUDITS sets the number; the full test is 1000.
 NULL_AUDITS = int(os.environ.get("FAIRDRAW_NULL_AUDITS", "40"))
 
 
 def gathered(settings, server):
-    """Returns the records of an audit that calls the server directly, with the plan's
-    neighbours."""
+    """Returns the records of an audit that calls the server directly, with the neighbours that
+    the plan gives each request."""
     records = []
 
     def send(stage):
@@ -66,7 +66,7 @@ def gathered(settings, server):
 
 
 def positions_from(rows, reported=20, noise=0.0, seed=0):
-    """Returns the largest numbers of each row, wrong by up to `noise`, with their ids."""
+    """Returns the ids and the largest log-probabilities of each row, wrong by up to `noise`."""
     random = np.random.default_rng(seed)
     logprobs = np.array([log_softmax(row) for row in rows])
     logprobs += noise * random.uniform(-1, 1, logprobs.shape)
@@ -91,7 +91,8 @@ CLAIMS = [
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize("noise_seed", range(3))
 def test_bounds_hold_for_what_the_kernels_draw(claim, noise_seed):
-    # Compares the kernels' own probabilities of the exact rows with bounds of the noisy numbers.
+    # Compares the kernels' own probabilities of the exact rows with the bounds computed from noisy
+    # log-probabilities.
     details = fairdraw.sample(
         ROWS, claim.temperature, claim.top_k, claim.top_p, claim.min_p, seed=1, return_details=True
     )
@@ -99,7 +100,7 @@ def test_bounds_hold_for_what_the_kernels_draw(claim, noise_seed):
     bounds = upper_bounds(positions, claim, NOISE, VOCAB)
     reported = np.take_along_axis(details.probs, ids, axis=1).astype(float)
     inside = reported.sum(axis=1, keepdims=True)
-    rounding = 1e-6  # of probabilities in float32
+    rounding = 1e-6  # rounding of probabilities in float32
     assert (reported <= bounds.outcomes[:, :-1] * (1 + rounding) + 1e-12).all()
     assert (reported / inside <= bounds.among_reported * (1 + rounding) + 1e-12).all()
     assert (1 - inside[:, 0] <= bounds.outcomes[:, -1] + rounding).all()
@@ -149,7 +150,7 @@ def test_tokens_at_the_boundary_are_ambiguous_within_the_noise_alone():
         return upper_bounds(positions, Claim(top_k=2), noise, 4).outcomes[0] > 0
 
     assert of([0.4, 0.3, 0.2, 0.1], 0.01).tolist() == [True, True, False, False, False]
-    # exp(-2 * 0.01) = 0.980: 0.297 may be above 0.3, 0.29 may not
+    # exp(-2 * 0.01) = 0.980: with this noise 0.297 may be above 0.3, but 0.29 may not
     assert of([0.4, 0.3, 0.297, 0.003], 0.01).tolist() == [True, True, True, False, False]
     assert of([0.41, 0.3, 0.29, 0.0], 0.01).tolist() == [True, True, False, False, False]
 
@@ -173,13 +174,14 @@ def test_equal_sequences_are_evidence_by_their_probability():
 
 
 def test_different_sequences_are_evidence_by_how_rarely_they_may_part():
-    # They part at once: probability 0.8 for independent tokens, 0.01 for noise.
+    # The sequences differ at once: probability 0.8 for independent tokens, 0.01 for noise.
     assert different_tokens([1], [2], [0.2], 0.01) == pytest.approx(np.log(80))
     assert different_tokens([1], [1], [0.2], 0.01) == pytest.approx(np.log(0.2 / 0.99))
 
 
 def test_pairs_that_differ_now_and_then_add_up():
-    # Payoffs 80 and 0.1: products over pairs if all, half or a fifth are bet to differ.
+    # Payoffs 80 and 0.1: products over pairs if all, half or a fifth of the pairs are bet to
+    # differ.
     products = [8.0, (0.5 + 40) * (0.5 + 0.05), (0.8 + 16) * (0.8 + 0.02)]
     assert some_differ(np.log([80, 0.1])) == pytest.approx(np.log(sum(products) / 3))
 
@@ -231,7 +233,7 @@ def test_texts_that_are_all_equal_prove_nothing():
     settings = dataclasses.replace(SETTINGS, budget_tokens=2500, max_tokens=8)
     found = judge(settings, gathered(settings, Server("seeds_alike", numbers="none")))
     messages = {check.id: check.message for check in found.checks if check.verdict == "skipped"}
-    # Four prompts, one text each.
+    # Four prompts give one text each.
     assert "outputs of different seeds are equal" in messages["seeds/repeat"]
     assert "outputs of different seeds are equal" in messages["seeds/differ"]
 
@@ -248,7 +250,8 @@ def test_completions_may_have_numbers_in_the_form_of_chats(numbers):
     ["temperature_ignored", "top_k_ignored", "top_p_ignored", "stray_tokens", "greedy_draws"],
 )
 def test_a_fault_is_named_by_processed_numbers(fault):
-    # Only a response's first position shows the raw numbers, so that short responses help.
+    # Only a response's first position shows the raw log-probabilities, so that short responses
+    # help.
     settings = dataclasses.replace(SETTINGS, max_tokens=3, endpoint="chat")
     found = judge(settings, gathered(settings, Server(fault, noise=0.95 * NOISE, kind="processed")))
     assert found.cause == FAULTS[fault], found.failed
@@ -310,9 +313,9 @@ def test_what_a_server_could_ignore_unseen_is_not_passed(claim, rows, unseen):
 
 
 def test_equal_orders_are_not_told_apart():
-    # top_k before or after temperature and min_p has the same effect. So the 24 orders reduce to
-    # the 6 orders of temperature, min_p and top_p, each with top_k either before top_p or directly
-    # after it. One of the 12 is the claim.
+    # top_k before or after temperature and min_p has the same effect. So the 24 orders of filters
+    # reduce to the 6 orders of temperature, min_p and top_p, each with top_k either before top_p or
+    # directly after it. One of the 12 orders is the claim.
     orders = [a for a in alternatives(Claim(**CLAIM)) if a.fault == "order"]
     assert len(orders) == 6 * 2 - 1
     drawn = nominal(positions_from(ROWS)[0], Claim(**CLAIM), VOCAB)

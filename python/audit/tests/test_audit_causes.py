@@ -10,7 +10,7 @@ def test_every_fault_has_a_cause_that_is_told():
     assert {*FAULTS.values(), *ALIKE} <= set(CAUSES)
     for fault, cause in CAUSES.items():
         assert sentence(fault).endswith("."), fault
-        assert sentence(fault) != cause  # no name is its own sentence
+        assert sentence(fault) != cause  # no fault's name is its own sentence
         assert change(fault).endswith("."), fault
 
 

@@ -30,7 +30,7 @@ from fairdraw_audit.report import FILES
 pytest.importorskip("httpx", reason="httpx is not installed")
 
 CLAIM = ["--temperature", "0.7", "--top-k", "8", "--top-p", "0.9", "--min-p", "0.05"]
-#: A few tokens of each check, because their power is not tested here.
+#: Budget of a few tokens per check, because these tests do not test power.
 SMALL = ["--budget-tokens", "1600", "--max-tokens", "4"]
 
 
@@ -119,7 +119,7 @@ def test_a_server_that_refuses_all_is_no_verdict(tmp_path, capfd):
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """Records the seconds of each pause, and skips the pause."""
+    """Records the requested seconds of each pause, and skips the pause."""
     found, sleep = [], asyncio.sleep
 
     async def paused(seconds):
@@ -131,7 +131,7 @@ def pauses(monkeypatch):
 
 
 def why_incomplete(answer, folder, *words):
-    """Returns why an audit ends early if each request gets an answer of this kind."""
+    """Returns why an audit ends early if every request gets this answer."""
     with LoopbackServer(Server(), answer) as there:
         address = ["--base-url", there.base_url, "--model", "tiny", "--report", str(folder)]
         assert main([*address, *SMALL, "--retries", "1", *words]) == 3

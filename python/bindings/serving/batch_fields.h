@@ -16,25 +16,25 @@ namespace fairdraw::python {
 
 using Ids = std::vector<std::int32_t>;
 
-/// A state that is made from Python's arguments.
+/// A batch state that is made from Python's arguments.
 struct OwnedState {
   std::unique_ptr<BatchState> state;
 
   explicit OwnedState(const Named& given);
 };
 
-/// Returns the fields of Python's BatchRequest, by name.
+/// Returns the fields of Python's BatchRequest as a dict, by name.
 nb::dict fields_of(const BatchRequest& request);
 
 Ids list_of(View<const std::int32_t> view);
 Ids numbers_of(View<const RowStatus> statuses);
 std::vector<Ids> lists_of(const TokenLists& lists);
 
-/// Returns an array in host memory or on the processor's device; refuses one on another GPU.
+/// Returns an array in host memory or on the processor's device; refuses an array on another GPU.
 InputArray array_of_processor(const char* name, nb::handle object, const Place& place);
 
 /// Calls `step` with the offsets as a view of int64 or uint32, empty for None. `place` is the
-/// processor's.
+/// device of the processor.
 template <class Step>
 void with_offsets(nb::handle offsets, const Place& place, const Step& step) {
   if (offsets.is_none()) return step(View<const std::int64_t>{});

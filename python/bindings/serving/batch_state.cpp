@@ -31,7 +31,7 @@ struct OwnedProcessor {
 };
 
 /// Calls visit(name, member) for the fields of BatchRequest, by the names of Python's dataclass.
-/// `visit_bias` handles `bias`, which has another form in Python than in C++.
+/// `visit_bias` handles the field `bias`, which has another form in Python than in C++.
 void each_field(auto& r, const auto& visit, const auto& visit_bias) {
   visit("temperature", r.temperature);
   visit("top_k", r.top_k);
@@ -67,7 +67,7 @@ struct Fields {
   }
 };
 
-/// Returns rows in host memory, where this processor runs.
+/// Returns rows in host memory, where the CPU's processor runs.
 Rows rows_on_host(Handle logits) {
   Rows rows = rows_of("logits", logits);
   const Place place = place_of(rows.array, 0, nb::none());

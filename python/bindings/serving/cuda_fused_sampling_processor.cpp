@@ -18,7 +18,7 @@ namespace {
 
 using Handle = nb::handle;
 
-/// A processor and its device.
+/// A GPU processor and its device.
 class OwnedCudaProcessor {
  public:
   OwnedCudaProcessor(OwnedState& owned, const Named& given) : vocab(owned.state->options().vocab) {
@@ -57,7 +57,7 @@ void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, StepRows whic
 }
 
 /// Returns a tensor of the processor's device memory, which keeps the processor alive. The address
-/// of an empty tensor means nothing.
+/// of an empty tensor is never used.
 template <class T>
 nb::object tensor_of(Handle self, View<const T> view) {
   static_assert(sizeof(T) == sizeof(std::int32_t));

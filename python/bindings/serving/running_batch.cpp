@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kStep = "the running batch's step";
 
-// Calls a method and ignores what it returns.
+// Calls a method of a Python object and ignores what it returns.
 template <class... Arguments>
 std::string tell(const nb::object& object, const char* method, const Arguments&... arguments) {
   const std::string who = fmt::format("the running batch's {}", method);
@@ -30,7 +30,7 @@ std::string tell(const nb::object& object, const char* method, const Arguments&.
   });
 }
 
-// Returns the event's rows as a batch, so that Python gets events and batches in one form.
+// Returns the event's rows as a batch, so that Python code gets events and batches in one form.
 fairdraw_batch batch_of(const fairdraw_event& event) {
   fairdraw_batch batch{};
   batch.struct_size = sizeof(batch);

@@ -1,6 +1,6 @@
 // Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes
-// the arguments of the unsharded function, the shards' boundaries and this shard's number. It
-// returns a call whose blocks the caller exchanges between ranks.
+// the arguments of the unsharded function, the shards' boundaries and this shard's number. The
+// function returns a call whose blocks the caller exchanges between ranks.
 #include "fairdraw/sharded.h"
 
 #include <nanobind/stl/vector.h>
@@ -29,11 +29,11 @@ namespace {
 
 using Handle = nb::handle;
 
-/// A call in progress, with the arrays that it reads and writes.
+/// A sharded call in progress, with the arrays that it reads and writes.
 class ShardedCall {
  public:
   /// `arrays` keeps alive the arrays that `request` and `result` view. `finish` is called after the
-  /// results are written.
+  /// call has written its results.
   ShardedCall(const Named& given, std::shared_ptr<const void> arrays, const Place& place,
               ShardedRequest request, const SampleResult& result, std::function<void()> finish = {})
       : boundaries_(boundaries_of(given)), arrays_(std::move(arrays)), finish_(std::move(finish)) {
@@ -67,16 +67,16 @@ class ShardedCall {
   ShardedSample call_;
 };
 
-/// Returns the rows with an address: a shard without columns has empty arrays, and a view without
-/// data would mean that the caller does not want the rows.
+/// Returns the rows with a non-null address: a shard without columns has empty arrays, and a view
+/// without data would mean that the caller does not want the rows.
 FloatRows asked_for(FloatRows rows) {
   static float nothing;
   if (rows.data == nullptr) rows.data = &nothing;
   return rows;
 }
 
-/// Returns the request of an operation that draws nothing. Its seed is constant, because a fresh
-/// seed would differ between the ranks.
+/// Returns the request of a sharded operation that draws nothing. The request's seed is constant,
+/// because a fresh seed would differ between the ranks.
 ShardedRequest request_over(const RowsView& columns) {
   ShardedRequest request;
   request.rows.logits = columns;
@@ -131,7 +131,7 @@ ShardedCall renorm_columns(const Named& named) {
   return {named, given, given->place, request, result};
 }
 
-/// The arguments of top_k_mask_logits, and a bit mask of the logits that stay.
+/// The arguments of top_k_mask_logits, and a bit mask of the logits that are kept.
 struct KeptLogits : TopKMaskArguments {
   explicit KeptLogits(const Named& given)
       : TopKMaskArguments(given),

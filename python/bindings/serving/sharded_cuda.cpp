@@ -15,7 +15,7 @@ namespace {
 
 using Exchange = cuda::ShardedExchange;
 
-/// A call of `sample`. Its exchanges go through memory of the ranks, or their blocks lie in the
+/// A call of `sample`. A GPU's exchanges go through memory of the ranks, or their blocks are in the
 /// workspace, which the caller holds as an array.
 class ShardedCudaCall {
  public:
@@ -59,7 +59,7 @@ class ShardedCudaCall {
     peers.most_rows = most_rows;
     run_on_host([&] { return cuda::use_peers(call_, peers); });
   }
-  /// Runs the call through peer memory: the rows that candidates decide, and the rest.
+  /// Runs the call through peer memory: first the rows that candidates decide, then the others.
   void run() {
     run_on_host([&] { return cuda::sample_sharded(call_, {}); });
   }
@@ -67,7 +67,7 @@ class ShardedCudaCall {
     run_on_host([&] { return cuda::continue_sharded(call_, undecided); });
   }
   std::int32_t gathers(std::int32_t rows) const { return call_.gathers(rows); }
-  /// Return positions as bytes from the beginning of the workspace.
+  /// Return byte offsets from the beginning of the workspace.
   std::int64_t sent_at(Exchange exchange) const { return at(call_.send(exchange)); }
   std::int64_t received_at(Exchange exchange) const { return at(call_.receive(exchange)); }
   std::int64_t undecided_at() const { return at(call_.undecided()); }
@@ -87,9 +87,9 @@ class ShardedCudaCall {
 };
 
 /// Returns the bytes of each rank's memory that suffice for calls of at most so many rows, samples
-/// and reported tokens. It assumes filtered rows and the most expensive reports, raw ones of masked
-/// rows. `most_logprobs` -1: no reports. The call is only asked for its size and never runs, so the
-/// workspace stands in for all of its arrays.
+/// and reported tokens. The size assumes filtered rows and the most expensive reports, raw ones of
+/// masked rows. `most_logprobs` -1: no reports. The call only computes its size and never runs, so
+/// the workspace stands in for all of its arrays.
 std::int64_t most_peer_bytes(const Named& given) {
   const std::vector<std::int64_t> boundaries = boundaries_of(given);
   const auto shard = given.as<std::int32_t>("shard");
@@ -123,7 +123,7 @@ std::int64_t most_peer_bytes(const Named& given) {
     }
     return call;
   };
-  static float nothing;  // only the size is asked for
+  static float nothing;  // a placeholder, because only the size is computed
   const auto sized = call_over(&nothing);
   Place place;
   place.device_type = nb::device::cuda::value;

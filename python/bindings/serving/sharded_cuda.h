@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Returns the first column of each shard, followed by the size of the vocabulary.
+/// Returns the first column of each shard, followed by the vocabulary size.
 std::vector<std::int64_t> boundaries_of(const Named& given);
 
 void bind_sharded_on_gpu(nb::module_& module);

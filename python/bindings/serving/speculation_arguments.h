@@ -17,7 +17,7 @@
 
 namespace fairdraw::python {
 
-/// Filters of a distribution, from a mapping.
+/// Filters of a draft's or target's distribution, read from a mapping.
 struct Distribution {
   Parameter<float> temperature, top_p, min_p;
   Parameter<std::int32_t> top_k;
@@ -37,7 +37,7 @@ struct Distribution {
                given.as<FilterOrder>("filter_apply_order")};
     given.expect_all_read();
   }
-  // `filters` points into the other members.
+  // `filters` points into the other members, so that a copy would be wrong.
   Distribution(const Distribution&) = delete;
   Distribution& operator=(const Distribution&) = delete;
 };
@@ -68,7 +68,8 @@ class Target {
   }
 
   const Place& place() const { return place_; }
-  /// Returns the number of axes of the logits: 2 for packed rows, 3 for equally many per request.
+  /// Returns the number of axes of the logits: 2 for packed rows, 3 for equally many rows per
+  /// request.
   std::size_t axes() const { return rows_.array.ndim(); }
   TargetRows view;
 
@@ -83,7 +84,7 @@ class Target {
   InputArray allowed_;
 };
 
-/// Arguments of the draft model; without a distribution (draft_law `none`) the rest is ignored.
+/// Arguments of the draft model; without a distribution (draft_law `none`) all others are ignored.
 class Draft {
  public:
   /// `axes`: the number of axes of the rows.

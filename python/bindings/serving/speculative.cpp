@@ -11,7 +11,7 @@
 namespace fairdraw::python {
 namespace {
 
-/// Runs a call on the device of its target, on a GPU with a workspace of the size that it needs. If
+/// Runs a call on the device of its target rows; on a GPU with a workspace of the required size. If
 /// make_sets is not None, the call has kept sets, one for each slot of its tokens, and
 /// make_sets(number) returns their arrays.
 template <class Request, class Result, class Verify, class VerifyWithSets>

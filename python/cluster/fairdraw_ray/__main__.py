@@ -1,17 +1,17 @@
-"""`python -m fairdraw ray verify`: the gate on a Ray cluster, a shard a task.
+"""`python -m fairdraw ray verify`: the gate on a Ray cluster, one task per shard.
 
     python -m fairdraw ray verify --shards 16 --seed-from 2026-11-24 --suite nightly
     python -m fairdraw ray verify --gpus-per-shard 1 --seed 7 --sampler cuda
     python -m fairdraw ray verify --callable my_engine.gate:sampler --seed 7 \\
         --arguments '{"semantics": "vllm_torch", "device": "cuda"}'
 
-Ray schedules, and begins a shard again whose worker or machine died: a shard is the same wherever
-and however often it runs, so that the report is that of one run. fairdraw has to be installed on
-every machine, and files that options name have to be there. With --gpus-per-shard Ray gives each
-task GPUs of its own (CUDA_VISIBLE_DEVICES). What --require and --max-skipped ask for is asked of the
-whole run. All options that are not listed here are those of `python -m fairdraw verify`.
+Ray schedules the shards, and restarts a shard whose worker or machine died: a shard gives the same
+result wherever and however often it runs, so that the report equals that of one run. fairdraw has
+to be installed on every machine, and files that options name have to exist there. With
+--gpus-per-shard Ray gives each task GPUs of its own (CUDA_VISIBLE_DEVICES). --require and
+--max-skipped apply to the whole run. All other options are those of `python -m fairdraw verify`.
 
-Exit codes: those of `fairdraw verify`; 2 too where a shard could not be run.
+Exit codes: those of `fairdraw verify`; also 2 if a shard could not be run.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _EXIT_USAGE = 2
 
 
 def _dies_with_its_parent() -> None:
-    """Kills a run with its worker, because Ray begins the shard again elsewhere."""
-    set_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+    """Kills a run together with its worker, because Ray restarts the shard elsewhere."""
+    set_death_signal = 1  # the value of PR_SET_PDEATHSIG in <sys/prctl.h>
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
@@ -52,8 +52,8 @@ def _command_line_shard(options: Sequence[str], shard: str, run_id: str) -> str:
 
 
 def _callable_shard(name: str, arguments: dict[str, Any], shard: str, run_id: str) -> str:
-    """Runs a shard of `fairdraw.verify`; returns its report.json, with the run's name as by
-    --run-id."""
+    """Runs a shard of `fairdraw.verify`; returns its report.json, named `run_id` as by the
+    option --run-id."""
     from fairdraw.verification import verify
 
     module, _, attribute = name.partition(":")
@@ -69,7 +69,7 @@ def run_shards(
 ) -> list[str]:  # fmt: skip
     """Returns report.json of each shard, run on the cluster that ray.init() has joined.
 
-    A shard whose worker or machine dies is begun again, any number of times; an error of the shard
+    A shard whose worker or machine dies is restarted, any number of times; an error of the shard
     itself ends the run with RuntimeError.
     """
     import ray
@@ -126,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _required(known: argparse.Namespace, arguments: dict[str, Any]) -> list[str]:
-    """Moves requirements on the whole run, which no shard can check, from the arguments to words of
-    merge."""
+    """Moves requirements on the whole run, which no shard can check, from the shards' arguments
+    to arguments of `merge`."""
     features, most = arguments.pop("require", None), arguments.pop("max_skipped", None)
     require = known.require or (",".join(features) if features else None)
     max_skipped = known.max_skipped if most is None else str(most)

@@ -36,7 +36,7 @@ def report_of(folder):
 
 
 def processes():
-    """Returns the parent and the command of every process."""
+    """Returns the parent's id and the command of every process on this machine."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,7 +1,7 @@
 """Adapters that judge other engines' samplers with fairdraw.verify: `python -m fairdraw engines`.
 
-Importing this imports no engine. `ENGINES` maps names to engines; `available` says if one can run
-here.
+Importing this package imports no engine. `ENGINES` maps names to engines; `available` says whether
+an engine can run here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`python -m fairdraw engines`: which engines can run here, one case again, the whole matrix."""
+"""`python -m fairdraw engines`: lists the engines that can run here, repeats one case, or judges
+the whole matrix.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def _list() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Returns 0: no case is red; 1: one is; 3: an engine is not available here."""
+    """Returns 0 if no case failed, 1 if one did, 3 if an engine is not available here."""
     worst = 0
     engines, cases = _chosen(arguments.engines), matching_cases(arguments.suite, arguments.case)
     for engine in engines:

@@ -1,5 +1,5 @@
-"""Pages of capsules: a small row that an engine answers wrongly, or an example of the engine's
-own."""
+"""Pages of capsules: a small row for which an engine gives a wrong answer, or an example of the
+engine's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Wrong:
-    """A row that an engine answers wrongly, and its symptom."""
+    """A row for which an engine gives a wrong answer, and its symptom."""
 
     engine: Engine
     profile: str
@@ -32,7 +32,7 @@ class Wrong:
 @dataclasses.dataclass(eq=False)
 class Capsule:
     wrong: Wrong
-    cases: list[Record]  # the red cases that it represents, as in the matrix
+    cases: list[Record]  # the failed cases that the capsule represents, as in the matrix
     version: str
 
     @property
@@ -41,9 +41,9 @@ class Capsule:
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        """The key that all red cases of one capsule share."""
+        """The key that all failed cases of one capsule share."""
         wrong = self.wrong
-        # A draw that leaves its mask has the same cause whatever made the mask.
+        # A draw of a token outside its mask has the same cause whatever made the mask.
         filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
         return (
             wrong.engine.name,
@@ -63,7 +63,7 @@ class Capsule:
         return f"{engine}{other}-{symptom}-{'_'.join(words)}{ends}"
 
     def sentence(self) -> str:
-        """Says what is wrong, in one sentence of plain English."""
+        """Says in one sentence of plain English what is wrong."""
         wrong = self.wrong
         expected = expected_of(wrong.profile, wrong.row)
         answer = answer_of(wrong.engine, wrong.engine.make(1), wrong.row, wrong.draws)
@@ -116,7 +116,7 @@ class Capsule:
 
 @dataclasses.dataclass(eq=False)
 class ExampleCapsule:
-    """The capsule of an engine whose requests are no rows: the engine's own `example` shows the
+    """The capsule of an engine whose requests are not rows: the engine's own `example` shows the
     defect."""
 
     engine: Engine
@@ -195,7 +195,7 @@ def _parameters(row: Row) -> str:
 
 
 def _number(value: float) -> float | str:
-    """Returns the shortest number that float32 reads back as this one, or its name if it is not
+    """Returns the shortest number that rounds to the same float32, or a name if the value is not
     finite."""
     text = as_text(value)
     return float(text) if np.isfinite(value) else text

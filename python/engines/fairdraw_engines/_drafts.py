@@ -1,4 +1,6 @@
-"""Helpers for adapters of verifiers: requests in the engines' packed layout, row after row."""
+"""Helpers for adapters of draft verifiers: requests in the engines' packed layout, row after
+row.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ import numpy as np
 class PackedDrafts:
     """Requests of a `fairdraw.DraftBatch` without padding, on a device."""
 
-    target: Any  #: [drafts, vocab] float32 logits by which the drafts are judged
+    target: Any  #: [drafts, vocab] float32 target logits by which the drafts are judged
     last: Any  #: [requests, vocab] float32 logits after all drafts of a request
     draft_tokens: Any  #: [drafts] int32
-    draft_probs: Any  #: [drafts, vocab] float32, or None
+    draft_probs: Any  #: [drafts, vocab] float32 probabilities of the draft model, or None
     used: Any  #: [requests, max_draft] bool on the CPU: slots that hold a draft
 
 
@@ -50,7 +52,7 @@ def packed(batch: Any, device: Any) -> PackedDrafts:
 def wide_tokens(batch: Any, tokens: Any, refused: Any) -> Any:
     """Widens tokens to [requests, max_draft + 1] on the CPU, with -1 in the new columns.
 
-    refused: [requests] bool, requests that the engine refuses: -1 in all columns.
+    refused: [requests] bool, requests that the engine refuses, whose columns all get -1.
     """
     import torch
 

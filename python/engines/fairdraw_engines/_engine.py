@@ -22,7 +22,7 @@ Sampler = Callable[[Batch], Any]
 
 @dataclass(frozen=True)
 class Engine:
-    """Another engine's sampler behind the contract of `fairdraw.verify`.
+    """Another engine's sampler, callable as `fairdraw.verify` expects.
 
     `make(seed)` returns a sampler with its own random generator, started from that seed, so that a
     case gives the same result whenever it is run alone. Both `version` and `make` raise Unavailable
@@ -30,35 +30,37 @@ class Engine:
     """
 
     name: str
-    semantics: str  # the profile to judge it by
-    calls: str  # the engine's functions that are called, for readers
+    semantics: str  # name of the profile to judge the engine by
+    calls: str  # names of the engine's functions that are called, for readers
     version: Callable[[], str]
     make: Callable[[int], Any]  # a Sampler
     arrays: Arrays = "torch"
     abilities: Sequence[Ability] = ()
-    #: Globs of the ids of applicable cases; others are skipped by name.
+    #: Globs of the ids of applicable cases; all other cases are skipped by name.
     cases: Sequence[str] = ("*",)
-    #: For capsules: the function of standalone/show.py that calls the engine without fairdraw, and
-    #: its arguments. None if no package is called, because then nobody could receive a capsule.
+    #: Function of standalone/show.py that calls the engine without fairdraw, and its arguments, for
+    #: capsules. None if the adapter calls no package, because then there is nobody to send a
+    #: capsule to.
     standalone: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     #: The engine with the same function as filters; its capsules also stand for this engine.
     filter_of: str | None = None
-    #: For a rule that is written from an engine's source: the location of that source, and the
-    #: cause that a report of the rule should name first.
+    #: For a rule that is written from an engine's source: the address of that source, and the cause
+    #: that a report of the rule should name first.
     source: str = ""
     cause: str = ""
-    #: The capsule's content if no single row shows the defect: `what` it does, the `call` of the
-    #: standalone function without `settings`, the `expected` result, and the `right` behaviour in
-    #: words.
+    #: The capsule's content if no single row shows the defect: `what` the engine does, the `call`
+    #: of the standalone function without `settings`, the `expected` result, and the `right`
+    #: behaviour in words.
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class OperationEngine(Engine):
-    """Row operations behind the contract of `fairdraw.verify_operations`.
+    """An engine's row operations, callable as `fairdraw.verify_operations` expects.
 
-    `make(seed)` returns functions by name; `cases` are globs of the checks of only those names.
+    `make(seed)` returns functions by name; `cases` are globs that match only the checks of these
+    functions.
     """
 
     device: str = "cpu"
@@ -67,7 +69,7 @@ class OperationEngine(Engine):
 
 @dataclass(frozen=True)
 class DraftEngine(Engine):
-    """A verifier of drafted tokens behind the contract of `fairdraw.verify_speculation`.
+    """An engine's verifier of drafted tokens, callable as `fairdraw.verify_speculation` expects.
 
     `make(seed)` returns the callable, which copies the CPU arrays to its device.
     """
@@ -79,15 +81,17 @@ class DraftEngine(Engine):
     lacks: Sequence[Filter] = ()
 
     def checks(self) -> tuple[str, ...]:
-        """Returns the names of the checks for its rows."""
+        """Returns the names of the checks for the engine's target, logits or probabilities."""
         return ("verify", "verify_law") if self.target == "logits" else ("chain", "chain_law")
 
 
 @dataclass(frozen=True)
 class RunningEngine(Engine):
-    """A running batch (`fairdraw.RunningBatch`) with processing, judged by the cases of check `sequences`.
+    """An engine's running batch (`fairdraw.RunningBatch`) with processing, judged by the cases of
+    check `sequences`.
 
-    `make(seed)` returns the function that makes one. Its tokens are fairdraw's, by seed and offset.
+    `make(seed)` returns the function that makes a running batch. The batch's tokens are drawn by
+    fairdraw, by seed and offset.
     """
 
 
@@ -115,7 +119,9 @@ def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
 
 
 def report_kept(batch: Batch, kept: np.ndarray[Any, Any]) -> None:
-    """Writes the survivors, [rows, vocab] bool, if the judge asked for them."""
+    """Writes the tokens that survive the filters, [rows, vocab] bool, if the judge requested
+    them.
+    """
     if batch.out_mask is not None:
         words = (batch.vocab + 31) // 32
         padded = np.zeros((batch.rows, words * 32), bool)

@@ -1,4 +1,4 @@
-"""Gives one row to an engine, and finds what is wrong with its answer by a profile."""
+"""Gives one row to an engine, and finds by a profile what is wrong with the answer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ._engine import Engine, Sampler
 Array = np.ndarray[Any, Any]
 LARGEST = float(np.finfo(np.float32).max)
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
-#: Maximum probability that some count of a right sampler is judged wrong, over all tokens of a row.
+#: Maximum probability that some token's count from a right sampler is judged wrong, over all tokens
+#: of a row.
 FALSE_FAIL_RATE = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Row:
-    """One row: [vocab] float32 logits, -inf for tokens that are not allowed, and the parameters."""
+    """One row: [vocab] float32 logits, -inf for excluded tokens, and the parameters."""
 
     logits: Array
     temperature: float = 1.0
@@ -36,7 +37,7 @@ class Row:
         return len(self.logits)
 
     def filters(self) -> list[str]:
-        """Returns the names of the filters that are on."""
+        """Returns the names of the row's filters that are on."""
         asked = {"top_k": self.top_k != 0, "top_p": self.top_p != 1, "min_p": self.min_p != 0}
         return [name for name, on in asked.items() if on]
 
@@ -46,12 +47,12 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    kept: Array | None  # [vocab] bool, if the engine reports it
+    kept: Array | None  # [vocab] bool: tokens that the filters kept, if the engine reports them
     tokens: Array  # [draws]
 
 
 def unpacked(words: Any, vocab: int) -> Array:
-    """Unpacks words to [rows, vocab] bool."""
+    """Unpacks 32-bit words to [rows, vocab] bool."""
     raw = np.ascontiguousarray(np.asarray(words)).view(np.uint8)
     return np.unpackbits(raw, axis=1, bitorder="little")[:, :vocab].astype(bool)
 
@@ -100,9 +101,9 @@ def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int,
     """Maps each token with a known probability to the minimum and maximum count of a right sampler.
 
     Bernstein's inequality: a count of n draws of probability q is off n q by t or more with a
-    probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). That is the rate r at
-    t = l / 3 + sqrt(l^2 / 9 + 2 n q (1 - q) l), l = ln(2 / r). q may be off the profile's by the bound
-    on the total variation.
+    probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). The probability is the rate r at
+    t = l / 3 + sqrt(l^2 / 9 + 2 n q (1 - q) l), l = ln(2 / r). q may be off the profile's by the
+    bound on the total variation.
     """
     known = [(token, q) for token, q in enumerate(expected["probability"]) if q >= 0]
     if not known:
@@ -117,8 +118,8 @@ def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int,
 
 
 def symptoms(expected: dict[str, Any], answer: Answer) -> dict[str, str]:
-    """Returns what is wrong with an answer: by name, in words with numbers. The first is to be
-    reported."""
+    """Maps the names of an answer's symptoms to descriptions with numbers. The first symptom is
+    the one to report."""
     found: dict[str, str] = {}
     drawn = answer.tokens[answer.tokens >= 0]
     judged = expected["defined"] and not expected["must_fail"]
@@ -160,7 +161,7 @@ def _ids(tokens: Any) -> str:
 
 
 def trait(row: Row) -> str:
-    """Says in words what is unusual about a row's logits."""
+    """Describes in words what is unusual about a row's logits."""
     logits = row.logits.astype(np.float64)
     finite = logits[np.isfinite(logits)]
     if np.isnan(logits).any() or (logits == np.inf).any():

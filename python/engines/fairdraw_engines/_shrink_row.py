@@ -1,4 +1,4 @@
-"""Shrinks a row that an engine answers wrongly to a small row with the same symptom."""
+"""Shrinks a row for which an engine gives a wrong answer to a small row with the same symptom."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Holds = Callable[[Row], bool]
 
 
 def as_text(value: float) -> str:
-    """Returns the shortest text that float32 reads back as the value."""
+    """Returns the shortest text that reads back as the same float32."""
     text = repr(np.float32(value).item()) if not np.isfinite(value) else str(np.float32(value))
     return text.removesuffix(".0")
 
@@ -25,7 +25,7 @@ def complexity(row: Row) -> tuple[int, int, int]:
     defaults = (1.0, 0, 1.0, 0.0)
     used = sum(a != b for a, b in zip(row.parameters(), defaults, strict=True))
     values, counts = np.unique(row.logits, return_counts=True)
-    # A tied value is written once, and each repetition counts as one digit.
+    # A value shared by several tokens is written once, and each repetition counts as one digit.
     digits = sum(len(as_text(v)) for v in values) + int(counts.sum())
     return row.vocab, used, digits + sum(len(as_text(p)) for p in row.parameters())
 

@@ -54,10 +54,10 @@ def draw_outputs(
     kept: torch.Tensor,
     refused: torch.Tensor | None = None,
 ) -> np.ndarray[Any, Any]:
-    """Returns tokens [outputs, num_samples], drawn from the rows by draw([n, vocab] of weights) ->
-    [n].
+    """Returns tokens [outputs, num_samples], drawn from the rows by the function draw([n, vocab] of
+    weights) -> [n].
 
-    Refused rows, and indices that are no rows, give -1.
+    Outputs of refused rows, and of indices that name no row, get -1.
 
     kept: [rows, vocab] bool, the survivors of the engine's filters: their weights may still round
     to 0. refused: [rows] bool, requests that the engine refuses.

@@ -2,11 +2,11 @@
 
 vLLM needs CUDA to install, but single files of it do not. FAIRDRAW_VLLM_WHEEL names a wheel (`pip
 download --no-deps vllm`, or the part that suites/gpu/fetch_peers extracts). A file's text runs
-unchanged, and its imports from the rest of vLLM are replaced by the few facts that it needs. For
-Triton kernels these are facts of the device, and the dispatcher, which binds a launcher's arguments
-to the kernel's by name. The replacements are removed afterwards.
+unchanged, and its imports from the rest of vLLM are replaced by stand-ins with the few values that
+it needs. For Triton kernels the stand-ins are properties of the device, and the dispatcher, which
+binds a launcher's arguments to the kernel's by name. The stand-ins are removed after the import.
 
-Imports nothing else of fairdraw.
+This module imports nothing else of fairdraw.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Needs = Callable[[], Mapping[str, Mapping[str, Any]]]
 
 
 def path_of(module: str) -> str:
-    """Returns the path of a module's text in a wheel."""
+    """Returns the path of a module's file in a wheel."""
     return module.replace(".", "/") + ".py"
 
 
@@ -54,14 +54,14 @@ def wheel_source(path_inside: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
-    """Puts modules with these members into sys.modules while the body imports."""
+    """Puts stand-in modules with these members into sys.modules while the body imports."""
     before = {name: sys.modules.get(name) for name in modules}
     for name, members in modules.items():
         module = types.ModuleType(name)
         module.__dict__.update(members)
         module.__path__ = []
         sys.modules[name] = module
-    for name in modules:  # `from vllm import envs` reads an attribute
+    for name in modules:  # `from vllm import envs` reads an attribute of the parent package
         parent, _, child = name.rpartition(".")
         if parent in modules:
             setattr(sys.modules[parent], child, sys.modules[name])
@@ -84,7 +84,7 @@ class Nothing:
 
 
 def triton_device() -> str:
-    """Returns where Triton kernels run here: "cuda", or "cpu" for Triton's interpreter."""
+    """Returns the device that runs Triton kernels: "cuda", or "cpu" for Triton's interpreter."""
     torch = package("torch")
     package("triton")
     if torch.cuda.is_available():
@@ -96,7 +96,7 @@ def triton_device() -> str:
 
 def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
     """Returns the kernel's arguments: those of the launch, then the launcher's, whose names may
-    differ in case and by a suffix _ptr, then strides of tensors."""
+    differ in case and by a suffix _ptr, then the tensors' strides."""
     arguments = dict(launch)
     for name, value in given.items():
         for spelled in (name, f"{name}_ptr", name.upper(), f"{name.upper()}_PTR"):
@@ -111,7 +111,9 @@ def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[s
 
 
 def _dispatcher(kernel: Any, **_: Any) -> Callable[..., Any]:
-    """Replaces triton_kernel_dispatcher_with_warmup: launches without a warm-up."""
+    """Replaces vLLM's triton_kernel_dispatcher_with_warmup by a dispatcher that launches without
+    a warm-up.
+    """
 
     def decorate(specification: Any) -> Any:
         signature = inspect.signature(specification)
@@ -141,7 +143,7 @@ def _device_functions(device: str) -> Any:
 
 
 def _facts(device: str) -> dict[str, dict[str, Any]]:
-    """Returns the imports of the kernels' files from the rest of vLLM."""
+    """Returns stand-ins for the imports of the kernels' files from the rest of vLLM."""
     triton = package("triton")
     platform = type(
         "Platform",
@@ -181,7 +183,7 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
 
 
 def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Adds the parent packages of the modules; parents come before their children."""
+    """Adds the parent packages of the modules; a parent comes before its children."""
     found: dict[str, dict[str, Any]] = {}
     for name, members in sorted(modules.items()):
         parts = name.split(".")
@@ -212,11 +214,11 @@ def _triton_module_of(name: str, source: str, device: str, needs: Needs | None) 
 def triton_module(name: str, needs: Needs | None = None) -> Any:
     """Returns a module of Triton kernels, from an installed vllm or from the wheel.
 
-    needs: members of further modules that it imports; called once, for the wheel only.
+    needs: members of further modules that the kernels import; called once, for the wheel only.
     """
     device = triton_device()
     if device != "cpu":
-        with contextlib.suppress(Exception):  # a CUDA package may raise anything
+        with contextlib.suppress(Exception):  # a CUDA package may raise any exception
             return importlib.import_module(name)
     return _triton_module_of(name, wheel_source(path_of(name))[0], device, needs)
 

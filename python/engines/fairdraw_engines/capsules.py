@@ -1,12 +1,12 @@
-"""Capsules: for each red case of a matrix a small row, and a script that shows the defect without
-fairdraw.
+"""Makes capsules: for each failed case of a matrix a small row, and a script that shows the defect
+without fairdraw.
 
-A red case is run again with its draws, to find the call that is wrong. Its row is shrunk while the
-engine's answer stays wrong in the same way. Cases whose shrunk rows look alike form one capsule: a
-folder with a page to paste into an issue, and case.json for the script standalone/show.py, which
-needs the engine's package, NumPy and perhaps torch. If an engine's requests are no rows, its
-`example` is its capsule. The script ends with 1 if the defect shows, and only then is a capsule
-kept.
+A failed case is run again with the same draws, to find the call that is wrong. The call's row is
+shrunk while the engine's answer stays wrong in the same way. Cases whose shrunk rows look alike
+form one capsule: a folder with a page to paste into an issue, and case.json for the script
+standalone/show.py, which needs the engine's package, NumPy and perhaps torch. If an engine's
+requests are not rows, its `example` is its capsule. The script ends with 1 if the defect shows, and
+only then is a capsule kept.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from ._packages import Unavailable
 from ._shrink_row import complexity, shrink
 from .matrix import Record, judge, matching_cases
 
-#: Numbers of draws of a row, tried until the symptom shows.
+#: Numbers of draws from a row, tried in turn until the symptom shows.
 DRAWS = (4, 256, 16384, 262144)
-#: Maximum rows of a case to draw from again, if no single answer is wrong.
+#: Maximum number of rows of a case to draw from again, if no single answer is wrong.
 MOST_ROWS = 8
-#: Finds the parameters of the wrong request in a message.
+#: Pattern that finds the parameters of the wrong request in a message.
 PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
 SCRIPT_SECONDS = 300
-#: The script that shows every capsule.
+#: Path of the script that shows every capsule.
 SHOW = Path(__file__).parent / "standalone" / "show.py"
 #: Checks of the sets that filters keep.
 OF_FILTERS = ("mask/", "support/")
@@ -57,7 +57,7 @@ REPLAY = re.compile(r"^    python -m fairdraw engines run (\S+) .*--case '([^']+
 
 
 class NotReduced(Exception):
-    """Says why a red case has no capsule."""
+    """The reason why a failed case has no capsule."""
 
 
 def _named_parameters(message: str) -> tuple[float, int, float, float] | None:
@@ -107,7 +107,7 @@ class _Watch:
 
 
 def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) -> list[Row]:
-    """Returns rows of the case that may show the defect alone, the likeliest first."""
+    """Returns rows of the case, any of which may show the defect alone, the likeliest first."""
     watches: list[_Watch] = []
 
     def make(own_seed: int) -> Sampler:
@@ -126,7 +126,9 @@ def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) ->
 def reduced(
     engine: Engine, profile: str, suite: Any, red: Record, seed: int, seconds: float
 ) -> Wrong:
-    """Reduces the red case to one small row. NotReduced if one row alone does not show it."""
+    """Reduces the failed case to one small row. Raises NotReduced if one row alone does not show
+    the defect.
+    """
     rows = _row_of(engine, profile, suite, red, seed)
     sampler = engine.make(seed)
     for draws in DRAWS:
@@ -155,7 +157,7 @@ def _smallest(
             return False
         try:
             answer = answer_of(engine, sampler, one, draws)
-        except Exception:  # raised by the engine, which refuses the request
+        except Exception:  # the engine raised because it refuses the request
             return False
         return symptom in symptoms(expected_of(profile, one), answer)
 
@@ -163,10 +165,10 @@ def _smallest(
 
 
 def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
-    """Writes the capsule's folder after running SHOW on it; NotReduced if SHOW does not show the
-    defect.
+    """Writes the capsule's folder after running the script SHOW on it; raises NotReduced if SHOW
+    does not show the defect.
 
-    An older capsule of that name is replaced only if the script shows the new one.
+    An older capsule of the same name is replaced only if the script shows the new one.
     """
     text = capsule.sentence()
     with tempfile.TemporaryDirectory() as scratch:
@@ -186,7 +188,7 @@ def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
 
 
 def _red_cases(matrix: Record) -> set[tuple[str, str]]:
-    """Returns (engine, case) of all failures, in any record of the engine."""
+    """Returns (engine, case) of all failed cases, in any record of the engine."""
     return {
         (record["engine"], red["case"])
         for record in matrix["engines"]
@@ -198,8 +200,8 @@ def _red_cases(matrix: Record) -> set[tuple[str, str]]:
 def collect(
     matrix: Record, engines: Mapping[str, Engine], seconds: float = 20
 ) -> tuple[list[Capsule | ExampleCapsule], list[tuple[Record, str, Record]]]:
-    """Returns capsules of a matrix's red cases, and (record, why, red case) for cases without
-    one."""
+    """Returns capsules of a matrix's failed cases, and (record, reason, failed case) for cases
+    without a capsule."""
     capsules: dict[Any, Capsule | ExampleCapsule] = {}
     left: list[tuple[Record, str, Record]] = []
     failed = _red_cases(matrix)
@@ -253,8 +255,8 @@ def _pages(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
-    """Writes the page that lists a folder's capsules, and (engine, case, why) of cases without
-    one."""
+    """Returns the text of the page that lists a folder's capsules, and (engine, case, reason) of
+    cases without one."""
     lines = [
         "# Capsules",
         "",
@@ -282,7 +284,9 @@ def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Returns the page's cases without a capsule, except those of the engines `again`."""
+    """Returns the cases that the page lists without a capsule, except those of the engines
+    `again`.
+    """
     rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| (.*) \|$", page, re.MULTILINE)
     return [row for row in rows if row[0] not in again]
 
@@ -290,12 +294,12 @@ def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
 def write_all(
     matrix: Record, engines: Mapping[str, Engine], folder: Path, seconds: float = 20
 ) -> Path:
-    """Writes capsules of a matrix, a folder each, and the page that lists them; returns the page's
-    path.
+    """Writes the capsules of a matrix, one folder per capsule, and the page that lists them;
+    returns the page's path.
 
-    Older capsules of the folder stay if they belong to other engines, or if one of their cases is
-    red in the matrix and in no new capsule (it may need another machine). Several processes may
-    write different engines' capsules into one folder.
+    Older capsules of the folder stay if they belong to other engines, or if one of their cases
+    failed in the matrix and is in no new capsule (it may need another machine). Several processes
+    may write different engines' capsules into one folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]

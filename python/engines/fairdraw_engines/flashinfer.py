@@ -3,14 +3,14 @@
 Judged by profiles `flashinfer` (top_k_first) and `flashinfer_joint` (both filters on the whole
 row's mass). From probabilities: flashinfer.softmax with the temperature, then
 top_k_top_p_sampling_from_probs. Rows with min_p use top_k_renorm_probs, top_p_renorm_probs and
-min_p_sampling_from_probs, one after the other. That is only top_k_first, so that the joint order
-has no cases with min_p. From logits: top_k_top_p_sampling_from_logits of logits times the inverse
-temperature (0 for 0, as in softmax), with parameters in tensors, which selects its slow path.
-cake_sampling is judged by `flashinfer_cake`: after softmax, with top_k and top_p in tensors and
-also the largest k, in cases in which every row has a top_k. chain_speculative_sampling is judged by
-profile `flashinfer`, whose probabilities sum to 1, as a verifier of drafts. Of its two counts the
-number of emitted drafts is used, because the other one tests the rejected position again.
-FlashInfer compiles its kernels with nvcc at the first call.
+min_p_sampling_from_probs, one after the other. That order is only top_k_first, so that the joint
+order has no cases with min_p. From logits: top_k_top_p_sampling_from_logits of logits times the
+inverse temperature (0 for 0, as in softmax), with parameters in tensors, which selects its slow
+path. cake_sampling is judged by `flashinfer_cake`: after softmax, with top_k and top_p in tensors
+and also the largest k, in cases in which every row has a top_k. chain_speculative_sampling is
+judged by profile `flashinfer`, whose probabilities sum to 1, as a verifier of drafts. Of its two
+counts the number of emitted drafts is used, because the other one tests the rejected position
+again. FlashInfer compiles its kernels with nvcc at the first call.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def make_chain(seed: int) -> Any:
 
 
 ABILITIES: tuple[Ability, ...] = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
-#: Globs without min_p: no ids that contain it, and no lists of operations with it.
+#: Globs of cases without min_p: no ids that contain it, and no lists of operations with it.
 WITHOUT_MIN_P = (
     "*/none/t*",
     "*/top_k_*/t*",

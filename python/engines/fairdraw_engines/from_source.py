@@ -1,10 +1,10 @@
 """Rules of engines, written from their public sources (standalone/rules.py); no package is called.
 
-Each rule breaks its profile, and `cause` is what a report should name first. The profile is
-`fairdraw`, which the textbook around a rule follows; for SonicSampler it is `sonicsampler`, except
-for its top_p alone, which that profile includes. Verifiers of drafts are token-wise. Running
-batches process logits in float32 as fairdraw does, and draw with its kernels, so that every token
-is compared.
+Each rule breaks its profile, and `cause` is the cause that a report should name first. The profile
+is `fairdraw`, which the textbook around a rule follows; for SonicSampler it is `sonicsampler`,
+except for its top_p alone, which that profile includes. Verifiers of drafts are token-wise. Running
+batches process logits in float32 as fairdraw does, and draw with fairdraw's kernels, so that every
+token is compared.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def make_verifier(rule: str, seed: int) -> Any:
         columns = [np.where(refused, off, c) for off, c in zip(NEUTRAL, columns, strict=True)]
         law = textbook.filtered(target, *columns)[1]
         drafted = np.where(used[:, 1:], batch.draft_tokens, 0)
-        # Without a distribution the drafted token has probability 1.
+        # If the drafts have no distribution, the drafted token has probability 1.
         draft = (np.arange(batch.vocab) == drafted[..., None]).astype(np.float64)
         if batch.draft_probs is not None:
             draft = np.where(used[:, 1:, None], batch.draft_probs, draft)
@@ -90,7 +90,7 @@ def make_verifier(rule: str, seed: int) -> Any:
 
 
 class Requests:
-    """A running batch with replaceable bans and frequency penalty; everything else is
+    """A running batch whose bans and frequency penalty can be replaced; everything else is
     fairdraw's."""
 
     ban = staticmethod(rules.ban)
@@ -163,8 +163,8 @@ FILTERS = (
 
 
 def banned(request: BatchRequest, output: Sequence[int]) -> list[int]:
-    """Returns stop ids while the output is too short, and last ids of bad words that would be
-    complete."""
+    """Returns stop ids while the output is too short, and the last ids of bad words that would
+    be complete."""
     ids = list(request.stop_ids) if len(output) < request.min_tokens else []
     for *first, last in request.bad_words:
         if not first or list(output[-len(first) :]) == first:
@@ -188,7 +188,7 @@ def _version() -> str:
     return version_of("numpy")
 
 
-#: Sources of the rules: files at a commit.
+#: Addresses of the rules' sources: files at a commit.
 SONIC = (
     "https://github.com/tachyontrails/sonic-sampler/blob/b3f8b7dfa052e0fde3020223346039a251b3e0ab"
 )

@@ -3,8 +3,8 @@
 Judged by profile `hf`. Calls the classes of the installed package, in the order in which generate()
 applies them: temperature, top_k, top_p, min_p; then softmax and torch.multinomial of one sample, as
 in its sampling loop. As in generate(), a call has one set of parameters, so that rows of a batch
-are grouped. top_p 1 is omitted, as there. top_k 0, which generate() omits too, goes to the class,
-which refuses it. Whatever a class or torch.multinomial refuses gives no token (-1).
+are grouped. top_p 1 is omitted, as in generate(). top_k 0, which generate() omits too, goes to the
+class, which refuses it. Rows that a class or torch.multinomial refuses get no token (-1).
 """
 
 from __future__ import annotations

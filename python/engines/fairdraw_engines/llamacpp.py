@@ -32,7 +32,7 @@ def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
     """Copies the batch's logits to float32 [rows, vocab], with excluded tokens at -inf."""
     logits = batch.logits
     rows: np.ndarray[Any, Any]
-    if batch.dtype == "bfloat16":  # bits, the upper half of a float32
+    if batch.dtype == "bfloat16":  # NumPy bits of bfloat16, the upper half of a float32
         rows = (logits.astype(np.uint32) << 16).view(np.float32)
     else:
         rows = logits.astype(np.float32)
@@ -43,7 +43,7 @@ def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
 
 
 class Chain:
-    """Samplers in a chain, freed together."""
+    """Samplers in a llama.cpp chain, freed together."""
 
     def __init__(self, library: Any, samplers: list[Any]) -> None:
         self._library = library
@@ -90,13 +90,14 @@ def make(seed: int) -> Sampler:
         tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
         outputs_of: dict[int, list[int]] = {}
         for output, row in enumerate(rows.tolist()):
-            if 0 <= row < batch.rows:  # bad indices are no rows
+            if 0 <= row < batch.rows:  # out-of-range indices name no row
                 outputs_of.setdefault(row, []).append(output)
         for row, outputs in outputs_of.items():
             candidates, memory = filtered(library, logits[row], tuple(c[row] for c in columns))
             left = memory[: candidates.size]  # the samplers move survivors to the front
-            # The temperature comes after the filters. It filters only for T <= 0: then all
-            # candidates but one get -inf. A T so small that logits overflow drops nothing.
+            # The temperature sampler comes after the filters. It removes candidates only for T <=
+            # 0: then all candidates but one get -inf. A T so small that logits overflow drops
+            # nothing.
             greedy = batch.temperature[row] <= 0
             values = left["logit"] if greedy else logits[row, left["id"]]
             kept[row, left["id"][values > -np.inf]] = True

@@ -1,5 +1,5 @@
-"""The conformance matrix: engines, each judged by its profile, case by case; as JSON and as a
-page."""
+"""The conformance matrix: judges each engine by its profile, case by case; written as JSON and
+as a page."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ Record = dict[str, Any]
 OUT_OF_TIME = "not run: the time given to the engine was over"
 NOT_ENDED = "had not ended when its process was stopped: "
 PROCESS_DIED = "its process died"
-#: Cases of suite smoke with rows on which profiles differ.
+#: Globs of cases of suite smoke with rows on which the profiles' masks differ.
 MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
 
 
 def _captured_files(case: str) -> list[Any] | None:
-    """Returns the captured logits that the case needs, or none, to save scanning the files."""
+    """Returns the captured logits that the case needs, or an empty list, to save scanning the
+    files.
+    """
     return None if re.search(r"/lm_logits", case) else []
 
 
@@ -88,13 +90,13 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
 
 
 def is_about(engine: Engine, case: str) -> bool:
-    """Returns whether the case only needs filters that the engine has."""
+    """Returns whether the case needs only filters that the engine has."""
     return any(fnmatch.fnmatchcase(case, glob) for glob in engine.cases)
 
 
 def is_of_kind(engine: Engine, case: str) -> bool:
-    """Returns whether the case tests what the engine has: row operations, drafts over its rows, or
-    running batches; for all other engines, draws."""
+    """Returns whether the case tests what the engine provides: row operations, drafts over its
+    rows, or running batches; for all other engines, draws."""
     if isinstance(engine, DraftEngine):
         return case.partition("/")[0] in engine.checks()
     if isinstance(engine, RunningEngine):
@@ -139,15 +141,15 @@ class _Outcome:
 def _judge_one(
     engine: Engine | str, semantics: str, suite: Suite, seed: int, case: str
 ) -> _Outcome:
-    """Judges one case, in any process."""
+    """Judges one case, in this process or in a worker."""
     found = ENGINES[engine] if isinstance(engine, str) else engine
     (result,) = judge(found, semantics, suite, case, seed).cases
     return _Outcome(result.verdict, result.message, result.seconds)
 
 
 def _write_outcomes(record: Record, cases: Sequence[str], outcomes: Mapping[str, _Outcome]) -> None:
-    """Writes the known outcomes into the record, in the order of the table, however the cases
-    ended."""
+    """Writes the known outcomes into the record, in the order of the case table, however the
+    cases ended."""
     checks: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
     red = []
@@ -187,17 +189,18 @@ def run_engine(
     keep: Callable[[Record], object] = lambda record: None,
     processes: int = 1,
 ) -> Record:
-    """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
+    """Returns the engine's record: counts by check and verdict, reasons of skips, and the failed
+    cases.
 
     The record covers the cases of the suite that match one of the globs. If the engine is not
     available here, `skipped_because` has the reason, and there are no checks. Cases that would
-    begin after `seconds` count as skipped, with that reason. `keep` gets the record whenever cases
-    begin or end, with the running cases as `running`: a process that is stopped, or dies, leaves
-    its results (see `ended`).
+    begin after `seconds` count as skipped, with the time limit as the reason. `keep` gets the
+    record whenever cases begin or end, with the running cases as `running`: a process that is
+    stopped, or dies, leaves its results (see `ended`).
 
-    With more than one of `processes` no case runs in this process. The record is the same, unless a
-    case kills its process: it then counts as skipped, and the others are still judged. An engine
-    that is not in ENGINES must be picklable.
+    If `processes` is more than one, no case runs in this process. The record does not depend on
+    `processes`, unless a case kills its process: it then counts as skipped, and the other cases are
+    still judged. An engine that is not in ENGINES must be picklable.
     """
     if processes < 1:
         raise ValueError(f"processes is {processes}; allowed: whole numbers from 1 on")
@@ -238,11 +241,11 @@ def run_engine(
 def ended(record: Record) -> Record:
     """Completes a record whose process may have been stopped: running cases count as skipped.
 
-    A reason names each of them. Cases that had not begun are not counted, except those about
-    filters that the engine does not have.
+    The reason of such a skip names the case. Cases that had not begun are not counted, except cases
+    that need filters that the engine does not have.
     """
     running = record.get("running") or []
-    cases = [running] if isinstance(running, str) else running  # older records: one case, or ""
+    cases = [running] if isinstance(running, str) else running  # older records have one case, or ""
     if not cases:
         return record
     checks = {check: dict(counts) for check, counts in record["checks"].items()}
@@ -273,7 +276,7 @@ def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Reco
 def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
     """Returns the ids of the suite's cases that match one of the globs, in the order of the table.
 
-    ValueError if there is none.
+    Raises ValueError if no case matches.
     """
     ids = case_ids(suite, logits=None if data_folder().is_dir() else [])
     cases = [case for case in ids if any(fnmatch.fnmatchcase(case, glob) for glob in globs)]
@@ -283,13 +286,15 @@ def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
 
 
 def _label(record: Record) -> str:
-    """Returns the engine's name, which for interpreted runs differs from that of a GPU's record."""
+    """Returns the engine's name, which for runs in Triton's interpreter differs from that of a
+    GPU's record.
+    """
     interpreted = record["version"].endswith(INTERPRETER)
     return f"{record['engine']} in {INTERPRETER}" if interpreted else str(record["engine"])
 
 
 def updated(matrix: Record | None, records: Iterable[Record]) -> Record:
-    """Returns the matrix after replacing records of the same engine and profile.
+    """Returns the matrix with records of the same engine and profile replaced by the new ones.
 
     Records of Triton's interpreter and of a GPU do not replace each other.
     """
@@ -311,7 +316,7 @@ def _processor() -> str:
 
 
 def _cell(counts: dict[str, int]) -> str:
-    """Returns "12", "10, 2 failed", "-": passed first, without skipped ones."""
+    """Returns a cell such as "12", "10, 2 failed" or "-": passed first, without skipped cases."""
     passed = counts.get("passed", 0)
     parts = [str(passed)] if passed else []
     parts += [f"**{counts[v]} {v}**" for v in ("failed", "error") if counts.get(v)]
@@ -374,7 +379,9 @@ def _reds(ran: Sequence[Record]) -> list[str]:
 
 
 def to_markdown(matrix: Record) -> str:
-    """Returns the matrix as a page: a row per engine, a column per check; then every red case."""
+    """Returns the matrix as a page: one row per engine, one column per check; then every failed
+    case.
+    """
     ran = [e for e in matrix["engines"] if not e["skipped_because"]]
     absent = [e for e in matrix["engines"] if e["skipped_because"]]
     checks = sorted({check for e in ran for check in e["checks"]})
@@ -407,7 +414,8 @@ def to_markdown(matrix: Record) -> str:
 
 
 def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
-    """Writes the JSON, and the page next to it under the same name; returns the page's path.
+    """Writes the matrix as JSON, and the page next to it under the same name; returns the page's
+    path.
 
     Each file is replaced atomically, so that a stopped process leaves no partial file.
     """

@@ -2,9 +2,9 @@
 
     pip install max==26.7.0
 
-It is compiled once per process, which takes half a minute of one core. Judged by profile `max_cpu`,
-without min_p, which is not passed to it. A row is passed once per token drawn from it, each time
-with its own seed.
+It is compiled once per process, which takes half a minute of one core. The engine is judged by
+profile `max_cpu`, without min_p, which is not passed to it. A row is passed once per token drawn
+from it, each time with another seed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ._engine import Engine, Sampler, allowed_ids
 from ._packages import Unavailable, package, version_of
 
 Array = np.ndarray[Any, Any]
-#: Logit of a banned token in its pipelines (sampling.py), which is not -inf.
+#: Logit of a banned token in MAX's pipelines (sampling.py), which is not -inf.
 BANNED = -10000.0
-#: Maximum values of one call: 64 MiB of logits.
+#: Maximum number of logits of one call: 64 MiB.
 MOST_VALUES = 1 << 24
 
 
 @functools.cache
 def compiled() -> Callable[..., Any]:
-    """Returns the function that its pipelines build: (logits, top_k, max_k, temperature, top_p,
-    min_top_p, seeds) -> tokens."""
+    """Returns the function that MAX's pipelines build: (logits, top_k, max_k, temperature,
+    top_p, min_top_p, seeds) -> tokens."""
     driver, engine = package("max.driver"), package("max.engine")
     graphs, kernels = package("max.graph"), package("max.nn.kernels")
     dtypes, cpu = package("max.dtype").DType, graphs.DeviceRef.CPU()
@@ -74,7 +74,7 @@ def make(seed: int) -> Sampler:
     random = np.random.default_rng(seed)
 
     def draw(logits: Array, top_k: Array, temperature: Array, top_p: Array) -> Any:
-        """Returns tokens of a batch, in calls of at most MOST_VALUES."""
+        """Returns the tokens of a batch, in calls of at most MOST_VALUES logits."""
         step = max(MOST_VALUES // logits.shape[1], 1)
         parts = []
         for begin in range(0, len(logits), step):
@@ -101,12 +101,12 @@ def make(seed: int) -> Sampler:
             logits[~allowed] = BANNED
         rows = np.arange(batch.rows) if batch.indices is None else np.asarray(batch.indices)
         rows = np.repeat(rows, batch.num_samples)
-        # Ranges that its requests allow (SamplingParams).
+        # Parameter ranges that MAX's requests allow (SamplingParams).
         top_k, top_p = batch.top_k.astype(np.int64), batch.top_p.astype(np.float32)
         temperature = batch.temperature.astype(np.float32)
         taken = (top_k >= -1) & (top_p >= 0) & (top_p <= 1) & (temperature >= 0)
         tokens = np.full(len(rows), -1, np.int64)
-        there = (rows >= 0) & (rows < batch.rows)  # bad indices are no rows
+        there = (rows >= 0) & (rows < batch.rows)  # out-of-range indices name no row
         asked = np.flatnonzero(there & taken[np.where(there, rows, 0)])
         if len(asked) > 0:
             chosen = rows[asked]

@@ -1,4 +1,4 @@
-"""The basic draws alone: torch.multinomial and numpy's Generator.choice.
+"""The basic draws of libraries alone: torch.multinomial and numpy's Generator.choice.
 
 Only cases without filters are run, judged by profile `fairdraw`, whose distribution without filters
 is the softmax. Both functions leave greedy rows to the caller, so that none are tested.
@@ -16,7 +16,7 @@ from ._engine import Engine, Sampler, allowed_ids
 from ._packages import version_of
 from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
-#: Cases with one operation for all rows, and no filter.
+#: Globs of cases with one operation for all rows, and no filter.
 WITHOUT_FILTERS = ("*/none/t*",)
 
 
@@ -40,7 +40,7 @@ def make_numpy(seed: int) -> Sampler:
     random = np.random.default_rng(seed)
 
     def sample(batch: Batch) -> Any:
-        logits = batch.logits.astype(np.float64)  # choice wants a sum of 1 within 1e-8
+        logits = batch.logits.astype(np.float64)  # numpy's choice requires a sum of 1 within 1e-8
         allowed = allowed_ids(batch)
         if allowed is not None:
             logits[~allowed] = -np.inf

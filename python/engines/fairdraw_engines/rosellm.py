@@ -1,8 +1,8 @@
 """RoseLLM's sampler (PR 003), written from its description; there is no package.
 
 Judged by profile `rosellm`: the token that crosses p is dropped, and the clamp of all probabilities
-to 1e-9 makes masked tokens drawable. One row at a time: temperature, top-k, top-p, softmax, clamp,
-torch.multinomial. It has no min_p.
+to 1e-9 makes masked tokens drawable. Each row is processed alone: temperature, top-k, top-p,
+softmax, clamp, torch.multinomial. RoseLLM has no min_p.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def make(seed: int) -> Sampler:
         columns = (batch.temperature, batch.top_k, batch.top_p)
         for row, parameters in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
             seen = known.setdefault((*parameters, logits[row].numpy().tobytes()), row)
-            if seen != row:  # the same request again has the same probabilities
+            if seen != row:  # the same request as before has the same probabilities
                 probs[row], refused[row] = probs[seen], refused[seen]
                 continue
             try:
                 probs[row] = probabilities(logits[row], *parameters)
-            except RuntimeError:  # torch.topk: k above the vocabulary
+            except RuntimeError:  # torch.topk raises for a k above the vocabulary
                 refused[row] = True
         refused |= ~torch.isfinite(probs).all(dim=1)
         return draw_outputs(

@@ -1,11 +1,11 @@
-"""Row operations of libraries, each by itself: softmax, log-softmax, masks, renormalisation.
+"""Row operations of libraries, each judged by itself: softmax, log-softmax, masks, renormalisation.
 
 `torch_operations`, by profile `hf`, which refuses temperature 0: torch.softmax of logits divided by
 the temperature, and torch.log_softmax; 16-bit rows are computed as float32, as in engines.
 `flashinfer_operations`, by profile `flashinfer`: flashinfer.sampling.softmax, top_k_mask_logits,
 top_k_renorm_probs and top_p_renorm_probs on a CUDA device. `flashinfer_renorm`, by the same
-profile: a sampler built from them (softmax, top_k_renorm_probs, top_p_renorm_probs,
-sampling_from_probs), whose mask is what they leave and what its draws follow.
+profile: a sampler built from these operations (softmax, top_k_renorm_probs, top_p_renorm_probs,
+sampling_from_probs), whose mask is the tokens that they leave, which its draws follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Operations = Mapping[str, Callable[..., Any]]
 
 
 def _column(parameter: Any) -> Any:
-    """Returns an array of parameters as [rows, 1]; a number unchanged."""
+    """Returns an array of parameters as [rows, 1], or a number unchanged."""
     return parameter[:, None] if hasattr(parameter, "ndim") and parameter.ndim == 1 else parameter
 
 
@@ -45,14 +45,14 @@ def make_flashinfer(seed: int) -> Operations:
     sampling = package("flashinfer.sampling")
 
     def dense(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Adapts to its kernels, which need rows without gaps, at least one
+        """Adapts calls to FlashInfer's kernels, which need rows without gaps, at least one
         (python/engines/README.md)."""
         return lambda rows, parameter: (
             function(rows.contiguous(), parameter) if len(rows) > 0 else rows.clone()
         )
 
     def that_ends(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Raises instead of making a call that would never return, so that judging goes on."""
+        """Raises instead of making a call that would never return, so that judging continues."""
 
         def call(rows: Any, top_p: Any) -> Any:
             if rows.isinf().any():

@@ -1,8 +1,9 @@
 """SGLang's PyTorch backend (--sampling-backend pytorch), written from its description.
 
-Judged by profile `sglang_torch`. Order: temperature, softmax, sort. Dropped are ranks from k on,
-then tokens with a mass before them above p (summed over the whole row), then tokens below min_p of
-the largest. The sorted rest goes to torch.multinomial. No package is called.
+Judged by profile `sglang_torch`. Order: temperature, softmax, sort. The filters drop ranks from k
+on, then tokens with a mass before them above p (summed over the whole row), then tokens below min_p
+of the largest. The tokens left, in sorted order, go to torch.multinomial. The adapter calls no
+package.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def make(seed: int) -> Sampler:
     def sample(batch: Batch) -> Any:
         logits = float32_logits(batch)
         greedy = batch.temperature < SAMPLING_EPS
-        # SamplingParams.verify refuses these before sampling.
+        # SGLang's SamplingParams.verify refuses these parameters before sampling.
         refused = (batch.top_k == 0) | (batch.top_k < -1) | (batch.temperature < 0)
         refused |= (batch.top_p <= 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
         top_k = torch.where(batch.top_k == -1, TOP_K_ALL, batch.top_k)

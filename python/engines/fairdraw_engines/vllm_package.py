@@ -2,8 +2,8 @@
 
 Judged by profile `vllm_torch`. Calls apply_top_k_top_p and random_sample of the package's module;
 temperature, min_p and greedy rows are those of `vllm_torch`. The module comes from an installed
-vllm or from a wheel (_vllm_wheel.py); its imports from vLLM are replaced by the few facts that it
-needs (a CPU platform, no Triton).
+vllm or from a wheel (_vllm_wheel.py); its imports from vLLM are replaced by stand-ins with the few
+values that it needs (a CPU platform, no Triton).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def from_wheel() -> Any:
 
 
 def load() -> Any:
-    """Returns the module, from an installed vllm or from the wheel."""
+    """Returns vLLM's module topk_topp_sampler, from an installed vllm or from the wheel."""
     try:
         return importlib.import_module(MODULE)
-    except Exception:  # a CUDA package may raise anything
+    except Exception:  # a CUDA package may raise any exception
         return from_wheel()
 
 

@@ -2,13 +2,13 @@
 
 Judged by profile `vllm_torch` under the token-wise rule. Calls apply_sampling_constraints and
 rejection_sample of the package's module, with the PyTorch path of apply_top_k_top_p. The bonus
-token is drawn before, as in RejectionSampler.forward: temperature, the same filters and
+token is drawn first, as in RejectionSampler.forward: temperature, the same filters and
 random_sample. Drafts come with or without probabilities. V1 refuses min_p together with drafts.
-Requests that SamplingParams refuses give no token. Requests have no generators of their own here,
-so that the device's torch generator decides.
+Requests that vLLM's SamplingParams refuses give no token. Requests have no random generators of
+their own in this adapter, so that the device's torch generator decides.
 
-The kernels are Triton's. They run on a CUDA device, or slowly in Triton's interpreter
-(_vllm_wheel.py).
+The kernels are written in Triton. The Triton kernels run on a CUDA device, or slowly in Triton's
+interpreter (_vllm_wheel.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ MODULE = "vllm.v1.sample.rejection_sampler"
 
 
 def _needs() -> dict[str, dict[str, Any]]:
-    """Returns the module's imports from vLLM: the filters, and names that are not called here."""
+    """Returns stand-ins for the module's imports from vLLM: the filters, and names that are not
+    called here.
+    """
     absent = {
         "vllm.utils.torch_utils": ("async_tensor_h2d",),
         "vllm.v1.outputs": ("LogprobsLists", "LogprobsTensors", "SamplerOutput"),
@@ -79,7 +81,7 @@ def _metadata(batch: Any, device: str) -> SimpleNamespace:
 
 
 def _bonus_tokens(logits: Any, metadata: Any) -> Any:
-    """Draws [requests] bonus tokens from their last rows, by V1's sampler."""
+    """Draws one bonus token per request, [requests], from its last row, by V1's sampler."""
     sampler = vllm_package.load()
     greedy = metadata.temperature == 0
     largest = logits.argmax(dim=-1)

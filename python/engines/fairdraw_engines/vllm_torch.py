@@ -1,8 +1,8 @@
 """vLLM's PyTorch sampler, written from its description: top-k and top-p by a sort, then a race.
 
-Judged by profile `vllm_torch`. Calls no package: it restates vLLM's documentation and source, so
-that a matrix can be made where vLLM cannot be installed; `vllm_package` calls the real module.
-Order: greedy rows, temperature, min_p, top-k, top-p, exponential race.
+Judged by profile `vllm_torch`. The adapter calls no package: it restates vLLM's documentation and
+source, so that a matrix can be made where vLLM cannot be installed; `vllm_package` calls the real
+module. Order: greedy rows, temperature, min_p, top-k, top-p, exponential race.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ._engine import TENSOR_ABILITIES, Engine, Sampler
 from ._packages import version_of
 from ._tensors import draw_outputs, exponential_race, float32_logits, generator_of
 
-#: Temperatures below this are greedy, and turn off every filter of the request.
+#: Temperatures below this value are greedy, and turn off every filter of the request.
 SAMPLING_EPS = 1e-5
 
 
 def refused_by_params(batch: Batch) -> Any:
-    """Returns the requests that SamplingParams refuses before sampling: [rows] bool.
+    """Returns the requests that vLLM's SamplingParams refuses before sampling: [rows] bool.
 
-    It also refuses top_p 0, which is not in this mask, because the PyTorch path and the profile
-    take it as greedy.
+    SamplingParams also refuses top_p 0, which is not in this mask, because the PyTorch path and the
+    profile take it as greedy.
     """
     refused = (batch.temperature < 0) | (batch.top_k < -1)
     refused |= (batch.top_p < 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
@@ -31,7 +31,7 @@ def refused_by_params(batch: Batch) -> Any:
 
 
 def before_top_k(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
-    """Does vLLM's steps before top-k and top-p, for requests as it normalises them.
+    """Runs vLLM's steps before top-k and top-p, for requests as vLLM normalises them.
 
     Returns (greedy [rows] bool, their argmax [rows], logits after temperature and min_p, top_k
     with "off" as the vocabulary's size, top_p).

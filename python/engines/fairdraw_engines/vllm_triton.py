@@ -4,8 +4,8 @@ Judged by profile `vllm_triton`. Calls apply_top_k_top_p_triton of the package's
 softmax and vLLM's exponential race; temperature, min_p and greedy rows are those of `vllm_torch`.
 The module comes from an installed vllm, or from a wheel (_vllm_wheel.py).
 
-With TRITON_INTERPRET=1 and no device, Triton's interpreter runs it, slowly, with vLLM's tile sizes
-for CPUs and without its pipeline for small batches on CUDA.
+With TRITON_INTERPRET=1 and no device, Triton's interpreter runs the kernel, slowly, with vLLM's
+tile sizes for CPUs and without its pipeline for small batches on CUDA.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MODULE = "vllm.v1.sample.ops.topk_topp_triton"
 
 
 def on_device(packages: str) -> str:
-    """Returns the versions, and the device of the kernels."""
+    """Returns the packages' versions, and the device of the kernels."""
     if triton_device() == "cpu":
         return f"{packages}, {INTERPRETER}"
     return f"{packages}, {package('torch').cuda.get_device_name()}"
@@ -58,7 +58,7 @@ def make(seed: int) -> Sampler:
             largest.to(device),
             logits,
             lambda probs: exponential_race(probs, generator),
-            # refuses requests before the kernel
+            # requests that are refused before the kernel
             refused(batch).to(device),
         )
 

@@ -1,11 +1,11 @@
 """The sampler of vLLM's model runner V2 (vllm/v1/worker/gpu/sample), on a CUDA device.
 
-Judged by profile `vllm_triton`. Calls the package's kernels in the order of its Sampler, for
+Judged by profile `vllm_triton`. Calls the package's kernels in the order of vLLM's Sampler, for
 requests as SamplingParams normalises them: apply_temperature, apply_min_p, apply_top_k_top_p_triton
-with V2's facts about its rows, gumbel_sample with a seed and a position for each token. V2 does
-this for requests that have a seed, and always if FlashInfer is off; without seeds it passes rows
-with top-k or top-p to FlashInfer (`flashinfer_probs`, `flashinfer_logits`). The modules come from
-an installed vllm, or from a wheel (_vllm_wheel.py).
+with V2's properties of its rows, gumbel_sample with a seed and a position for each token. V2 runs
+these kernels for requests that have a seed, and always if FlashInfer is off; without seeds it
+passes rows with top-k or top-p to FlashInfer (`flashinfer_probs`, `flashinfer_logits`). The modules
+come from an installed vllm, or from a wheel (_vllm_wheel.py).
 """
 
 from __future__ import annotations

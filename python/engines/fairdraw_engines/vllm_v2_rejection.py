@@ -2,13 +2,13 @@
 
 Judged by profile `vllm_triton`: `vllm_v2_rejection` under the token-wise rule, `vllm_v2_block` as
 block verification. Calls apply_temperature, apply_min_p, apply_top_k_top_p_triton and
-rejection_sample, in the order of its Sampler and RejectionSampler, for requests as SamplingParams
-normalises them; refused requests give no token. Seeds and positions are the batch's, so that a
+rejection_sample, in the order of V2's Sampler and RejectionSampler, for requests as SamplingParams
+normalises them; refused requests give no token. Seeds and positions come from the batch, so that a
 request's tokens depend only on the request.
 
 V2 keeps the draft's logits before dividing by their temperature, which is the target's: a draft's
-probabilities p are passed as T ln p. Without them the drafted token counts as certain. Greedy
-requests do not read them.
+probabilities p are passed as T ln p. Without draft probabilities the drafted token counts as
+certain. Greedy requests do not read draft probabilities.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ MODULE = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
 
 
 def _needs() -> dict[str, Any]:
-    """Returns members of other modules that this one calls or names; no watermarks are drawn
-    here."""
+    """Returns stand-ins for the members of other modules that the loaded module calls or names;
+    no watermarks are drawn here."""
     gumbel = triton_module(GUMBEL)
     return {
         GUMBEL: vars(gumbel),
@@ -48,7 +48,7 @@ def version() -> str:
 
 
 def _processed(batch: Any, rows: Any, requests: Any, temperature: Any, device: str) -> Any:
-    """Returns logits [rows, vocab] after every filter."""
+    """Returns the logits [rows, vocab] after every filter."""
     import torch
 
     gumbel, filters, min_p_module = (triton_module(m) for m in (GUMBEL, FILTERS, MIN_P))

@@ -1,4 +1,6 @@
-"""Capsules of red cases: small rows, and the script that shows a defect without fairdraw."""
+"""Tests capsules of failed cases: small rows, and the script that shows a defect without
+fairdraw.
+"""
 
 import dataclasses
 import inspect
@@ -59,7 +61,7 @@ ANSWERS = {"planted": answer}
 
 @pytest.fixture(autouse=True)
 def show(tmp_path, monkeypatch):
-    """Extends the script that shows capsules by the sampler, which it calls."""
+    """Adds the sampler of these tests to the script that shows capsules, which calls it."""
     text, file = capsules.SHOW.read_text(), tmp_path / "show.py"
     assert text.count(MAIN) == 1
     file.write_text(text.replace(MAIN, SAMPLER + MAIN))
@@ -68,7 +70,7 @@ def show(tmp_path, monkeypatch):
 
 
 def planted(wrong):
-    """Makes an engine of the sampler, which the script calls, too."""
+    """Makes an engine of the test's sampler, which the capsule script calls, too."""
     namespace = {"np": np}
     exec(SAMPLER, namespace)
 
@@ -106,9 +108,10 @@ def run(show, case):
 @pytest.mark.parametrize(
     "wrong, case, symptom, most_tokens",
     [
-        # k + 1 tokens stay. For k = 1 this sampler is greedy, so k = 2 shows it, with 3 tokens.
+        # k + 1 tokens stay. For k = 1 this sampler is greedy, so k = 2 shows the defect, with 3
+        # tokens.
         ("top_k", MASK, "keeps", 3),
-        # An odd and an even id: the minimum that shows a halved weight.
+        # An odd and an even id are the minimum that shows a halved weight.
         ("odd", DRAWS, "counts", 2),
     ],
 )
@@ -155,7 +158,7 @@ def test_what_does_not_show_again_is_said(tmp_path):
 
 
 def test_a_case_that_shows_nothing_is_not_kept(tmp_path):
-    # The engine is wrong, but the script's call is right: no issue may be made of that.
+    # The engine is wrong, but the script's call is right, so that there is no issue to report.
     wrong = planted("top_k")
     made = matrix_of(wrong, MASK)
     untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
@@ -170,15 +173,15 @@ def test_an_older_capsule_stays_while_its_case_is_red_and_in_no_new_one(tmp_path
     index = capsules.write_all(made, {"planted": wrong}, out)
     (folder,) = [entry for entry in out.iterdir() if entry.is_dir()]
     before = (folder / "case.json").read_text()
-    # If the engine is right, as it may be on another device, nothing new can be made.
+    # If the engine is right, as it may be on another device, no new capsule can be made.
     capsules.write_all(made, {"planted": right}, out)
     assert (folder / "case.json").read_text() == before
     assert folder.name in index.read_text() and "without a capsule" not in index.read_text()
-    # If the script shows nothing, the older capsule stays.
+    # If the script shows no defect, the older capsule stays.
     untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
     capsules.write_all(made, {"planted": untrue}, out)
     assert (folder / "case.json").read_text() == before
-    # Once the case is not red any more, the capsule goes.
+    # Once the case passes again, the capsule is deleted.
     capsules.write_all(matrix_of(right, MASK), {"planted": right}, out)
     assert [entry.name for entry in out.iterdir()] == ["README.md"]
 
@@ -189,7 +192,7 @@ def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
     made = matrix.updated(
         None, [matrix.run_engine(engine, "smoke", [MASK], SEED) for engine in (wrong, same)]
     )
-    # A second record of that engine, in the interpreter, in which the case is not red.
+    # A second record of that engine, in Triton's interpreter, in which the case passes.
     interpreted = {"version": INTERPRETER, "red": []}
     made = matrix.updated(made, [{**made["engines"][0], **interpreted}])
     assert len(made["engines"]) == 3
@@ -220,7 +223,8 @@ def test_shrinking_ends_at_the_row_that_matters():
 
 
 def test_counts_of_a_right_sampler_are_allowed():
-    # n/2 of two tokens of 1/2 within 6 sigma: rarer than 1e-8, more frequent than 1e-12.
+    # n/2 of two tokens of probability 1/2, within 6 sigma: rarer than 1e-8, more frequent than
+    # 1e-12.
     expected = {"probability": [0.5, 0.5], "total_variation_bound": 0.0}
     draws = 1 << 16
     low, high = _one_row.counts_allowed(expected, draws)[0]

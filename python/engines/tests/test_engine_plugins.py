@@ -1,6 +1,6 @@
-"""Tests code of fairdraw that engines load by themselves or by name, in the engines' own code.
+"""Tests code of fairdraw that engines load as plugins or by name, in the engines' own code.
 
-Skipped without an importable vllm or sglang, and without a wheel of it in FAIRDRAW_VLLM_WHEEL or
+Skipped if vllm or sglang can neither be imported nor loaded from a wheel in FAIRDRAW_VLLM_WHEEL or
 FAIRDRAW_SGLANG_WHEEL (README.md).
 """
 
@@ -128,7 +128,7 @@ def test_vllms_second_runner_draws_by_us(vllm, monkeypatch, mode):
     plugins.load_general_plugins()
     theirs = vllm_sampler.runner_v2_sampler(sampler.runner_v2, mode)
 
-    # Requests in slots that differ from the batch's rows, one of them twice, like drafts.
+    # Requests in slots whose order differs from the batch's rows, one of them twice, like drafts.
     requests = {
         5: params(temperature=0.7, top_k=10, top_p=0.8, seed=11),
         2: params(temperature=0.0, seed=12),

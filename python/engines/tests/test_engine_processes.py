@@ -1,5 +1,5 @@
-"""Cases of an engine judged by several processes: the record equals that of one, even if processes
-die."""
+"""Tests cases of an engine judged by several processes: the record equals that of one process,
+even if processes die."""
 
 import json
 import multiprocessing
@@ -20,13 +20,13 @@ from test_engines import (
 
 from fairdraw_engines import __main__, matrix
 
-#: Cases that are red for `tilted`.
+#: Cases that fail for the engine `tilted`.
 RED = [
     "chi_squared/gaussian_wide/v1000/none/t*/n100000",
     "bets/gaussian_wide/v1000/none/t1/n100000",
     "binomial/gaussian/v1000/none/t1/n100000",
 ]
-#: The only one of these tests with rows of so many tokens; it comes first in the table.
+#: The only case of these tests with rows of so many tokens; it comes first in the table.
 DEADLY, DEADLY_VOCAB = "streams/all_equal/v131072/none/t1", 131072
 
 
@@ -43,7 +43,8 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
         engine, "smoke", globs, SEED, processes=3,
         keep=lambda record: seen.append((list(record["running"]), judged_and_skipped(record))),
     )  # fmt: skip
-    # Compared as text, because the order of the red cases and of the reasons matters.
+    # Records are compared as text, because the order of the failed cases and of the reasons
+    # matters.
     texts = [json.dumps(without_date_and_seconds(record)) for record in (alone, together)]
     assert texts[0] == texts[1]
     table = matrix.matching_cases("smoke", globs)
@@ -52,11 +53,11 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
     assert judged_and_skipped(together) == len(table)
     assert together["skip_reasons"]["about filters that the engine does not have"] > 0
     assert together["seconds"] > 0
-    # The record was kept while results came in.
+    # The record was saved while results came in.
     assert seen[-1] == ([], len(table))
     counts = [count for _, count in seen]
     assert counts == sorted(counts) and len(set(counts)) > 2
-    # Each case ran once.
+    # Each case ran exactly once.
     said = [line.split()[-1] for line in capfd.readouterr().err.splitlines()]
     asked = [case for case in table if matrix.is_about(engine, case)]
     assert sorted(said) == sorted([*asked, *asked])
@@ -117,7 +118,7 @@ def test_an_error_in_what_was_asked_ends_them_all(processes):
 
 
 class DiesOnArrival:
-    """Kills the process that unpickles it."""
+    """An object that kills the process that unpickles it."""
 
     def __call__(self, seed):
         return tilted(seed)
@@ -154,7 +155,7 @@ def test_no_case_begins_in_any_process_when_the_time_is_over():
         keep=lambda record: begun.update(record["running"]),
     )  # fmt: skip
     assert never["skip_reasons"] == {matrix.OUT_OF_TIME: cases} and not begun
-    # Time is over after at least two cases have begun: they end, and no other begins.
+    # The time limit passes after at least two cases have begun: they end, and no other begins.
     clock, in_time = SimpleNamespace(now=0.0), set()
 
     def keep(record):

@@ -1,6 +1,6 @@
 """Tests adapters of other engines, each by its own profile, and the matrix made from them.
 
-An engine without its package or device is skipped, and the reason says what is missing.
+An engine whose package or device is missing is skipped, and the reason names the missing part.
 """
 
 import importlib
@@ -30,7 +30,8 @@ from fairdraw_engines import (
 SEED = 1
 BASELINE = Path(__file__).parents[1] / "conformance.json"
 
-#: A mask and a distribution for each engine; only the distribution for engines without filters.
+#: One case of a mask and one of a distribution for each engine; only the distribution for engines
+#: without filters.
 CASES = [
     "mask/gaussian/v1000/edges",
     "mask/mass_exactly_p/v31/partial_sums",
@@ -49,14 +50,15 @@ def engine_or_skip(name):
     return engine
 
 
-#: Excludes rules that break their profile, which have their own tests (test_from_source.py).
+#: Engines that follow their profile; rules that break it have their own tests
+#: (test_from_source.py).
 KEEPING = {name: engine for name, engine in ENGINES.items() if not engine.source}
 SAMPLERS = [
     name
     for name, engine in KEEPING.items()
     if not isinstance(engine, OperationEngine | DraftEngine | RunningEngine)
 ]
-#: Cases with extremes of every parameter, ties, and tokens without probability.
+#: Globs of cases with extremes of every parameter, ties, and tokens without probability.
 OPERATION_CASES = [f"*/{family}/v1000/edges" for family in ("gaussian_wide", "masked", "ties_at_k")]
 
 
@@ -105,7 +107,8 @@ def test_engine_says_what_it_is(engine):
 
 
 def test_the_tests_of_engines_can_fail():
-    # Two engines that drop or keep the token that crosses p: each fails by the other's profile.
+    # Two engines, one of which drops the token that crosses p and one keeps it: each fails by the
+    # other's profile.
     engine = engine_or_skip("rosellm")
     case = "mask/mass_exactly_p/v31/partial_sums"
     filters = "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/n100000"

@@ -1,5 +1,5 @@
-"""Rules written from engines' sources: each is red, its report names the defect first, and its
-mended rule is green."""
+"""Tests rules written from engines' sources: each rule fails, its report names the defect first,
+and the corrected rule passes."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ from fairdraw_engines.standalone import rules
 from fairdraw_engines.standalone import show as standalone_show
 
 SEED = 1
-#: Cases per rule: all of suite smoke, or only those that see such a rule and take seconds.
+#: Cases per rule: all of suite smoke, or only those that detect such a rule and take seconds.
 CASES = {
     "sonicsampler": "mask/*/v1000/edges",
     "sonicsampler_top_p": "mask/*/v1000/edges",
@@ -38,7 +38,8 @@ MENDED = {
     "lmdeploy_ban": "ban",
     "tgi_penalise": "penalise",
 }
-#: Rules whose report names another cause first, although the expected result identifies the rule.
+#: Rules for which the report names another cause first, although the expected result identifies the
+#: rule.
 OTHER_CAUSE = {
     "sonicsampler": "min_p: ignored, and a bad row that changes its neighbours",
     "sonicsampler_bfloat16": "min_p: 1 % smaller, and a bad row that changes its neighbours",
@@ -57,7 +58,9 @@ def judged(engine, case):
 
 
 def mended(engine):
-    """Returns the engine with the textbook's rule, or with the rule of its own definitions."""
+    """Returns the engine with the textbook's rule in place of the wrong one, or with the rule of
+    its own definitions.
+    """
     if isinstance(engine, RunningEngine):
         make = functools.partial(from_source.make_requests, from_source.Requests)
     else:
@@ -119,8 +122,8 @@ def test_capsules_are_pages_with_a_source():
 
 
 def test_bfloat16_rounds_to_even():
-    # bfloat16 has eight bits of significand: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3 2^-8
-    # between that and 1 + 2^-6.
+    # bfloat16 has eight bits of significand: 1 + 2^-8 is between 1 and 1 + 2^-7, 1 + 3 2^-8 between
+    # 1 + 2^-7 and 1 + 2^-6.
     halves = np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 1 + 2.0**-8 + 2.0**-20])
     assert rules.bfloat16(halves).tolist() == [1, 1 + 2.0**-6, -1, 1 + 2.0**-7]
     ends = np.array([np.inf, -np.inf, 0, np.finfo(np.float32).max], np.float32)
@@ -129,7 +132,8 @@ def test_bfloat16_rounds_to_even():
 
 
 def test_the_noise_that_made_a_draft_decides_the_correction_as_where_it_is_drawn_first():
-    # Here the same noise makes the draft and decides; the rule draws the noise for a given draft.
+    # Here the same noise makes the draft and decides about it; the rule draws the noise for a given
+    # draft.
     target, draft = np.array([0.2, 0.4, 0.4]), np.array([0.7, 0.299, 0.001])
     requests = 200000
     random = np.random.default_rng(3)
@@ -152,7 +156,7 @@ def test_the_noise_that_made_a_draft_decides_the_correction_as_where_it_is_drawn
 
 
 def test_a_coin_of_101_sides_accepts_what_the_target_excludes():
-    # 0 comes once in 101, and then 0 q <= p for any p. Hoeffding for 1e-12.
+    # The coin is 0 once in 101 draws, and then 0 q <= p for any p. Hoeffding for 1e-12.
     draws = 100000
     coin = rules.OpenVinoCoin(1).accepts(np.zeros(draws), np.ones(draws)).mean()
     assert abs(coin - 1 / 101) < math.sqrt(math.log(2 / 1e-12) / (2 * draws)) < coin * 2
@@ -171,7 +175,7 @@ def test_a_ban_of_id_0_is_lost_beside_a_longer_list():
 def test_a_penalty_of_one_half_takes_twice_the_logit_off():
     scores = np.array([4, 4, -4, 3], np.float32)
     rules.tgi_penalise(scores, 0.5, np.array([0, 2]), np.array([1, 1]))
-    # Once per position: 4 - 2 (4 / 0.5), -4 + 4 0.5; id 0 is padding.
+    # The penalty is applied once per position: 4 - 2 (4 / 0.5), -4 + 4 0.5; id 0 is padding.
     assert scores.tolist() == [4, -12, -2, 3]
     scores = np.array([4, 4, -4, 3], np.float32)
     rules.penalise(scores, 0.5, np.array([0, 2]), np.array([1, 1]))

@@ -1,6 +1,7 @@
-"""Tests vLLM's own Sampler with fairdraw.torch.TopKTopPSampler in place of vLLM's.
+"""Tests vLLM's own Sampler with fairdraw.torch.TopKTopPSampler in place of vLLM's class of that
+name.
 
-Skipped without an importable vllm and without FAIRDRAW_VLLM_WHEEL (README.md).
+Skipped without an importable vllm and without a wheel in FAIRDRAW_VLLM_WHEEL (README.md).
 """
 
 import math
@@ -33,7 +34,7 @@ def vllm():
 
 
 def with_ours(vllm, mode, monkeypatch):
-    """Makes vLLM's Sampler, with our class under the name of vLLM's."""
+    """Makes vLLM's Sampler, with fairdraw's class under the name of vLLM's."""
     monkeypatch.setattr(vllm, "TopKTopPSampler", drop_in.TopKTopPSampler)
     sampler = vllm.Sampler(mode)
     assert type(sampler.topk_topp_sampler) is drop_in.TopKTopPSampler
@@ -68,7 +69,9 @@ def metadata_of(vllm, temperature, top_k=None, top_p=None, generators=None, logp
 
 
 def mixed():
-    """Returns greedy and random rows, filters of all kinds, and generators for some rows."""
+    """Returns logits of greedy and random rows, filters of all kinds, and generators for some
+    rows.
+    """
     temperature = torch.tensor([0.7, 0, 1, 1.3, 0, 0.9, 1, 0.5])
     top_k = torch.tensor([5, 3, VOCAB, 40, VOCAB, 1, VOCAB, 20], dtype=torch.int32)
     top_p = torch.tensor([0.9, 0.5, 1, 0.8, 1, 0.9, 0.6, 1])
@@ -82,7 +85,9 @@ def next_word(generator):
 
 
 def expected_tokens(logits, temperature, top_k, top_p, seeds):
-    """Draws with `sample`: rows with their own seed at offset 0, others at their row's number."""
+    """Draws the expected tokens with `sample`: rows with their own seed at offset 0, others at
+    their row's number.
+    """
     shared = next_word(None)
     signed = [seeds.get(row, shared) for row in range(len(logits))]
     drawn = fairdraw.sample(
@@ -133,8 +138,8 @@ def test_all_random_and_all_greedy_batches(vllm, monkeypatch):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_logprobs_are_those_of_vllms_own_sampler(vllm, mode, monkeypatch):
-    """Without ties the masks are equal, so that vLLM reports the same for whole rows, and for the
-    tokens that ours drew the values of those rows."""
+    """Without ties the masks are equal, so that vLLM reports the same for whole rows, and the
+    values of those rows for the tokens that fairdraw's class drew."""
     temperature, top_k, top_p, generators = mixed()
     own = vllm.Sampler(mode)
     ours = with_ours(vllm, mode, monkeypatch)
@@ -218,7 +223,7 @@ def test_a_row_of_nan_beside_logprobs_needs_an_id(vllm):
     logits = logits_of(12)
     logits[3, 7] = math.nan
     metadata = metadata_of(vllm, torch.ones(ROWS), logprobs=2)
-    # The class's docstring says this of its default: vLLM gathers at -1.
+    # The class's docstring says about its default that vLLM gathers at -1.
     sampler.topk_topp_sampler = drop_in.TopKTopPSampler()
     with pytest.raises(RuntimeError, match="index -1 is out of bounds"):
         sampler.forward(logits.clone(), metadata)

@@ -17,7 +17,7 @@ from fairdraw_engines._vllm_wheel import Nothing, wheel_source
 SAMPLER = "vllm.v1.sample.sampler"
 SAMPLER_V2 = "vllm.v1.worker.gpu.sample.sampler"
 
-#: Modules whose text comes from the wheel.
+#: Modules that are loaded from their text in the wheel.
 REAL = (
     "vllm.v1.sample",
     "vllm.v1.outputs",
@@ -43,7 +43,9 @@ class Triton(Nothing):
 
 
 class SharedArray:
-    """Replaces vLLM's UvaBackedTensor when the GPU is the CPU: one memory, written as an array."""
+    """A stand-in for vLLM's UvaBackedTensor when the GPU is the CPU: one memory, written as an
+    array.
+    """
 
     def __init__(self, size, dtype, max_concurrency=None):
         self.cpu = self.gpu = torch.zeros(size, dtype=dtype)
@@ -54,7 +56,7 @@ class SharedArray:
 
 
 class NoProcessing:
-    """A step of V2's logits processing that no request uses."""
+    """A step of model runner V2's logits processing that no request uses."""
 
     def __init__(self, *_):
         pass
@@ -70,13 +72,13 @@ class NoProcessing:
 
 
 def divide_by_temperature(logits, slots, temperature):
-    """Does in torch what V2's kernel of this name does."""
+    """Does in torch what V2's Triton kernel of this name does."""
     chosen = temperature[slots]
     logits.div_(torch.where(chosen == 0, 1, chosen)[:, None])
 
 
 def runner_v2_sampler(module, logprobs_mode="raw_logprobs", return_sampling_mask=False):
-    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids; processing and
+    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids; its processing and
     temperature do not call kernels."""
     for name in ("PenaltiesState", "LogitBiasState", "BadWordsState", "ThinkingBudgetState"):
         setattr(module, name, NoProcessing)
@@ -116,13 +118,13 @@ def source(path_inside):
 
 
 def modules(*names):
-    """Returns a context that imports and yields these modules of vLLM."""
+    """Returns a context that imports and yields the named modules of vLLM."""
     return importing("vllm", names, FACTS, source, REAL)
 
 
 def load():
-    """Returns the modules with vLLM's Sampler and with SamplingMetadata. Unavailable says why
-    not."""
+    """Returns the modules with vLLM's Sampler and with SamplingMetadata. Raises Unavailable,
+    with the reason, if the modules cannot be loaded."""
     names = (SAMPLER, "vllm.v1.sample.metadata", "vllm.v1.sample.logits_processor.state")
     with modules(*names) as found:
         return tuple(found)

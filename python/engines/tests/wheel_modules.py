@@ -1,7 +1,7 @@
-"""Loads modules of an engine that needs CUDA to be imported, from its wheel.
+"""Loads modules of an engine whose import needs CUDA from the engine's wheel.
 
 The texts of a few files run unchanged; their other imports from the package are replaced by classes
-without members, except for the few facts that they need at import.
+without members, except for the few names that they need at import.
 """
 
 import contextlib
@@ -14,15 +14,15 @@ from fairdraw_engines import Unavailable
 
 
 def member_of_a_stand_in(name):
-    """Makes a class that serves annotations and `isinstance`."""
+    """Makes a class that can stand in annotations and in `isinstance`."""
     if name.startswith("__"):
         raise AttributeError(name)
     return type(name, (), {})
 
 
 class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every module of a package: `real` are prefixes of modules from the wheel, `facts` has
-    members of the others, and `source` reads a file of the wheel."""
+    """Finds every module of a package: `real` are prefixes of modules from the wheel, `facts`
+    has members of the other modules, and `source` reads a file of the wheel."""
 
     def __init__(self, package, real, facts, source):
         self.package, self.real, self.facts, self.source = package, tuple(real), facts, source
@@ -48,11 +48,11 @@ class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @contextlib.contextmanager
 def importing(package, names, facts, source, real=None):
-    """Imports modules of these names, installed or from the wheel, for as long as the body runs.
-    Unavailable says why not."""
+    """Imports modules of these names, installed or from the wheel, while the body runs. Raises
+    Unavailable, with the reason, if a module cannot be imported."""
     try:
         found = [importlib.import_module(name) for name in names]
-    except Exception:  # a CUDA package may raise anything
+    except Exception:  # a CUDA package may raise any exception
         forget(package)
         source(names[0].replace(".", "/") + ".py")  # raises an error that says what is missing
         finder = FromWheel(package, real or names, facts, source)
@@ -67,6 +67,8 @@ def importing(package, names, facts, source, real=None):
 
 
 def forget(package):
-    """Removes all modules of the package, so that no other package finds them."""
+    """Removes all modules of the package from sys.modules, so that later imports do not find
+    them.
+    """
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]

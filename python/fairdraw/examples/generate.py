@@ -5,7 +5,7 @@
 Prefill: one pass over the whole prompt fills the cache of keys and values, and the first token is
 sampled from the logits of the last position. Then each decode step adds one token, using the cache.
 Step i draws with offset i, so a text is a function of prompt, weights, parameters and seed. The
-weights are random, so the text is noise; --weights takes others.
+weights are random, so the text is noise; the option --weights takes others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 import fairdraw
 
-Array = Any  # a NumPy array; its own types say little about the content
+Array = Any  # a NumPy array; NumPy's own types say little about the content
 
 ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))  #: one token per character
 
@@ -113,7 +113,7 @@ class Sampling:
 def generate(
     model: Model, prompt: list[int], sampling: Sampling, max_new_tokens: int
 ) -> Iterator[tuple[int, Array]]:
-    """Yields each new token with the logits that it was drawn from."""
+    """Yields each new token with the logits from which it was drawn."""
     tokens = prompt
     for step in range(max_new_tokens):
         logits = model.step(tokens)  # step 0 is the prefill

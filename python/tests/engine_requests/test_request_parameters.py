@@ -1,4 +1,4 @@
-"""Tests engines' requests: types of their fields, refusals, and their translation."""
+"""Tests requests of engines: types of their fields, refusals, and their translation."""
 
 import numpy as np
 import pytest

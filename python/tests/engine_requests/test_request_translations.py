@@ -1,4 +1,5 @@
-"""Tests engines' requests: the meaning of each field, and what engines or fairdraw refuse.
+"""Tests requests of engines: the meaning of each field, and the values that engines or fairdraw
+refuse.
 
 A row of a table is an engine, the fields of its request that differ from the defaults, and their
 translation. Expected values follow the engines' code, which the dataclasses name.
@@ -65,7 +66,7 @@ def translated(engine, fields):
         ("sglang", {"min_p": 0.1}, {"filter_apply_order": "top_k_first", "differences": ()}),
         ("sglang", {"logit_bias": {4: -INF}}, {"logit_bias": {4: -INF}}),
         ("tensorrt_llm", {}, GREEDY),
-        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),  # temperature, top_k, top_p are unset
+        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),  # temperature, top_k and top_p are unset
         ("tensorrt_llm", {"temperature": 0}, GREEDY),
         ("tensorrt_llm", {"top_p": 0, "temperature": 2}, GREEDY),
         ("tensorrt_llm", {"top_k": 1}, GREEDY),
@@ -119,7 +120,7 @@ def translated(engine, fields):
         }),
         ("llama_cpp", {
             "samplers": ["temperature", "min_p", "top_k", "top_p"],
-            "penalty_repeat": 1.5,  # not in the chain
+            "penalty_repeat": 1.5,  # penalties are not in the chain
         }, {
             "differences": (), "adjustments": (), "min_p": float32(0.05), "repetition_penalty": 1,
             "filter_apply_order": "top_k_first",
@@ -168,7 +169,7 @@ def test_where_distributions_differ(engine, fields, sentences):
 
 
 def test_min_p_before_llama_cpps_temperature_keeps_the_same_tokens():
-    # Logits 0, -1/4, ... -3: the boundary ln(0.2) = -1.609 is far from all of them.
+    # The logits are 0, -1/4, ... -3: the boundary ln(0.2) = -1.609 is far from all of them.
     logits = -0.25 * np.arange(13, dtype=np.float32)[None]
     request = fairdraw.LlamaCppRequest(temp=0.5, min_p=0.2, samplers=["min_p", "temperature"])
     parameters = fairdraw.from_llama_cpp(request, 13)
@@ -306,7 +307,7 @@ def test_a_vocabulary_out_of_its_range(engine, vocab):
         translate(kind(), vocab)
 
 
-#: All parameters of a batch's request, none at its default.
+#: All parameters of a batch's request, each set to another value than its default.
 ALL_SET = {
     "temperature": 0.5, "top_k": 7, "top_p": 0.25, "min_p": 0.125, "seed": 99,
     "repetition_penalty": 1.5, "repetition_of_prompt": False, "frequency_penalty": 2.0,
@@ -353,8 +354,8 @@ def test_requests_without_a_seed_have_fresh_ones(engine):
 
 
 def test_tensorrt_llms_nucleus_is_the_engines_own():
-    # Half of the mass is in token 0, which is not more than top_p, so that the engine keeps another
-    # token.
+    # Half of the mass is in token 0, which is not more than top_p, so that the engine keeps a
+    # second token.
     logits = np.log(np.array([[0.5, 0.25, 0.25]], np.float32))
     parameters = fairdraw.from_tensorrt_llm(fairdraw.TensorRtLlmRequest(top_p=0.5), 3)
     details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)

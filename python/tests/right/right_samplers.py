@@ -1,10 +1,10 @@
-"""Correct samplers that draw in unusual ways, in NumPy. A gate that blames one of them could also
-blame a correct engine. suites/gate/mutants/right_samplers.cpp has those of C++.
+"""Correct samplers that draw in unusual ways, in NumPy. A gate that fails one of them could also
+fail a correct engine. suites/gate/mutants/right_samplers.cpp has the correct samplers in C++.
 
-Each draws from its own float64 softmax and filters. A way of drawing takes the probabilities of a
-row before and after its filters, both [vocab], and the random words of n draws; it returns n ids.
-Words are a hash of seed, offset and number, so that a token is a function of its row and these
-three.
+Each sampler draws from its own float64 softmax and filters. A drawing function takes the
+probabilities of a row before and after its filters, both [vocab], and the random words of n draws;
+it returns n ids. Random words are a hash of seed, offset and number, so that a token is a function
+of its row and these three.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Words:
 
 
 def place(sums, position):
-    """Returns the first of the rising sums above the position, or the last if rounding leaves
-    none."""
+    """Returns the index of the first of the rising sums above the position, or of the last sum
+    if rounding leaves none."""
     return np.minimum(np.searchsorted(sums, position, side="right"), len(sums) - 1)
 
 
@@ -89,7 +89,9 @@ def in_hashed_order(whole, kept, words):
 
 
 def _by_blocks(kept, words, race):
-    """Races blocks of ids by their mass, then the tokens of the winning block."""
+    """Runs an exponential race of blocks of ids by their mass, then of the tokens in the winning
+    block.
+    """
     ids = support(kept)
     size = int(np.sqrt(len(ids))) + 1
     starts = np.arange(0, len(ids), size)
@@ -106,7 +108,7 @@ def _by_blocks(kept, words, race):
 
 
 def _each(words, first, count):
-    """Returns uniforms [n, count] of the words from `first` on."""
+    """Returns uniform random numbers [n, count] of the words from `first` on."""
     return np.stack([words.uniform(first + i) for i in range(count)], axis=1)
 
 
@@ -152,7 +154,7 @@ class AliasTable:
             part[high] -= 1 - part[low]
             if part[high] < 1:
                 small.append(large.pop())
-        part[small + large] = 1  # left over by rounding
+        part[small + large] = 1  # probabilities of 1 left over by rounding
         self.part, self.other = part, other
 
     def draw(self, of_column, of_part):
@@ -166,7 +168,7 @@ def alias_table(whole, kept, words):
 
 
 def _until_kept(kept, words, propose, otherwise):
-    """Draws proposals until one is accepted, at most 64 times."""
+    """Draws proposals until one is accepted, at most 64 times, then uses `otherwise`."""
     found = np.empty(len(words), np.int64)
     waiting = np.arange(len(words))
     for attempt in range(64):
@@ -304,7 +306,9 @@ def hashed(seed, offset, number):
 
 
 class Drawing:
-    """A sampler that draws in one of the ways, with one pass over each row for all of its draws."""
+    """A sampler that draws by a drawing function, with one pass over each row for all of its
+    draws.
+    """
 
     ABILITIES = ("per_request_seeds", "indices", "num_samples")
     PROMISES = ("seeds", "offsets", "outputs", "samples", "replays")
@@ -380,7 +384,7 @@ def other_words(seed, offset, number):
 
 @dataclass(frozen=True)
 class Right:
-    """A correct sampler, why it is correct, and its declarations for fairdraw.verify."""
+    """A correct sampler, the reason why it is correct, and its declarations for fairdraw.verify."""
 
     why: str
     make: Callable[[], Any]

@@ -1,5 +1,5 @@
-"""Correct samplers that draw in unusual ways pass: a part of suite smoke, and at night all of the
-suite in FAIRDRAW_RIGHT_SUITE."""
+"""Tests that correct samplers that draw in unusual ways pass: a part of suite smoke, and in
+nightly runs all of the suite in FAIRDRAW_RIGHT_SUITE."""
 
 import os
 from functools import partial
@@ -16,8 +16,8 @@ CASES = ("chi_squared/gaussian/v1000/*", "replay/*/v31/*", "status/*/v31/*", "su
 
 
 def judge(verify, right, cases):
-    """Returns how many of the cases passed; with SUITE set, how many of all its cases. None is red;
-    others are skipped."""
+    """Returns the number of cases that passed; with SUITE set, of all cases of that suite. None
+    of the judged cases may fail; the others are skipped."""
     passed = 0
     for case in [None] if SUITE else cases:
         how = {"suite": SUITE or "smoke", "case": case, "seed": SEED, **right.claims}
@@ -48,7 +48,7 @@ def test_bad_rows_may_be_declined_and_the_report_says_so():
     def judged(**how):
         return fairdraw.verify(Textbook(), suite="smoke", case=case, seed=SEED, **how)
 
-    assert judged().verdict == "failed"  # it does not handle bad rows
+    assert judged().verdict == "failed"  # the sampler does not handle bad rows
     report = judged(lacks=["bad_rows"])
     assert report.verdict == "passed", report.failures
     assert "bad_rows" in report.not_judged

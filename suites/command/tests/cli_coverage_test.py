@@ -1,4 +1,6 @@
-"""Tests of coverage as part of the verdict: on the terminal, in the report, and as exit code."""
+"""Tests of required coverage as part of the verdict: on the terminal, in the report, and as exit
+code.
+"""
 
 import json
 import os
@@ -37,7 +39,7 @@ class Coverage(CommandLineCase):
                 if not one["judged"] and not one["claim"]]
         self.assertIn("coverage      %s  " % SAMPLER, result.stdout)
         operations = [name for name in gaps if name in self.OPERATIONS]
-        self.assertEqual(len(operations), 6)  # a sentence names them as one
+        self.assertEqual(len(operations), 6)  # a sentence of the report names them as one feature
         named = [name for name in gaps if name not in operations] + ["operations on rows"]
         self.assertIn("not judged: %s\n" % ", ".join(named), result.stdout)
         self.assertIn("declare next  %s  " % SAMPLER, result.stdout)
@@ -61,7 +63,7 @@ class Coverage(CommandLineCase):
         self.assertEqual(result.returncode, 3, result.stdout)
         self.assertIn("; NOT JUDGED: %s: %s was not judged: of its " % (SAMPLER, gap),
                       result.stdout)
-        # The record keeps the requirement, so `report` applies it again.
+        # The record keeps the required coverage, so `report` applies it again.
         again = self.run_fairdraw("report", self.record("run"), self.path("again"))
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
 

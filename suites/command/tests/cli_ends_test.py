@@ -1,5 +1,5 @@
-"""Tests of calls that end abnormally: signals, closed and full outputs, crashes, remains of an
-earlier call. None of them may look green.
+"""Tests of calls that end abnormally: signals, closed and full outputs, crashes, files left by an
+earlier call. None of these calls may look like a passed run.
 
 Usage: cli_ends_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -73,7 +73,7 @@ class Ends(CommandLineCase):
         with open(self.path(name), encoding="utf-8") as file:
             return file.read()
 
-    # --- remains of an earlier call ---
+    # --- files left by an earlier call ---
 
     def test_a_crash_leaves_no_report_of_an_earlier_run(self):
         self.make_green("report")
@@ -185,7 +185,8 @@ class Ends(CommandLineCase):
                 self.assertEqual(self.files("report"), [])
 
     def test_a_file_that_may_be_written_in_a_folder_that_may_not_is_written(self):
-        # Like a file mounted in a container, which can be neither removed nor replaced.
+        # The report's file is like a file mounted in a container, which can be neither removed nor
+        # replaced.
         self.make_green("run")
         good, found = self.record("run"), self.path("closed/found.json")
         os.chmod(self.folder.name, 0o755)
@@ -228,7 +229,9 @@ class Ends(CommandLineCase):
     # --- signals ---
 
     def wait_for_signals(self, process, row, signals, there):
-        """Waits until a row of /proc/PID/status has all of the signals, or none of them."""
+        """Waits until a row of /proc/PID/status has all of the signals, or none of them if
+        `there` is false.
+        """
         wanted = sum(1 << (one - 1) for one in signals)
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -266,7 +269,7 @@ class Ends(CommandLineCase):
                 self.assertIn("INCOMPLETE: " + says, output)
                 self.assertIn("::error title=fairdraw: the run is incomplete::" + says, output)
                 self.assertFalse([case for case in report["cases"] if case["check"] == "global"])
-        # No verb makes the incomplete record whole or green.
+        # No verb makes the incomplete record complete or passed.
         rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
         self.assertEqual(rendered.returncode, 3, rendered.stderr)
         shard = self.edited("shard.json", "report", lambda record: record.update(shard="1/1"))
@@ -276,13 +279,15 @@ class Ends(CommandLineCase):
         self.assertEqual(compared.returncode, 3, compared.stdout)
 
     def hanging_run(self, *words, **more):
-        """Starts a run of two cases: one passes, in the other the sampler gives no answer."""
+        """Starts a run of two cases: one passes, in the other the sampler never returns an
+        answer.
+        """
         run = self.start("verify", "-v", "--suite", "smoke", "--sampler", "cpu,plugin:" + BAD_PLUGIN,
                          "--jobs", "1", "--case", "support/gaussian_wide/v1000/unfiltered",
                          "--plugin-timeout", "600", "--report", self.path("report"), *words,
                          bad="hang", **more)
         self.wait_for_a_case(run)
-        time.sleep(1)  # until the same thread begins the other case
+        time.sleep(1)  # wait until the same thread begins the other case
         return run
 
     def test_a_sampler_that_hangs_does_not_keep_the_report(self):
@@ -292,7 +297,7 @@ class Ends(CommandLineCase):
         run.send_signal(signal.SIGTERM)
         output, errors = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 3, output + errors)
-        self.assertGreater(time.monotonic() - started, 4)  # time for running cases to end
+        self.assertGreater(time.monotonic() - started, 4)  # running cases get time to end
         report = self.report("report")
         self.assertEqual(report["incomplete"], "stopped by SIGTERM after 1 of 2 cases")
         self.assertEqual([case["verdict"] for case in report["cases"]], ["passed"])
@@ -305,7 +310,7 @@ class Ends(CommandLineCase):
                 run = self.hanging_run()
                 run.send_signal(signal.SIGINT)
                 self.wait_for_signals(run, "ShdPnd", [signal.SIGINT], there=False)
-                time.sleep(1)  # longer than the limit for repeats of one signal
+                time.sleep(1)  # wait longer than the limit for repeats of one signal
                 started = time.monotonic()
                 run.send_signal(second)
                 run.communicate(timeout=60)
@@ -407,7 +412,8 @@ class Ends(CommandLineCase):
         self.assertEqual(self.files("full"), FILES)  # the report is written even if the log is lost
 
     def test_verbs_print_through_one_function(self):
-        # Other output would not be made safe for a terminal, and its loss would go unnoticed.
+        # Output by other functions would not be made safe for a terminal, and its loss would go
+        # unnoticed.
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
         sources = [name for name in sorted(os.listdir(folder)) if name.endswith((".cpp", ".h"))]
         self.assertGreater(len(sources), 20)
@@ -437,7 +443,7 @@ class Ends(CommandLineCase):
         self.assertNotIn("\a", result.stdout)
 
     def expect_no_forged_line(self, text):
-        # splitlines also splits at carriage returns and vertical tabs.
+        # splitlines also splits at carriage returns and vertical tabs, which must not forge a line.
         self.assertIn("forged", text)
         self.assertEqual([line for line in text.splitlines() if line.startswith("forged")], [])
 
@@ -450,7 +456,8 @@ class Ends(CommandLineCase):
         self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # name and abilities
         listed = self.run_fairdraw("list", "samplers", *plugin, "--json", bad="version-in-lines")
         said = json.loads(listed.stdout)[0]["version"]
-        # The name, then each of the plugin's lines after one blank, two blanks for "\r\n".
+        # The expected text is the name, then each of the plugin's lines after one blank, two blanks
+        # for "\r\n".
         self.assertEqual(said, "bad 1.0 forged: 9 passed  forged: 0 failed forged"
                                r"\x1b[2K\x0b\x7f")
         for bad in ("semantics-in-lines", "describe-fails-in-lines"):

@@ -34,7 +34,8 @@ class Findings(CommandLineCase):
         return result, capsule, shlex.split(line.split("replay: ", 1)[1])
 
     def test_a_finding_names_the_sampler_that_was_given_and_replays_on_it(self):
-        # Under another profile a right sampler is wrong, too: it keeps the token that crosses p.
+        # Judged by another profile a correct sampler is wrong, too: it keeps the token that crosses
+        # p.
         book = ("--semantics", "rosellm")
         plugin = "plugin:" + BAD_PLUGIN
         for sampler, more, bad in [
@@ -68,7 +69,7 @@ class Findings(CommandLineCase):
         flags = [compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", include, example]
         plugin = self.path("filters.so")
         subprocess.run([*flags, "-shared", "-fPIC", "-lm", "-o", plugin], check=True)
-        # The plugin is right, but under another profile its masks are wrong.
+        # The plugin is correct, but judged by another profile its masks are wrong.
         result = self.run_fairdraw("fuzz", "--sampler", "plugin:" + plugin, "--cases", "500",
                                    "--seed", "7", "--semantics", "rosellm", "--corpus",
                                    self.path("corpus"), "--keep-going")
@@ -87,7 +88,7 @@ class Findings(CommandLineCase):
                                 for name in ("outputs", "num_samples"))
             self.assertEqual(len(tokens), outputs * samples, call)
             self.assertTrue(all(-1 <= token < vocab for token in tokens), run.stdout)
-        # The Python call also compiles, whatever the sampler.
+        # The Python call in the output also compiles, whatever the sampler.
         for call in re.findall(r"as Python, .*:\n((?s:.*?)print\(sampler\(batch\)\)\n)", result.stdout):
             compile(call, "call.py", "exec")
 

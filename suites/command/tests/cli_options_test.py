@@ -16,7 +16,7 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 OPTION = re.compile(r"^  (?:-\w,)?(--[a-z][a-z-]*)(?: (\S.*?))?(?:  .*)?$")
-# Names of number types in --help, besides types that show a range.
+# Names of number types in --help, in addition to types that show a range.
 NUMBERS = {"N", "NUMBER", "MIB", "PART", "T", "K", "P", "ROW", "I/N"}
 RANGE = re.compile(r"\((.*)\)")
 ENDS = re.compile(r"^(-?[\d.e+-]+) to (-?[\d.e+-]+)$")
@@ -25,7 +25,7 @@ ENDS = re.compile(r"^(-?[\d.e+-]+) to (-?[\d.e+-]+)$")
 class Option:
     def __init__(self, name, shown):
         self.name = name
-        # "N (1 to 1024)=7", "NAME ...", "SUITE=gate"; None: a flag
+        # the shown type: "N (1 to 1024)=7", "NAME ...", "SUITE=gate"; None: a flag
         self.is_flag = shown is None
         shown = shown or ""
         words = RANGE.search(shown)
@@ -34,7 +34,7 @@ class Option:
         self.is_number = self.type in NUMBERS or self.range is not None
 
     def wrong_values(self):
-        """Returns texts that are invalid for the option."""
+        """Returns texts that are invalid values for the option."""
         if self.is_flag:
             return []
         if not self.is_number:
@@ -47,7 +47,7 @@ class Option:
         if most < 2**63:
             values.append(f"{most * 2 + 1:.0f}")
         values.append(str(int(least) - 1))
-        # Rounds to 0, but must not be accepted as 0.
+        # 1e-400 rounds to 0, but must not be accepted as 0.
         return values + (["1e-400"] if self.type in {"PART", "P"} else [])
 
 
@@ -74,7 +74,9 @@ class Options(CommandLineCase):
                 "compare": [rows, rows]}.get(verb, [])
 
     def refusal(self, verb, option, value, joined):
-        """Returns how the verb mishandles the value, or None if it refuses it properly."""
+        """Returns a description of how the verb mishandles the value, or None if it refuses the
+        value properly.
+        """
         given = [f"{option.name}={value}"] if joined else [option.name, value]
         try:
             result = subprocess.run(
@@ -182,7 +184,7 @@ class Options(CommandLineCase):
         self.assertEqual(history("second")["earlier"], 2)
         pages = [run["page"] for run in history("second")["runs"]]
         self.assertEqual(pages.count("../runs/first/index.html"), 1)
-        # The rendered report is not one of its own earlier runs.
+        # A report that is rendered again is not one of its own earlier runs.
         again = self.run_fairdraw("report", self.path("runs/first/report.json"), "--report",
                                   self.path("again"), "--history", runs)
         self.assertEqual(again.returncode, 0, again.stderr)

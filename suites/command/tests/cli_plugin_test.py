@@ -20,7 +20,7 @@ BAD_PLUGIN = None
 
 
 class Plugins(CommandLineCase):
-    # The default cases can be passed by a plugin without any filter or distribution.
+    # A plugin without any filter or distribution can pass the default cases.
     def verify_plugin(self, bad, *more, cases="*/gaussian_wide/v1000/unfiltered"):
         result = self.run_fairdraw("verify", "--suite", "smoke", "--case", cases,
                                    "--sampler", "plugin:" + BAD_PLUGIN, "--seed", "7",
@@ -47,8 +47,8 @@ class Plugins(CommandLineCase):
             again = self.run_fairdraw(*replay.split()[1:])
             self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
 
-    # Each instance of a plugin is a process, and no two may draw alike without a seed. In one
-    # process (--plugin-trusted) a library has one generator that continues.
+    # Each instance of a plugin is a process, and no two instances may draw the same tokens without
+    # a seed. In one process (--plugin-trusted) a library has one generator that continues.
     def test_a_name_that_is_no_text_is_written_all_the_same(self):
         named = os.path.join(os.fsencode(self.folder.name), b"mine\xff.so")
         os.symlink(BAD_PLUGIN, named)
@@ -138,7 +138,7 @@ class Plugins(CommandLineCase):
     def test_what_a_run_has_no_time_for_is_not_green(self):
         result, verdicts = self.verify_plugin("slow", "--run-timeout", "1", "--jobs", "1")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertNotIn("failed", verdicts)  # nothing is known to be wrong
+        self.assertNotIn("failed", verdicts)  # no case is known to be wrong
         over = "the run took more than 1 s (--run-timeout)"
         messages = [case["message"] for case in verdicts["error"]]
         self.assertEqual(set(messages) - {over}, {"not run: " + over})
@@ -182,7 +182,7 @@ class Plugins(CommandLineCase):
 
     def test_a_plugin_that_is_replaced_ends_the_run(self):
         plugin, other = self.path("plugin.so"), self.path("other.so")
-        # A touched file, or another copy of the same bytes, is the same plugin.
+        # A touched file, or another copy of the same bytes, counts as the same plugin.
         for change, code, more in [("touch", 0, ()), ("copy", 0, ()), ("replace", 2, ()),
                                    ("replace", 2, ("--plugin-trusted",)), ("remove", 2, ())]:
             with self.subTest(change=change, more=more):

@@ -1,4 +1,4 @@
-"""Tests of the output for people during and after a run: progress, colours, diagnosis.
+"""Tests of the output that people read during and after a run: progress, colours, diagnosis.
 
 Usage: cli_terminal_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -20,7 +20,8 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 BAD_PLUGIN = None
-# A case of many calls. With 0.1 s per call of the slow plugin it takes more than nine seconds.
+# A case that makes many calls. With 0.1 s per call of the slow plugin it takes more than nine
+# seconds.
 LONG_CASE = ("--suite", "smoke", "--case", "replay/gaussian_wide/v1000/unfiltered")
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] (?:(\d+) failed, )?(?:\d+ min )?\d+ s"
                       r"(?:, about [\d a-z]+ left)?(?:: (\S+) on .*)?")
@@ -45,7 +46,7 @@ class Terminal(CommandLineCase):
         while True:
             try:
                 piece = os.read(main, 65536)
-            except OSError as error:  # on Linux this means that the other side is closed
+            except OSError as error:  # on Linux this error means that the other side is closed
                 self.assertEqual(error.errno, errno.EIO)
                 break
             if not piece:
@@ -65,7 +66,7 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.long_run(8), bad="slow")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stderr.splitlines()
-        # The case may take 8 s, so there is a line after 5 s.
+        # The case may take 8 s, so there is a progress line after 5 s.
         self.assertGreaterEqual(len(lines), 1, result.stderr)
         with open(self.record("report"), encoding="utf-8") as file:
             seconds = json.load(file)["seconds"]
@@ -84,11 +85,11 @@ class Terminal(CommandLineCase):
         shown = [line for line in drawn if line]
         self.assertGreater(len(shown), 2, text)
         for line in shown:
-            # The last line may be from after the case.
+            # The last progress line may be from after the case.
             self.assertTrue(line.startswith(("[0/1] ", "[1/1] ")[: 1 + (line is shown[-1])]), line)
             self.assertNotIn("\n", line)
             self.assertLess(len(line), 60)
-        self.assertEqual(drawn[-1][:1].strip(), "", text)  # the line is erased at the end
+        self.assertEqual(drawn[-1][:1].strip(), "", text)  # the progress line is erased at the end
 
     def test_the_remaining_time_is_that_of_the_rate_so_far(self):
         code, text = self.on_terminal(["verify", "--suite", "smoke", "--sampler", "cpu", "--jobs",
@@ -147,11 +148,11 @@ class Terminal(CommandLineCase):
         self.assertGreater(len(groups), 0, result.stdout)
         self.assertEqual(sum(int(group.group(1)) for group in groups), len(failed))
         self.assertEqual({int(group.group(2)) for group in groups}, {len(failed)})
-        # A sentence and its advice come first.
+        # A sentence about the cause and its advice come first.
         self.assertEqual(groups[0].group(0), lines[1])
         self.assertRegex(lines[2], r"^  change        \S.+\.$")
         self.assertRegex(lines[3], r"^  because       \S")
-        # Nothing is repeated, and each group has one replay line.
+        # No line is repeated, and each group of failures has one replay line.
         shown = [line for line in lines if line.startswith("  failed ")]
         self.assertEqual(len(shown), len(set(shown)))
         replays = [line.split("replay: ")[1] for line in lines if "replay: " in line]
@@ -168,7 +169,7 @@ class Terminal(CommandLineCase):
         quiet = self.run_fairdraw(*self.mutant_run("-q")).stdout
         self.assertTrue(quiet.startswith(groups[0].group(0)), quiet)
         self.assertTrue(quiet.splitlines()[-1].startswith("fairdraw: "), quiet)
-        # `report` prints the same for the file.
+        # `report` prints the same text for the file.
         rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
         told = "\n".join(lines[1:-1])
         self.assertEqual(rendered.stdout.strip(), told)
@@ -192,7 +193,7 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.mutant_run())
         self.assertNotIn("\x1b", result.stdout + result.stderr)
 
-    # --- which cases, and how many draws ---
+    # --- choice of cases, and number of draws ---
 
     def test_fail_fast_begins_nothing_after_the_first_failure(self):
         whole = self.run_fairdraw(*self.mutant_run())
@@ -228,7 +229,7 @@ class Terminal(CommandLineCase):
         report = self.report("again")
         cases = [case for case in report["cases"] if case["check"] != "global"]
         self.assertEqual({case["id"] for case in cases}, set(failed))
-        for case in cases:  # the same draws, judged alike
+        for case in cases:  # the draws are the same, and are judged alike
             self.assertEqual(case, failed[case["id"]])
         self.assertEqual(report["seed"], before["seed"])
         self.assertIn("--rerun-failed", report["selection"])
@@ -258,7 +259,7 @@ class Terminal(CommandLineCase):
 
         gone = self.edited("gone.json", "green", lambda record: fails(record, id="mask/gone"))
         self.expect_usage_error(*rerun, gone, says=["1 of its 1 failed cases", "'mask/gone'"])
-        # A record without coverage, as in older reports.
+        # A record without coverage, as older reports have it.
         foreign = self.edited("foreign.json", "green", lambda record: (
             fails(record, sampler="plugin:./evil.so"), record.pop("coverage")))
         other = self.edited("other.json", "green", lambda record: (

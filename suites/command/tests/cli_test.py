@@ -71,7 +71,7 @@ class CommandLine(CommandLineCase):
                 self.expect_usage_error(*draw, "--sampler", name, says=says)
                 self.expect_usage_error("verify", "--sampler", name, says=says)
                 self.expect_usage_error("bench", "--backend", name, says=says)
-        # If samplers are missing from the list, it says why.
+        # If samplers are missing from the list, the list says why.
         if "cuda" in available:
             self.assertEqual(listed.stderr, "")
         else:
@@ -267,7 +267,7 @@ class CommandLine(CommandLineCase):
         self.assertEqual(apart.returncode, 1, apart.stdout + apart.stderr)
         self.assertIn("Nothing was compared: base and head have nothing in common: base judges "
                       "cpu:scalar, head judges cpu, model. 1 regression.", apart.stdout)
-        # In the other direction a case is fixed.
+        # In the other direction `compare` reports a fixed case.
         mended = self.run_fairdraw("compare", bad, good)
         self.assertEqual(mended.returncode, 0)
         self.assertIn("1 fixed, 0 regressed in", mended.stdout)
@@ -307,7 +307,8 @@ class CommandLine(CommandLineCase):
             text = file.read()
         self.assertTrue(text.startswith("of the step before\n"))
         self.assertIn("mask/gaussian_wide/v1000/edges", text)
-        # The card of the failure: observation, smallest example, and class of bug.
+        # The failure's card in the report has an observation, the smallest example, and a class of
+        # bug.
         evidence = self.report("fairdraw-report")["cases"][0]["evidence"]
         self.assertIn("in the mask", evidence["observed"])
         self.assertIn("alone in a call", evidence["smallest"])
@@ -366,7 +367,8 @@ class CommandLine(CommandLineCase):
         self.assertTrue(os.path.exists(self.path("fairdraw-report/report.json")))
 
     def test_another_profile_finds_the_difference(self):
-        # rosellm drops the token that crosses p, so under its profile fairdraw's masks are wrong.
+        # Profile rosellm drops the token that crosses p, so judged by it fairdraw's masks are
+        # wrong.
         result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--semantics",
                                    "rosellm", "--case", "mask/gaussian_wide/v1000/edges")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -429,7 +431,7 @@ class CommandLine(CommandLineCase):
                                  "--corpus", self.path("capsules"), *arguments)
 
     def test_fuzz_is_a_function_of_its_seed(self):
-        def counts(result):  # without the measured speed
+        def counts(result):  # compare without the measured speed
             return result.stdout.split(" a second")[0].rsplit(",", 1)[0]
         first = self.fuzz()
         self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
@@ -443,7 +445,7 @@ class CommandLine(CommandLineCase):
         self.assertIn("mask.nested", self.run_fairdraw("fuzz", "--list").stdout)
 
     def test_fuzz_finds_shrinks_and_saves(self):
-        # Under another profile the sampler is wrong: it keeps the token that crosses p.
+        # Judged by another profile the sampler is wrong: it keeps the token that crosses p.
         search = ("--semantics", "rosellm")
         result = self.fuzz(*search)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -465,7 +467,7 @@ class CommandLine(CommandLineCase):
             capsule = json.load(text)
         self.assertLessEqual(capsule["case"]["vocab"], 4)
 
-        # The user names the sampler; a sampler named in a file is never loaded or run.
+        # The user names the sampler; a sampler that is named only in a file is never loaded or run.
         self.expect_usage_error("replay", file, says=["--sampler"])
         self.expect_usage_error("replay", file, "--sampler", "cpu,model", says=["--sampler"])
         proof = self.path("proof")
@@ -499,7 +501,7 @@ class CommandLine(CommandLineCase):
         for option, value in [("--max-vocab", "0"), ("--cases", "0"), ("--seconds", "-1"),
                               ("--max-draws", "1")]:
             self.expect_usage_error("fuzz", option, value, says=[value])
-        # A run that judges nothing is no pass: every property of this name is for draws.
+        # A run that judges nothing does not pass: every property with this name is for draws.
         self.expect_usage_error("fuzz", "--property", "law.*", says=["law.*"])
 
     def test_help_and_version(self):

@@ -42,7 +42,9 @@ class CommandLineCase(unittest.TestCase):
                               text=True, timeout=900, check=False, env=environment)
 
     def typed(self, replay):
-        """Returns a record's replay line as the program prints it, with the path of its call."""
+        """Returns a record's replay line as the program prints it, with the path by which it was
+        called.
+        """
         self.assertTrue(replay.startswith("./fairdraw "), replay)
         return shlex.quote(BINARY) + replay.removeprefix("./fairdraw")
 

@@ -4,7 +4,8 @@ shows these pages before anything is built.
 Usage: help_pages.py FAIRDRAW_BINARY REPOSITORY [--store]
 
 Without --store: exit code 1 if a page is missing, belongs to no verb, or differs from the
-program's. Spaces and upper case are ignored, because versions of the parser differ in them.
+program's. Spaces and upper case are ignored, because versions of the command-line parser differ in
+them.
 """
 
 import pathlib

@@ -19,14 +19,14 @@ import tempfile
 import unittest
 
 BINARY = ROOT = None
-PYTHON = "/usr/bin/python3"  # the one that ./fairdraw uses
+PYTHON = "/usr/bin/python3"  # the Python interpreter that ./fairdraw uses
 
 # Programs that install, configure or build.
 BUILDERS = ["apt-get", "sudo", "dpkg-query", "cmake", "ninja", "g++", "c++", "nvcc", "pip", "python3"]
 OWN_VERBS = ["build", "docs", "format", "lint", "test"]
 
-# Imitates CMake. Configuring stores FAIRDRAW_CUDA in the cache, logs its requested value, and
-# writes all settings to "settings". Building makes a program that prints its verb.
+# Imitates CMake. A fake cmake: configuring stores FAIRDRAW_CUDA in the cache, logs its requested
+# value, and writes all settings to "settings". Building makes a program that prints its verb.
 CMAKE = """#!/bin/sh
 if [ "$1" = --preset ]; then
   cache="$4/build/$2/CMakeCache.txt"
@@ -50,12 +50,12 @@ elif [ "$1" = --build ]; then
 fi
 """
 
-# Reports every package that ./fairdraw names as installed.
+# A fake dpkg-query that reports every package that ./fairdraw names as installed.
 DPKG_QUERY = """#!/bin/sh
 printf 'installed %s\\n' PACKAGES
 """
 
-# Verbs that need everything, and their builds.
+# Verbs that need the whole tree, and the builds that they make.
 EVERYTHING = [(["build"], ["build all"]), (["test"], ["build all"]), (["lint"], [])]
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # hides the GPUs of any machine
 
@@ -78,7 +78,9 @@ class LauncherCase(unittest.TestCase):
             self.stand_in(name, f'#!/bin/sh\necho {name} >>"CALLED"\nexit 1\n')
 
     def stand_in(self, name, script):
-        """Puts a program on the launcher's PATH; CALLED in it is the file of calls."""
+        """Puts a program on the launcher's PATH; CALLED in its script is the file that logs
+        calls.
+        """
         program = self.path / name
         program.write_text(script.replace("CALLED", str(self.called)), encoding="utf-8")
         program.chmod(0o755)
@@ -169,7 +171,9 @@ class BuildCase(LauncherCase):
         self.cache = self.tree / "build" / "release" / "CMakeCache.txt"
 
     def expect_calls(self, words, calls, **variables):
-        """Expects these calls of CMake by ./fairdraw, in order. Returns the launcher's result."""
+        """Expects that ./fairdraw makes these calls of CMake, in order. Returns the launcher's
+        result.
+        """
         self.called.unlink(missing_ok=True)
         result = self.launch(*words, **variables)
         called = self.called.read_text(encoding="utf-8") if self.called.exists() else ""
@@ -177,7 +181,7 @@ class BuildCase(LauncherCase):
         return result
 
     def settings(self):
-        """Returns the words of the last configuration by CMake."""
+        """Returns the settings of the last configuration by CMake."""
         return self.called.with_suffix(".settings").read_text(encoding="utf-8").splitlines()
 
 
@@ -222,7 +226,7 @@ class Settings(BuildCase):
         python.symlink_to(PYTHON)
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn(f"-DFAIRDRAW_TEST_PYTHON={python}", self.settings())
-        python.unlink()  # a setting left out would stay in the cache
+        python.unlink()  # a setting that is left out would stay in CMake's cache
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn("-DFAIRDRAW_TEST_PYTHON=", self.settings())
 
@@ -303,7 +307,7 @@ class Cuda(BuildCase):
             self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
             self.expect_calls(words, ["configure release AUTO", *built], **NO_GPU)
             self.expect_calls(words, built, **NO_GPU)
-            # The whole program is kept up to date if it was built before.
+            # The whole program is rebuilt if it was built before.
             whole = "build fairdraw_cli" if built else "build fairdraw_gate"
             self.expect_calls(["verify"], [whole], **NO_GPU)
 
@@ -325,7 +329,7 @@ class Cuda(BuildCase):
             self.expect_calls(["verify"], [f"configure release {kept}", "build fairdraw_gate"], **NO_GPU)
             self.assertNotIn("--fresh", self.settings())
             self.expect_calls(["build"], ["build all"], **NO_GPU)
-            # A folder copied from another tree is configured from scratch.
+            # A build folder copied from another tree is configured from scratch.
             self.cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n"
                                   f"FAIRDRAW_CUDA:STRING={kept}\n", encoding="utf-8")
             (self.cache.parent / "configured").write_text("/elsewhere\n", encoding="utf-8")
@@ -422,7 +426,9 @@ class Docs(LauncherCase):
 
 
 class CudaChoice(unittest.TestCase):
-    """FAIRDRAW_CUDA as read by cmake/cuda.cmake, with an nvcc that only prints its version."""
+    """Tests the value of FAIRDRAW_CUDA in cmake/cuda.cmake, with an nvcc that only prints its
+    version.
+    """
 
     def read(self, choice, nvcc_says, *options, **variables):
         with tempfile.TemporaryDirectory() as folder:

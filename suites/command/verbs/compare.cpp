@@ -68,7 +68,7 @@ int compare(const CompareOptions& options) {
   if (table.wanted()) table.write(markdown);
   if (page.wanted()) page.write(reports::to_html(comparison));
   if (!is_printing()) {
-    // The standard output belongs to the result in another form.
+    // The standard output holds only the result in another form, such as JSON.
   } else if (isatty(STDOUT_FILENO) != 0) {
     write_safe_out(reports::to_terminal(comparison, has_colours(STDOUT_FILENO)));
   } else {

@@ -72,7 +72,7 @@ std::string differences(const Json& profile) {
   return text.empty() ? "the definitions of docs/semantics.md" : text;
 }
 
-// Returns an array of objects, each with "id" or "name" as its first field.
+// Returns a JSON array of objects, each with "id" or "name" as its first field.
 Json entries(const ListOptions& options) {
   Json list = Json::array();
   if (options.what == "cases") {

@@ -1,5 +1,5 @@
 // mutants: the self-test of the gate. Exit code 1 if a detectable mutant survives, an undetectable
-// one is "found", or a right sampler turns red.
+// one is "found", or a correct sampler fails.
 #include <fmt/format.h>
 #include <fnmatch.h>
 
@@ -162,7 +162,8 @@ void print_matrix(const KillMatrix& matrix) {
   }
 }
 
-// Causes were tuned on some of the mutants (blind_trial.h); the others measure their quality.
+// Causes were tuned on some of the mutants (blind_trial.h); all other mutants measure their
+// quality.
 const std::pair<const char*, bool (*)(const Mutant&)> kShares[] = {
     {"tuning mutants", [](const Mutant& one) { return !suites::is_held_out(one.name); }},
     {"held-out mutants", [](const Mutant& one) { return suites::is_held_out(one.name); }}};
@@ -270,7 +271,7 @@ void write_records(const std::string& folder, const KillMatrix& matrix) {
   }
 }
 
-// Runs mutants under conditions, held-out ones or tuning ones.
+// Runs mutants under random conditions, either the held-out ones or the tuning ones.
 int run_conditions(const MutantOptions& options, const suites::KillOptions& kill) {
   const auto count = static_cast<std::size_t>(options.conditions);
   const auto outcomes = suites::run_conditional_trial(options.only_held_out, count, kill, {});

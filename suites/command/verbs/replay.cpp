@@ -64,7 +64,7 @@ int replay(const ReplayOptions& options) {
   const EndsWithItsReader watched;
   if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
   suites::PlanOptions planned = plan_options(options.run);
-  planned.suite = suites::Suite::nightly;  // includes all other suites
+  planned.suite = suites::Suite::nightly;  // suite nightly includes all other suites
   planned.case_glob = options.id;
   planned.statistical_cases = options.statistical_cases;
   if (!options.sampled.empty()) planned.sampled = options.sampled;

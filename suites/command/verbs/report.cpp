@@ -1,4 +1,4 @@
-// report: renders a report.json again. It only reads data and runs nothing.
+// report: renders a report.json again. The verb only reads data and runs no sampler.
 #include "reports/report.h"
 
 #include <fmt/format.h>

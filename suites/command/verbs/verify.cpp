@@ -70,7 +70,7 @@ bool has_failed(const harness::CaseRecord& record) {
 
 // Prints the missing cases of a run that ended early: "not run: 31 cases: mask 20, tokens 11".
 void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
-  std::map<std::string, std::size_t> left;  // cases left, by check
+  std::map<std::string, std::size_t> left;  // number of cases not run, by check
   for (const harness::Job& job : plan.jobs) ++left[job.record.check];
   std::size_t all = plan.jobs.size();
   for (const harness::CaseRecord& one : record.cases) {
@@ -98,7 +98,7 @@ void publish(const VerifyOptions& options, const harness::RunRecord& record,
 int verify(const VerifyOptions& options) {
   expect_one_verbosity(options.verbosity);
   const StopSignals stoppable;
-  // Reads and removes earlier files first, before an error in the call or a plugin can end this
+  // Reads and removes earlier files first, before an error in the call or in a plugin can end this
   // process.
   std::optional<harness::RunRecord> before;
   std::vector<std::string> inputs;
@@ -140,7 +140,7 @@ int verify(const VerifyOptions& options) {
           plan.jobs.size(), planned.seed, planned.seed_source);
     flush_out();
   }
-  // Shared, because leftover threads use it, too.
+  // Shared objects, because leftover threads use them, too.
   const double expected_in_all = std::reduce(plan.seconds.begin(), plan.seconds.end());
   const auto progress = std::make_shared<RunProgress>(
       plan.jobs.size(), suites::TimeLeft(expected_in_all, threads), options.verbosity, "failed");
@@ -167,7 +167,7 @@ int verify(const VerifyOptions& options) {
     publish(options, run.record, plan, extras);
     return run.record.exit_code();
   }
-  // From here on nothing may return or throw, because threads use the plan.
+  // From here on the function must not return or throw, because threads use the plan.
   try {
     publish(options, run.record, plan, extras);
   } catch (const std::exception& error) {

@@ -11,7 +11,7 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::uint64_t kChunk = 250;  // runs per work item
+constexpr std::uint64_t kChunk = 250;  // number of runs per work item
 
 // Fills p_values[statistic][run] on `threads` threads. The seed of a run depends only on the
 // calibration's seed, the statistic and the number of the run.

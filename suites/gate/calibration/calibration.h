@@ -4,7 +4,7 @@
 // uniform or stochastically larger. Thousands of null runs test this property.
 //
 // The self-test cannot see p-values that are too small only far below one over the number of runs.
-// Proofs and enumerations cover these (harness/statistics/tests/calibration_test.cpp).
+// Proofs and enumerations cover such p-values (harness/statistics/tests/calibration_test.cpp).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace fairdraw::suites {
 
-/// Why a p-value is valid. limit: valid only in the limit of large expected counts, so the p-value
-/// may be slightly too small. bet: 1 over the maximum of an e-process.
+/// The reason why a p-value is valid. limit: valid only in the limit of large expected counts, so
+/// the p-value may be slightly too small. bet: 1 over the maximum of an e-process.
 enum class Validity { exact, bound, limit, bet };
 const char* to_string(Validity validity);
 
@@ -27,9 +27,10 @@ struct CalibrationRow {
   double smallest_p = 1;
   double distance = 0;  ///< sup of (empirical distribution function of p) - p, at least 0
   double p_value = 1;   ///< p-value of `distance`: one-sided DKWM, exp(-2 runs distance^2)
-  std::optional<std::uint64_t> e_at_least_100;  ///< bets: runs whose largest E reached 100
+  std::optional<std::uint64_t> e_at_least_100;  ///< number of runs of a bet whose largest E reached
+                                                ///< 100
   std::optional<double> e_p_value;  ///< exact binomial tail of e_at_least_100 at probability 0.01
-  std::uint64_t reds = 0;           ///< runs below the level of the gate
+  std::uint64_t reds = 0;           ///< number of runs below the level of the gate
   bool passed = false;
 };
 
@@ -44,8 +45,9 @@ struct CalibrationOptions {
   unsigned threads = 1;
 };
 
-/// False alarm rate of one calibration, divided among all of its comparisons. Red runs add to this
-/// rate: a correct harness has one in 1 / (runs * statistics * level of the gate) calibrations.
+/// False alarm rate of one calibration, divided among all of its comparisons. Null runs below the
+/// gate's level add to this rate: a correct harness has one in 1 / (runs * statistics * level of
+/// the gate) calibrations.
 inline constexpr double kCalibrationFalseAlarmRate = 1e-9;
 
 /// Calibrates every statistic of the gate on multinomial draws or uniform numbers, and every

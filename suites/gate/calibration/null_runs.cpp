@@ -65,15 +65,15 @@ double exact_multinomial_run(std::uint64_t seed) {
   return statistics::exact_multinomial_p_value(Draws(seed).counts(distribution, 40), distribution);
 }
 
-// Few cells, because the bound grows with the number of cells; with many cells the p-values would
-// say nothing about chance.
+// The draws have few cells, because the bound grows with the number of cells; with many cells the
+// p-values would say nothing about chance.
 double g_run(std::uint64_t seed) {
   static const std::vector<double> distribution = zipf(4);
   return goodness_of_fit(Draws(seed).counts(distribution, 500), distribution).g_p_bound;
 }
 
-// As in check_chi_squared, which needs 400 expected draws per cell, and 10 cells for Pearson's test
-// but 30 cells for too good a fit.
+// Cells are pooled as in check_chi_squared, which needs 400 expected draws per cell, and 10 cells
+// for Pearson's test but 30 cells for too good a fit.
 double chi_squared_run(std::uint64_t seed) {
   static const std::vector<double> distribution(10, 0.1);
   return goodness_of_fit(Draws(seed).counts(distribution, 4000), distribution).chi_squared_p_value;
@@ -129,7 +129,7 @@ double pair_table_run(std::uint64_t seed) {
   return goodness_of_fit(statistics::pair_counts(first, second, 2), distribution).g_p_bound;
 }
 
-// Evaluates the mixture after each of eight batches.
+// Evaluates the Dirichlet mixture after each of eight batches.
 double dirichlet_run(std::uint64_t seed) {
   static const std::vector<double> distribution = zipf(10);
   Draws draws(seed);
@@ -157,8 +157,8 @@ double global_run(std::uint64_t seed) {
   return statistics::global_p_value(p_values);
 }
 
-// Runs a whole check on the integer model. Returns the p-value of the case, or 0 if it is red for
-// any reason.
+// Runs a whole statistical check on the integer model. Returns the p-value of the case, or 0 if it
+// fails for any reason.
 double case_run(harness::CheckOutcome (*check)(const harness::CheckInput&), std::uint64_t draws,
                 std::int64_t rows, std::uint64_t seed, std::size_t temperatures = 1) {
   static const auto logits =

@@ -13,13 +13,13 @@ namespace fairdraw::suites {
 struct NullRun {
   std::string statistic;
   Validity validity = Validity::exact;
-  /// p-value of one run; random numbers come from `seed` alone.
+  /// Function that returns the p-value of one run; random numbers come from `seed` alone.
   std::function<double(std::uint64_t seed)> p_value;
 };
 
 const std::vector<NullRun>& null_runs();
 
-/// Level of one case of the gate.
+/// Returns the level of one case of the gate.
 double gate_level();
 
 }  // namespace fairdraw::suites

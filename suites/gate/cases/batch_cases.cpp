@@ -13,8 +13,8 @@ namespace {
 
 using harness::Family;
 
-// Returns operations whose temperatures vary from 0.05 to 2 from row to row. There are eleven, an
-// odd number, so that rows a power of two apart have different operations.
+// Returns operations whose temperatures vary from 0.05 to 2 from row to row. There are eleven
+// operations, an odd number, so that rows a power of two apart have different operations.
 std::vector<Operation> by_row() {
   return parse_operations({"none/t0.05", "top_k_50+top_p_0.9/t0.7", "greedy", "top_p_0.95/t2",
                            "top_k_5/t2", "min_p_0.05/t1.5", "top_k_1000/t0.5", "none/t2",
@@ -89,7 +89,7 @@ void add_sizes(std::vector<NamedCase>& cases) {
     entry.from_probs = true;
     add(cases, entry, "by_row", without_min_p(by_row()));
   }
-  // For samplers that lack a filter and therefore skip every list that contains it.
+  // These lists are for samplers that lack a filter and therefore skip every list that contains it.
   for (const Lists& keep :
        {Lists{"unfiltered", false, false, false}, Lists{"top_k_alone", true, false, false},
         Lists{"top_p_alone", false, true, false}, Lists{"top_k_and_top_p", true, true, false}}) {
@@ -113,7 +113,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   constexpr std::int64_t kRowsOfEach = 65;
   struct Row {
     Check check;
-    std::int64_t calls = 1;     // calls among which the rows of a case are divided
+    std::int64_t calls = 1;     // number of calls among which the rows of a case are divided
     std::int64_t smallest = 1;  // smallest batch size of the check
   };
   const Row rows[] = {{Check::replay},
@@ -125,7 +125,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
                       {Check::chain, harness::kChainCalls}};
   const auto add_size = [&cases](const Row& row, std::int64_t size, const char* name,
                                  std::vector<Operation> operations) {
-    // The first operation then has a filter, so that a batch of one row has one.
+    // The first operation then has a filter, so that a batch of one row has a filter.
     std::rotate(operations.begin(), operations.begin() + 1, operations.end());
     Case entry{.suite = Suite::gate,
                .check = row.check,
@@ -143,7 +143,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
         continue;
       }
       add_size(row, size, "by_row", by_row());
-      // For samplers that lack filters.
+      // These cases are for samplers that lack filters.
       if (size == 33 || size == 257) {
         add_size(row, size, "unfiltered", without({"unfiltered", false, false, false}));
       }
@@ -151,8 +151,8 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   }
 }
 
-// DKWM finds 0.0567 in 9900 draws per batch size, at a twentieth of a case's share. The declared
-// value is slightly larger.
+// By the DKWM bound the test finds 0.0567 in 9900 draws per batch size, at a twentieth of a case's
+// share of the error budget. The declared discrepancy is slightly larger.
 void add_distributions(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;

@@ -31,7 +31,8 @@ std::vector<std::string> suite_names();
 /// Source of a case's rows: a family, or a captured file.
 struct Input {
   harness::Family family = harness::Family::gaussian;
-  std::shared_ptr<const harness::CapturedLogits> captured;  ///< instead of the family
+  std::shared_ptr<const harness::CapturedLogits> captured;  ///< rows of this captured file instead
+                                                            ///< of the family
   std::int64_t vocab = 0;
   DType dtype = DType::float32;
 };
@@ -48,24 +49,26 @@ struct Case {
                                         ///< `operations` is empty or the case's
   bool literal = false;  ///< keeps top_k 0 even if the profile calls 0 an error; otherwise the
                          ///< vocabulary size replaces it
-  bool banned_tokens = false;  ///< a bitmask bans half of the ids
-  bool processed = false;      ///< each row has its own logits processing
-  bool from_probs = false;     ///< the sampler is given probabilities instead of logits
+  bool banned_tokens = false;  ///< whether a bitmask bans half of the ids
+  bool processed = false;      ///< whether each row has its own logits processing
+  bool from_probs = false;     ///< whether the sampler is given probabilities instead of logits
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< the discrepancy that a statistical check must find
-  bool once = false;  ///< many draws: judged for only one of several bit-identical samplers
-  bool once_a_processor = false;  ///< many rows: judged for one instruction set per processor,
-                                  ///< because all share the loop over rows
+  bool once = false;  ///< whether the case has many draws: judged for only one of several
+                      ///< bit-identical samplers
+  bool once_a_processor = false;  ///< whether the case has many rows: judged for one instruction
+                                  ///< set per processor, because all share the loop over rows
 };
 
 /// Returns all cases of `suite`; cases on captured logits come last. Ids are unique.
 std::vector<Case> case_table(
     Suite suite, const std::vector<std::shared_ptr<const harness::CapturedLogits>>& captured = {});
 
-/// Number of statistical cases among which the error budget is divided. It is a constant, so that a
-/// case has the same share, and therefore the same verdict, in every suite, shard and replay.
+/// Number of statistical cases among which the error budget is divided. The number is a constant,
+/// so that a case has the same share, and therefore the same verdict, in every suite, shard and
+/// replay.
 inline constexpr std::uint64_t kStatisticalCases = 1024;
 
 }  // namespace fairdraw::suites

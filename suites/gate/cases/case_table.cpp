@@ -1,5 +1,5 @@
-// The table of cases. It cannot see errors smaller than its declared discrepancies, nor errors on
-// rows unlike all of its families.
+// The table of cases. The table cannot show errors smaller than its declared discrepancies, nor
+// errors on rows unlike all of its families.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ void add_masks_and_tokens(Table& table) {
   for (const std::int64_t vocab : {1, 2}) {
     add_both(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
   }
-  // Everyday filters keep all of these few tokens or all but one, which no edge operation does.
+  // Everyday filters keep all of a few tokens or all but one, which no edge operation does.
   for (const std::int64_t vocab : {31, 1000}) {
     add_both(Suite::smoke, family_input(Family::few_allowed, vocab), "everyday",
              everyday_operations());
@@ -122,9 +122,9 @@ void add_masks_and_tokens(Table& table) {
                                           parse_operation("none/t1")};
   add_both(Suite::gate, family_input(Family::gaussian, kMaxVocab), "largest", largest);
 
-  // Many calls of one instance, in which the parameters of a slot change from call to call (2^20 /
-  // 250 rows per call are no multiple of 16 operations). A parameter that takes effect one call
-  // late shows, even if it happens once in a thousand rows.
+  // Cases with many calls of one instance, in which the parameters of a slot change from call to
+  // call (2^20 / 250 rows per call are not a multiple of 16 operations). A parameter that takes
+  // effect one call late shows, even if it happens once in a thousand rows.
   table.add_list({.suite = Suite::gate,
                   .check = Check::tokens,
                   .input = family_input(Family::gaussian_wide, 250),
@@ -132,7 +132,7 @@ void add_masks_and_tokens(Table& table) {
                   .draws = 40'000},
                  "everyday+many", everyday_operations());
 
-  // Tie rule and filter order apply to a whole call.
+  // Tie rule and filter order apply to a whole call, so they need cases of their own.
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded, Family::gaussian}) {
     for (const char* option : {"lowest_id", "joint", "lowest_id+joint"}) {
       const Operation rules = parse_operation(option);
@@ -267,7 +267,7 @@ void add_streams(Table& table) {
              .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
             "none/t1");
-  // Long streams. 16 x 16 tables of pairs find 0.17, 0.076 and 0.017.
+  // Long streams of tokens: 16 x 16 tables of pairs find discrepancies of 0.17, 0.076 and 0.017.
   const auto add_long = [&table](Suite suite, std::uint64_t draws, double declared) {
     table.add({.suite = suite,
                .check = Check::streams,
@@ -284,7 +284,8 @@ void add_streams(Table& table) {
 
 void add_goodness_of_fit(Table& table) {
   // The declared discrepancy is a total variation for chi_squared and a difference of one
-  // probability for binomial. The design computes whether the draws have the power to find it.
+  // probability for binomial. The design of the test computes whether the draws have the power to
+  // find it.
   const DistributionRow chi_squared[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
       {Suite::smoke, Family::gaussian, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
@@ -309,7 +310,7 @@ void add_goodness_of_fit(Table& table) {
       {Suite::nightly, Family::gaussian_wide, 1000, "top_p_0.9/t0.7", 20'000'000, 0.004},
   };
   // The declared discrepancy is a total variation over at most 64 cells. The loss of any of some
-  // thousand sets of tokens shows with fewer draws (measure sets_whose_loss_is_found).
+  // thousand sets of tokens is found with fewer draws (measure sets_whose_loss_is_found).
   const DistributionRow bets[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.04},
       {Suite::smoke, Family::ties_at_k, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
@@ -341,9 +342,9 @@ void add_goodness_of_fit(Table& table) {
   for (const DistributionRow& row : binomial) table.add(distribution_case(Check::binomial, row));
 }
 
-// Returns the declared distance for n draws. DKWM finds 5.6 / sqrt(n) in two looks, each at the
-// root of half of 4.9e-14 (a tenth of a case's share), and one look misses it with probability
-// 5e-7. The declared distance is a tenth larger.
+// Returns the declared distance of a pit case for n draws. By DKWM the test finds 5.6 / sqrt(n) in
+// two looks, each at the root of half of 4.9e-14 (a tenth of a case's share), and one look misses
+// it with probability 5e-7. The declared distance is a tenth larger.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }

@@ -25,8 +25,8 @@ NamedCase of(const Row& row, DType dtype = DType::float32) {
                     row.operation);
 }
 
-// A sampler that accepts a dtype may also compute in it. Noise with 8 or 11 bits shows in flat rows
-// of many tokens; sums with 8 or 11 bits show if the mass lies in a tail.
+// A sampler that accepts a dtype may also compute in it. Noise of 8- or 11-bit arithmetic shows in
+// flat rows of many tokens; sums with 8 or 11 bits show if the mass is in the tail.
 void add_dtypes(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
@@ -40,7 +40,7 @@ void add_dtypes(std::vector<NamedCase>& cases) {
 }
 
 // Adds rows of logits around -100, where the step is 1/16 with 11 bits and 1/2 with 8 bits, and
-// larger after division by this temperature. Noise added in such a type produces ties.
+// larger after division by this temperature. Noise added in a type with so few bits produces ties.
 void add_large_logits(std::vector<NamedCase>& cases) {
   for (const Row& row : {Row{Suite::smoke, Check::chi_squared, Family::all_negative, 1000,
                              "none/t0.7", 100'000, 0.05},
@@ -50,11 +50,12 @@ void add_large_logits(std::vector<NamedCase>& cases) {
   }
 }
 
-// The vocabularies of today's models, and the largest that is allowed. Each draw may cost a pass
-// over the row, above all in a plugin that draws one token per call, so there are few draws and the
-// longest rows are nightly. Suite gate has a few draws at the vocabulary of each model
-// (vocabulary_cases.cpp). A loss above id 2^17 affects at least a seventh of the mass, so directed
-// bets and groups of ids find a fifth of it with some ten thousand draws.
+// Cases with the vocabularies of today's models, and the largest that is allowed. Each draw may
+// cost a pass over the row, above all in a plugin that draws one token per call, so there are few
+// draws and the longest rows are only in suite nightly. Suite gate has a few draws at the
+// vocabulary of each model (vocabulary_cases.cpp). A loss of all ids above 2^17 affects at least a
+// seventh of the mass, so directed bets and groups of ids find a fifth of it with some ten thousand
+// draws.
 void add_large_vocabularies(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::nightly, Check::bets, Family::gaussian, 151'936, "none/t1", 60'000, 0.055},
@@ -71,7 +72,7 @@ void add_large_vocabularies(std::vector<NamedCase>& cases) {
 std::vector<NamedCase> distribution_cases() {
   std::vector<NamedCase> cases;
   add_dtypes(cases);
-  // The rest of suite smoke tests samplers without filters at temperature 1 only.
+  // All other cases of suite smoke test samplers without filters at temperature 1 only.
   cases.push_back(of(
       {Suite::smoke, Check::chi_squared, Family::gaussian_wide, 1000, "none/t0.7", 100'000, 0.05}));
   add_large_logits(cases);

@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Returns the cases of all suites, without ids.
+/// Returns the distribution cases of all suites, without ids.
 std::vector<NamedCase> distribution_cases();
 
 }  // namespace fairdraw::suites

@@ -57,7 +57,7 @@ std::set<std::string_view> needs_of(const harness::Request& shape) {
 }
 
 // Features that each check itself exercises, indexed by Check. Checks that only compare tokens with
-// the support of the row have none; their features follow from the rows.
+// the support of the row have no features here; their features follow from the rows.
 const std::vector<Feature> kOfChecks[] = {
 #define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) {__VA_ARGS__},
 #include "harness/run/evidence/checks.inc"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Rows of case_seconds.inc: mean seconds of a case by check and vocabulary, from a run's report.
+"""Prints rows of case_seconds.inc: mean seconds of a case by check and vocabulary, from a run's
+report.
 
 make_case_seconds.py REPORT.json > rows
 """

@@ -14,7 +14,7 @@ struct NamedCase {
   std::string operations_name;
 };
 
-/// Returns `entry` with one operation for all rows.
+/// Returns `entry` with `operation` for all rows.
 NamedCase named_case(Case entry, const char* operation);
 
 Input family_input(harness::Family family, std::int64_t vocab, DType dtype = DType::float32);

@@ -21,16 +21,16 @@ std::vector<NamedCase> narrow_speculation_cases() {
                                "none/t1"));
     // Half of the draws are on close rows (checks/speculation/close_rows.h). In bfloat16, 400000
     // draws expect 400000 / 256 = 1562 units of the last place; a rounded ratio gives 0.69 of that
-    // number: G = 2 (1562 - 1080 + 1080 ln 0.69) = 168, where some 80 are needed. In float16 they
-    // expect 195, which is too few for a rounded ratio; a residual rounded to bfloat16 gives three
-    // times as many: 2 * 195 (3 ln 3 - 2) = 506. With eight tokens, at a fourteenth of the share,
-    // over half of a half of the draws, G finds 0.0250 in the largest table. The declared value is
-    // slightly larger.
+    // number: G = 2 (1562 - 1080 + 1080 ln 0.69) = 168, where some 80 are needed. In float16 the
+    // draws expect 195 units, which is too few for a rounded ratio; a residual rounded to bfloat16
+    // gives three times as many: 2 * 195 (3 ln 3 - 2) = 506. With eight tokens, at a fourteenth of
+    // the share, over half of a half of the draws, G finds 0.0250 in the largest table. The
+    // declared discrepancy is slightly larger.
     NamedCase chains = distribution_case(
         Check::chain_distribution, {Suite::gate, Family::gaussian, 8, "none/t1", 800'000, 0.026});
     chains.entry.input.dtype = dtype;
     cases.push_back(std::move(chains));
-    // The same as the float32 case of five tokens.
+    // This case equals the float32 case of five tokens except for its dtype.
     NamedCase requests =
         distribution_case(Check::speculation_distribution,
                           {Suite::gate, Family::gaussian, 5, "none/t1", 150'000, 0.056});

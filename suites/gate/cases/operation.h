@@ -24,15 +24,15 @@ struct Operation {
 /// decimals that give the same float32.
 std::string operation_name(const Operation& operation);
 
-/// Returns the filters without their numbers: `greedy`, or the active ones of `min_p`, `top_k` and
-/// `top_p` joined by '+', or `none`.
+/// Returns an operation's filters without their numbers: `greedy`, or the active ones of `min_p`,
+/// `top_k` and `top_p` joined by '+', or `none`.
 std::string filter_name(const Operation& operation);
 
 /// Returns the temperature as the last part of a case's id: `t1`, `t0.7`, `t1e-04`.
 std::string temperature_tag(float temperature);
 
 /// Reads a name as written by operation_name, optionally followed by '/' and a temperature tag.
-/// Throws harness::UsageError that names the wrong part and the allowed ones. Only the syntax is
+/// Throws harness::UsageError that names the wrong part and the allowed parts. Only the syntax is
 /// checked: `top_p_1.5` is an operation whose rows a sampler must refuse.
 Operation parse_operation(std::string_view name);
 std::vector<Operation> parse_operations(std::initializer_list<std::string_view> names);

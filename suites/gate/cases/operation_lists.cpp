@@ -67,8 +67,9 @@ std::vector<Operation> large_k_operations(std::int64_t vocab) {
 }
 
 std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t count) {
-  // Values are computed from a counter by IEEE operations, so that they are the same in every run.
-  // Half of all filters are off, so that each filter occurs alone, in pairs and with all others.
+  // Parameter values are computed from a counter by IEEE operations, so that they are the same in
+  // every run. Half of all filters are off, so that each filter occurs alone, in pairs and with all
+  // others.
   std::vector<Operation> list;
   const int octaves_of_vocab = std::ilogb(static_cast<double>(vocab)) + 1;
   for (std::uint64_t i = 0; i < count; ++i) {

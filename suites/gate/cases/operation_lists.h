@@ -10,7 +10,7 @@
 
 namespace fairdraw::suites {
 
-/// A vocabulary of the largest size in use today; ids need 17 bits.
+/// A vocabulary size like the largest in use today; ids need 17 bits.
 inline constexpr std::int64_t kLargeVocab = 131072;
 
 /// Returns everyday requests, all different, including greedy ones.
@@ -25,8 +25,9 @@ std::vector<Operation> edge_operations(std::int64_t vocab);
 /// vocabulary; each alone, and combined with a temperature and top_p.
 std::vector<Operation> large_k_operations(std::int64_t vocab);
 
-/// Returns `count` combinations from the whole ranges: temperatures from 2^-8 to 2^5, top_k from 1
-/// to beyond the vocabulary, top_p and min_p in the middle and within 2^-21 of both ends.
+/// Returns `count` combinations of parameters from the whole ranges: temperatures from 2^-8 to 2^5,
+/// top_k from 1 to beyond the vocabulary, top_p and min_p in the middle and within 2^-21 of both
+/// ends.
 std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t count);
 
 /// Returns top_p exactly at the partial sums 1/2, 3/4, 7/8 of mass_exactly_p and one float32 to
@@ -40,7 +41,7 @@ struct TypedValues {
 };
 std::span<const TypedValues> typed_values();
 
-/// Returns the operations of all TypedValues, including greedy.
+/// Returns the operations of all TypedValues, including greedy ones.
 std::vector<Operation> typed_operations();
 
 /// Returns top_k of vocab - 1, vocab, vocab + 1, vocab + 1000 and the largest int, each alone and
@@ -52,7 +53,7 @@ struct Filters {
   bool top_k = false, top_p = false, min_p = false;
 };
 
-/// Returns the edge and everyday operations that use only `filters`, for samplers that have no
+/// Returns the edge and everyday operations that use only `filters`, for samplers that lack the
 /// other filters and skip every list that contains one.
 std::vector<Operation> operations_with(const Filters& filters, std::int64_t vocab);
 
@@ -61,8 +62,8 @@ std::vector<Operation> operations_with(const Filters& filters, std::int64_t voca
 std::vector<Operation> without_min_p(std::vector<Operation> operations);
 std::vector<Operation> min_p_alone(std::vector<Operation> operations);
 
-/// 0x1.715476p0, the float32 nearest to log2(e). It gives c = 1 in the specification, so that a
-/// logit is an exponent of 2.
+/// The value is 0x1.715476p0, the float32 nearest to log2(e). At this temperature c = 1 in the
+/// specification, so that a logit is an exponent of 2.
 inline constexpr float kDyadicTemperature = 0x1.715476p0F;
 
 }  // namespace fairdraw::suites

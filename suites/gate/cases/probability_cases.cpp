@@ -111,7 +111,8 @@ void add_statistical(std::vector<NamedCase>& cases) {
     std::uint64_t draws;
     double declared;
   };
-  // Declared as in the table of logits; for pit, 6.5 / sqrt(draws) and a tenth more.
+  // Discrepancies are declared as in the table of logits; for pit, 6.5 / sqrt(draws) and a tenth
+  // more.
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::gaussian, 1000, "none/t1", 1, 100'000, 0.05},
       {Suite::gate, Check::chi_squared, Family::gaussian_wide, 1000, "top_p_0.9/t1", 1, 1'000'000,
@@ -169,9 +170,9 @@ void add_chains(std::vector<NamedCase>& cases) {
          .rows = row.rows},
         row.family == Family::mass_exactly_p ? "none/t1.442695" : "none/t1");
   }
-  // At a seventh of the share, in tables of up to V^2 cells and over half of the chains, G finds
-  // 0.0516, 0.0252 and 0.0312. The declared values are slightly larger, because rows depend on the
-  // id.
+  // At a seventh of a case's share, in tables of up to V^2 cells and over half of the chains, the
+  // statistic G finds 0.0516, 0.0252 and 0.0312. The declared discrepancies are slightly larger,
+  // because rows depend on the id.
   const DistributionRow distributions[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 50'000, 0.055},
       {Suite::gate, Family::gaussian_wide, 8, "none/t1", 300'000, 0.026},
@@ -181,7 +182,8 @@ void add_chains(std::vector<NamedCase>& cases) {
     cases.push_back(distribution_case(Check::chain_distribution, row));
 }
 
-// Adds random words at the ends of the tokens' intervals, for logits and for probabilities.
+// Adds cases with random words at the ends of the tokens' intervals, for logits and for
+// probabilities.
 void add_scripted(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;

@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Returns the cases of all suites, without ids.
+/// Returns the cases of all suites on probabilities, without ids.
 std::vector<NamedCase> probability_cases();
 
 }  // namespace fairdraw::suites

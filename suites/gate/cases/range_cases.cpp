@@ -51,7 +51,7 @@ Case gate(const Input& input, Check check = Check::mask) {
   return {.suite = Suite::gate, .check = check, .input = input};
 }
 
-// Adds vocabularies of one id more and one id less than vectors, warps, blocks, tiles and 16 bits
+// Adds vocabularies of one id more and one id fewer than vectors, warps, blocks, tiles and 16 bits
 // hold.
 void add_widths(Cases& cases) {
   for (const std::int64_t vocab :
@@ -77,7 +77,7 @@ void add_widths(Cases& cases) {
   Case probs = gate(family_input(Family::tile_ends, kOddVocab), Check::tokens);
   probs.from_probs = true;
   cases.add(probs, "everyday", without_min_p(everyday_operations()));
-  // A lost last token of samplers that report no masks is found by bets and binomial tests.
+  // If a sampler that reports no masks loses the last token, bets and binomial tests find the loss.
   cases.add_draws(Check::binomial, family_input(Family::tile_ends, 4097), "none/t1", 200'000,
                   0.015);
   cases.add_draws(Check::bets, family_input(Family::tile_ends, kOddVocab), "none/t1", 200'000,

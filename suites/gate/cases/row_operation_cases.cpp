@@ -23,7 +23,7 @@ std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
     return static_cast<std::int32_t>(k < 1 ? 1 : k > 4 * vocab ? 4 * vocab : k);
   };
   // At this temperature the weights of integer logits are powers of two with exact partial sums, so
-  // that boundaries at equality are decided.
+  // that boundaries met with equality are decided.
   constexpr float kExact = kDyadicTemperature;
   std::vector<Operation> list;
   switch (check) {
@@ -43,14 +43,14 @@ std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
       }
       break;
     case Check::min_p_mask_logits:
-      // No value is so small that exponentials at the threshold are subnormal.
+      // No min_p is so small that exponentials at the threshold are subnormal.
       for (const float p : {0.05F, 0.0F, 1e-30F, 0.001F, 0.1F, 0.5F, 1 - 0x1p-24F, 1.0F}) {
         list.push_back(with({.min_p = p}));
       }
       break;
     case Check::top_p_renorm_probs:
-      // Two values lie just above a partial sum of mass_exactly_p, by more than the float32 error
-      // in a vocabulary of 31.
+      // Two values of top_p are just above a partial sum of mass_exactly_p, by more than the
+      // float32 error in a vocabulary of 31.
       for (const float p : {0.9F, 0.0F, 0x1p-149F, 0.1F, 0.5F, 0.75F, 0.750006F, 0.875F, 0.500006F,
                             0.95F, 0.999F, 1 - 0x1p-24F, 1.0F}) {
         list.push_back(with({.temperature = kExact, .top_p = p}));
@@ -81,7 +81,8 @@ std::vector<NamedCase> row_operation_cases() {
                .literal = true};
     entry.operations = parameters_of(check, vocab);
     const auto size = static_cast<std::int64_t>(entry.operations.size());
-    // Several rows per parameter, for calls with one parameter; fewer if rows are expensive.
+    // Several rows have the same parameter, for calls with one parameter; fewer if rows are
+    // expensive.
     entry.rows = std::max<std::int64_t>(vocab > 1000 ? size : rows_of_each * size, 4);
     cases.push_back({std::move(entry), "edges"});
   };
@@ -97,9 +98,9 @@ std::vector<NamedCase> row_operation_cases() {
         renorm ? std::vector{Family::peaked}
                : std::vector{Family::huge_range, Family::subnormal, Family::signed_zeros};
     for (const Family family : own) add(Suite::smoke, check, family, 1000);
-    // With few tokens sums are nearly exact, so small errors of a boundary or a scale show. An
-    // error in the last bit of scaled logits shows in one row of 30: 2 rows per parameter miss it
-    // with every second seed, 32 rows with one seed in 2^16.
+    // With few tokens, sums are nearly exact, so that small errors of a boundary or a scale show.
+    // An error in the last bit of scaled logits shows in one row of 30: 2 rows per parameter miss
+    // it with every second seed, 32 rows with one seed in 2^16.
     const Family few = renorm ? Family::mass_exactly_p : Family::all_negative;
     add(Suite::smoke, check, few, 31, DType::float32, 32);
     for (const DType dtype : {DType::float16, DType::bfloat16}) {

@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Returns the cases, without ids.
+/// Returns the cases of row operations, without ids.
 std::vector<NamedCase> row_operation_cases();
 
 /// Returns true for checks of one operation on rows, which draw no tokens.

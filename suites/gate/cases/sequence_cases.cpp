@@ -16,7 +16,7 @@ std::vector<NamedCase> sequence_cases() {
                .check = Check::sequences,
                .input = std::move(input),
                .banned_tokens = banned,
-               .rows = 64};  // different rows of logits that requests go through
+               .rows = 64};  // number of different rows of logits that requests go through
     entry.operations = std::move(operations);
     cases.push_back({std::move(entry), name});
   };

@@ -1,4 +1,4 @@
-// Cases of running batches, whose requests come and go.
+// Cases of running batches, whose requests enter and leave.
 #pragma once
 
 #include <vector>

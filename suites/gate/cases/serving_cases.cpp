@@ -19,7 +19,7 @@ void add(std::vector<NamedCase>& cases, Case entry, const char* name,
   cases.push_back({std::move(entry), name});
 }
 
-// Adds penalties, bias and bans, before all filters and before none.
+// Adds cases with penalties, bias and bans, both before all filters and without filters.
 void add_processing(std::vector<NamedCase>& cases) {
   const auto everyday = [&cases](Suite suite, const Input& input, std::int64_t rows,
                                  bool banned = false) {
@@ -35,7 +35,7 @@ void add_processing(std::vector<NamedCase>& cases) {
     everyday(Suite::smoke, input_of(family, 31), 512);
     everyday(Suite::gate, input_of(family, 1000), 512);
   }
-  // In these rows -inf is penalised and biased, and most other tokens are banned.
+  // In these rows the processing penalises and biases -inf, and most other tokens are banned.
   everyday(Suite::smoke, input_of(Family::few_allowed, 31), 128);
   everyday(Suite::gate, input_of(Family::masked, 1000), 128);
   everyday(Suite::smoke, input_of(Family::gaussian_wide, 1000), 128);
@@ -47,8 +47,8 @@ void add_processing(std::vector<NamedCase>& cases) {
   }
   everyday(Suite::gate, input_of(Family::gaussian, 32000), 32);
   everyday(Suite::gate, input_of(Family::peaked, kLargeVocab), 16);
-  // Without filters every probability is compared. A missing rounding of a product shows in one row
-  // of some 300.
+  // Without filters every probability is compared. Without filters, a missing rounding of a product
+  // shows in one row of some 300.
   add(cases,
       {.suite = Suite::smoke,
        .check = Check::processing,
@@ -66,14 +66,15 @@ void add_processing(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds log-probabilities as engines report them.
+// Adds cases of log-probabilities as engines report them.
 void add_logprobs(std::vector<NamedCase>& cases) {
   const auto report = [&cases](Suite suite, const Input& input, const char* name,
                                const std::vector<Operation>& operations, bool banned = false) {
     add(cases, {.suite = suite, .check = Check::logprobs, .input = input, .banned_tokens = banned},
         name, operations);
   };
-  // Few and many ids, so that top n exceeds the vocabulary, the allowed tokens and the kept tokens.
+  // Vocabularies have few and many ids, so that top n exceeds the vocabulary, the allowed tokens
+  // and the kept tokens.
   for (const std::int64_t vocab : {1, 2, 31}) {
     report(Suite::smoke, input_of(Family::gaussian, vocab), "edges", edge_operations(vocab));
   }
@@ -104,9 +105,9 @@ void add_logprobs(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds logits processing and log-probabilities in one call. Raw modes report the input row,
-// processed modes the row that is drawn from. With few ids most are seen, biased or banned, so that
-// ties of the input break and others form.
+// Adds cases with logits processing and log-probabilities in one call. Raw modes report the input
+// row, processed modes the row that is drawn from. With few ids most are in the history, biased or
+// banned, so that ties of the input break and new ties form.
 void add_processed_logprobs(std::vector<NamedCase>& cases) {
   const auto report = [&cases](Suite suite, const Input& input, const char* name,
                                const std::vector<Operation>& operations, bool banned = false) {

@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Returns the cases of all suites, with one operation per row and without ids.
+/// Returns the serving cases of all suites, with one operation per row and without ids.
 std::vector<NamedCase> serving_cases();
 
 }  // namespace fairdraw::suites

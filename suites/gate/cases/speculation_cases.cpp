@@ -46,7 +46,7 @@ void add_exact(std::vector<NamedCase>& cases) {
                .rows = row.rows};
     cases.push_back({std::move(entry), row.edges ? "edges" : "everyday"});
   }
-  // For samplers that lack filters.
+  // These cases are for samplers that lack filters.
   for (const bool processed : {false, true}) {
     Case plain{.suite = Suite::smoke,
                .check = Check::verify,
@@ -56,7 +56,7 @@ void add_exact(std::vector<NamedCase>& cases) {
                .rows = 480};
     cases.push_back({std::move(plain), "unfiltered"});
   }
-  // Tie rule and filter order other than the defaults.
+  // A case with tie rule and filter order other than the defaults.
   Case entry{.suite = Suite::gate,
              .check = Check::verify,
              .input = family_input(Family::ties_at_k, 100),
@@ -66,9 +66,9 @@ void add_exact(std::vector<NamedCase>& cases) {
 }
 
 void add_distributions(std::vector<NamedCase>& cases) {
-  // At an eighteenth of the share, over half of a third of the draws, G finds 0.0541, 0.0268,
-  // 0.0254, 0.0565, 0.0412 and 0.0442 in the largest table. The declared values are slightly
-  // larger, because rows depend on the id.
+  // At an eighteenth of a case's share, over half of a third of the draws, the statistic G finds
+  // 0.0541, 0.0268, 0.0254, 0.0565, 0.0412 and 0.0442 in the largest table. The declared
+  // discrepancies are slightly larger, because rows depend on the id.
   const DistributionRow distributions[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 150'000, 0.056},
       {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 600'000, 0.028},

@@ -11,7 +11,7 @@ namespace fairdraw::suites {
 bool is_of_chains(Check check);
 bool is_of_speculation(Check check);
 
-/// Returns the cases of all suites, without ids.
+/// Returns the speculation cases of all suites, without ids.
 std::vector<NamedCase> speculation_cases();
 
 }  // namespace fairdraw::suites

@@ -13,8 +13,8 @@ namespace {
 
 using harness::Family;
 
-// Returns top_k around and above 1024, the size of a block of threads; kernels have clamped top_k
-// to that.
+// Returns operations with top_k around and above 1024, the size of a block of threads; kernels have
+// clamped top_k to that size.
 std::vector<Operation> large_top_k() {
   return parse_operations({"top_k_1000/t1", "top_k_1200/t1", "top_k_2048/t0.7", "top_k_3000/t1",
                            "top_k_4096/t1", "top_k_5000+top_p_0.95/t0.8", "top_k_8192/t1",
@@ -31,7 +31,8 @@ class Cases {
 
   void add(NamedCase named) { cases_.push_back(std::move(named)); }
 
-  // Adds draws of directed rows for each operation. boundary_rows.cpp says what n draws show.
+  // Adds draws of directed rows for each operation. boundary_rows.cpp states which errors n draws
+  // show.
   void add_rows(Suite suite, const Input& input, const std::string& name,
                 const std::vector<Operation>& operations, std::uint64_t draws,
                 bool banned = false) {
@@ -43,9 +44,9 @@ class Cases {
         name, operations);
   }
 
-  // Adds draws of `turns` rows per operation. The declared distance is for all operations together,
-  // as in the other tables of pit. For one wrong operation it is larger by the root of their
-  // number.
+  // Adds a pit case with draws of `turns` rows per operation. The declared distance is for all
+  // operations together, as in the other tables of pit. For one wrong operation the distance that
+  // is found is larger by the root of the number of operations.
   void add_pit(Suite suite, const Input& input, const std::string& name,
                const std::vector<Operation>& operations, std::int64_t turns,
                std::uint64_t draws_a_row) {
@@ -68,11 +69,11 @@ std::vector<Operation> joined(std::vector<Operation> list, const std::vector<Ope
 }
 
 void add_typed(Cases& cases) {
-  constexpr std::uint64_t kDraws = 1024;  // these show a probability of 0.04
+  constexpr std::uint64_t kDraws = 1024;  // so many draws show a probability of 0.04
   const std::vector<Operation> typed = typed_operations();
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 1000), "typed", typed, kDraws);
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 1000), "typed", typed, kDraws, true);
-  // A narrow type cannot hold sums of many equal shares.
+  // A 16-bit type cannot hold sums of many equal shares.
   std::vector<Operation> with_top_p = typed;
   std::erase_if(with_top_p,
                 [](const Operation& operation) { return operation.parameters.top_p == 1; });
@@ -93,7 +94,7 @@ void add_next_to_vocab(Cases& cases) {
     cases.add_rows(suite, family_input(Family::gaussian, vocab), "next_to_vocab",
                    top_k_next_to_vocab(vocab), static_cast<std::uint64_t>(draws));
   }
-  // Nine operations, an odd number, for the reason given in batch_cases.cpp.
+  // There are nine operations, an odd number, for the reason given in batch_cases.cpp.
   for (const std::int64_t vocab : {1000, 32'003}) {
     std::vector<Operation> nine = top_k_next_to_vocab(vocab);
     nine.pop_back();
@@ -110,14 +111,15 @@ void add_next_to_vocab(Cases& cases) {
   }
 }
 
-// Adds rows that show uniform numbers of few bits, and uniform numbers that do not reach 0 or 1.
+// Adds rows that show a sampler's uniform numbers of few bits, and uniform numbers that do not
+// reach 0 or 1.
 void add_uniforms(Cases& cases) {
   const std::vector<Operation> unfiltered = {parse_operation("none/t0.7")};
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, (1 << 16) + 31), "uniforms",
                  unfiltered, 2800);
-  // These samples show a missing probability of 0.99e-4, and ten times as many show 0.99e-5.
-  // Samplers of several samples per output draw ten times as many; for others suite gate has that
-  // many draws.
+  // The samples of these rows show a missing probability of 0.99e-4, and ten times as many show
+  // 0.99e-5. Samplers of several samples per output draw ten times as many; for all others suite
+  // gate has that many draws.
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 40), "uniforms", unfiltered, 490'000);
   cases.add_rows(Suite::gate, family_input(Family::gaussian, 48), "uniforms", unfiltered,
                  4'900'000);

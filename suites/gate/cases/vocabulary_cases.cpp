@@ -13,8 +13,8 @@ using Spread = Sampled::Spread;
 
 constexpr std::size_t kModels = harness::kModelVocabularies.size();
 
-// Ranges of vocabulary sizes between distant models, and below all models. The first two contain no
-// model.
+// Ranges of vocabulary sizes between the distant sizes of models, and below all models. The first
+// two contain no model.
 struct Range {
   std::int64_t smallest, largest;
 };
@@ -31,10 +31,10 @@ struct Kind {
   std::size_t operations = 1;
   std::uint64_t draws = 0;
   double declared = 0;
-  const char* fixed = nullptr;   // operation of all rows, instead of sampled ones
-  std::size_t turns = kModels;   // number of turns; with kModels every model occurs
-  std::size_t ranges = 0;        // number of the first ranges
-  std::size_t smoke_ranges = 0;  // number of these in suite smoke
+  const char* fixed = nullptr;   // operation of all rows, if it is not sampled
+  std::size_t turns = kModels;   // number of turns; with kModels every model's vocabulary occurs
+  std::size_t ranges = 0;        // number of ranges used, from the first on
+  std::size_t smoke_ranges = 0;  // number of these ranges in suite smoke
   bool smoke_turn = false;       // whether the first turn is in suite smoke
 };
 
@@ -84,8 +84,9 @@ void add(const Kind& kind, std::vector<NamedCase>& cases) {
 
 }  // namespace
 
-// Each case has few rows and draws, because there are many sizes. These cases find errors of a
-// size; other cases find errors in a few rows. Only filters that nearly every sampler has are used.
+// Each case has few rows and draws, because there are many sizes. These cases find errors that
+// depend on the vocabulary size; other cases find errors in a few rows. Only filters that nearly
+// every sampler has are used.
 std::vector<NamedCase> vocabulary_cases() {
   const std::vector<Family> all = {Family::gaussian_wide, Family::peaked, Family::ties_at_k,
                                    Family::tile_ends, Family::bf16_rounded};
@@ -112,8 +113,9 @@ std::vector<NamedCase> vocabulary_cases() {
        .fixed = "none/t1",
        .ranges = 4,
        .smoke_turn = true},
-      // 20000 draws find 0.0362 at a probability of 1/2, and less elsewhere. A comparison of two
-      // samplers at 17 cells finds 0.0844, which must be at most twice the declared value.
+      // 20000 draws find a discrepancy of 0.0362 at a probability of 1/2, and less elsewhere. A
+      // comparison of two samplers at 17 cells finds 0.0844, which must be at most twice the
+      // declared value.
       {.check = Check::binomial,
        .families = smooth,
        .draws = 20'000,

@@ -20,7 +20,7 @@ bool can_be_shown(const FuzzCase& fuzz_case) {
   return is_batch && request.processing.empty() && request.logits.size() <= kMostShownValues;
 }
 
-/// The spelling of numbers in a language.
+/// The spelling of numbers in a programming language.
 struct Language {
   const char *infinity, *nan, *of_float, *of_unsigned;  ///< the last two are suffixes
 };
@@ -78,8 +78,8 @@ std::int64_t samples_of(const FuzzCase& fuzz_case) {
   return 1;
 }
 
-// Returns the seeds of the call. A distribution has no seeds, so the shown call draws once, seeded
-// with the salt.
+// Returns the seeds of the fuzz case's call. A distribution case has no seeds, so the shown call
+// draws once, seeded with the salt.
 std::vector<std::uint64_t> seeds_of(const FuzzCase& fuzz_case) {
   if (fuzz_case.kind == CaseKind::distribution) return {fuzz_case.salt};
   return fuzz_case.request.seed;

@@ -1,7 +1,7 @@
-// Replay capsules: a failing case as a small JSON file that means the same on any machine.
+// Replay capsules: a failing fuzz case as a small JSON file that means the same on any machine.
 //
-// A capsule is data. It names a property and a case. The sampler's name in it is only for readers:
-// the replay chooses the sampler to judge.
+// A capsule is data. A capsule names a property and a case. The sampler's name in a capsule is only
+// for readers: the replay chooses the sampler to judge.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Capsule {
   std::string sampler;    ///< information only
   std::string semantics;  ///< profile by which the case was judged
   std::string property;
-  std::string message;  ///< describes the failure; information only
+  std::string message;  ///< description of the failure; for information only
   FuzzCase fuzz_case;
   /// For a distribution: the probabilities by which the draws were judged, and the counts of the
   /// draws.
@@ -36,17 +36,17 @@ struct Capsule {
 void add_drawn_distribution(Capsule& capsule, harness::Sampler& sampler,
                             const reference::Semantics& semantics);
 
-/// Returns the capsule as JSON. Floats are the eight hexadecimal digits of their bits, runs of
-/// equal values are "digits*count", 64-bit numbers are decimal strings. Throws std::length_error if
-/// the text would exceed kMaxCapsuleBytes.
+/// Returns the text of the capsule as JSON. Floats are the eight hexadecimal digits of their bits,
+/// runs of equal values are "digits*count", 64-bit numbers are decimal strings. Throws
+/// std::length_error if the text would exceed kMaxCapsuleBytes.
 std::string to_json(const Capsule& capsule);
 
 /// Reads a capsule. Throws harness::UsageError with the place (a JSON pointer, or the byte where
 /// the text stops being JSON) if the text is truncated, has another schema version, has unknown,
 /// missing or repeated fields, has sizes that do not fit each other or exceed the limits of a case,
 /// names an unknown property or profile, has values that are not of the dtype, or records a
-/// distribution that does not sum to 1. The limits in fuzz_case.h bound the memory that it
-/// allocates.
+/// distribution that does not sum to 1. The limits in fuzz_case.h bound the memory that the
+/// function allocates.
 Capsule from_json(std::string_view text);
 
 /// Judges the capsule's case under profile `semantics`. Throws harness::UsageError if the capsule

@@ -11,8 +11,8 @@ namespace fairdraw::suites::fuzz {
 /// Returns whether an argument of `replay` is a file: it ends with ".json", as no case id does.
 bool is_capsule(const std::string& argument);
 
-/// Reads a capsule, at most kMaxCapsuleBytes. Throws harness::UsageError with the path and the
-/// place.
+/// Reads a capsule file of at most kMaxCapsuleBytes. Throws harness::UsageError with the path and
+/// the place of the error.
 Capsule load_capsule(const std::filesystem::path& path);
 
 /// Writes FOLDER/PROPERTY-HASH.json atomically and returns its path; the hash is of the content.

@@ -1,5 +1,5 @@
-// The fields of a capsule. The limits of fuzz_case.h bound the memory that a file can make this
-// program allocate, because every size is checked before its values are read.
+// Reads and writes the fields of a capsule. The limits of fuzz_case.h bound the memory that a file
+// can make this program allocate, because every size is checked before its values are read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ void read(const Value& value, const Bits& to) {
   value.refuse("expected a string with the 8 hexadecimal digits of a float32");
 }
 
-// Values with runs of equal ones: ["00000000*40", "3f800000"].
+// Values with runs of equal ones joined: ["00000000*40", "3f800000"].
 template <class T>
 struct Runs {
   std::vector<T>& values;
@@ -84,7 +84,7 @@ Json written(const Runs<T>& runs) {
   for (std::size_t i = 0; i < values.size();) {
     const std::string text = digits(values[i]);
     std::size_t end = i + 1;
-    // Compares bits, so that -0 differs from 0 and a NaN equals itself.
+    // Bits are compared, so that -0 differs from 0 and a NaN equals itself.
     const auto bits = [&values](std::size_t at) { return std::bit_cast<BitsOf<T>>(values[at]); };
     while (end < values.size() && bits(end) == bits(i)) ++end;
     list.push_back(end - i == 1 ? text : fmt::format("{}*{}", text, end - i));
@@ -113,7 +113,7 @@ void read(const Value& value, const Runs<T>& to) {
       here.refuse(
           fmt::format("expected {} hexadecimal digits, and *COUNT for a run", 2 * sizeof(T)));
     }
-    if (count > wanted - to.values.size()) {  // checked before any allocation
+    if (count > wanted - to.values.size()) {  // checked before any memory is allocated
       here.fail(here.path(),
                 fmt::format("makes {} + {} values; expected {}", to.values.size(), count, to.size));
     }
@@ -142,7 +142,7 @@ void read(const Value& value, const Decimals& to) {
   }
 }
 
-// Values that are representable in a dtype.
+// Values that must be representable in a dtype.
 struct OfDtype {
   DType dtype;
   std::int64_t vocab;
@@ -158,8 +158,8 @@ struct OfDtype {
   }
 };
 
-// Returns a * b, which fails the reader above `limit`. Both are at most 2^22 by the limits of their
-// fields.
+// Returns a * b, and makes the reader fail if the product is above `limit`. Both factors are at
+// most 2^22 by the limits of their fields.
 std::int64_t bounded_product(const JsonObject& json, const char* key, std::int64_t a,
                              std::int64_t b, std::int64_t limit) {
   if (json.reading() && a * b > limit) {
@@ -346,8 +346,9 @@ void case_fields(JsonObject& json, FuzzCase& fuzz_case) {
 
 // --- The capsule ---------------------------------------------------------------------------------
 
-// Checks that the probabilities are finite, not negative, and sum to 1. A sum of V float64 that
-// were each rounded once is off by at most 2^-53 of 1, plus the rounding of the sum itself.
+// Checks that the probabilities are finite, not negative, and sum to 1. A sum of V float64
+// probabilities that were each rounded once is off by at most 2^-53 of 1, plus the rounding of the
+// sum itself.
 void is_distribution(const Value& value, const Runs<double>& runs) {
   statistics::CompensatedSum sum;
   for (std::size_t i = 0; i < runs.values.size(); ++i) {

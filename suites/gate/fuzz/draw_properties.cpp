@@ -45,7 +45,8 @@ std::optional<DrawDistribution> distribution_of_case(Subject& subject) {
           static_cast<double>(model.weight[id]) / static_cast<double>(model.total);
     }
     // A token has 2^64 w / Z of the random words, rounded up or down, so a group of tokens is off
-    // by at most one word per token. The quotient above has a relative error of at most 2^-53.
+    // by at most one word per token. The quotient above, a probability, has a relative error of at
+    // most 2^-53.
     distribution.slack = static_cast<double>(request.vocab) * 0x1p-64 + 0x1p-53;
     return distribution;
   }
@@ -54,7 +55,7 @@ std::optional<DrawDistribution> distribution_of_case(Subject& subject) {
   if (!real.defined || real.must_fail) return std::nullopt;
   distribution.probability = real.probability;
   distribution.slack = real.total_variation_bound;
-  // A token that may or may not be kept leaves no single distribution to compare with.
+  // If a token may or may not be kept, there is no single distribution to compare with.
   if (real.ambiguous_mass > 0) return std::nullopt;
   return distribution;
 }

@@ -3,10 +3,10 @@
 //
 //     E = B(kappa p + x, kappa (1 - p) + n - x) / (B(kappa p, kappa (1 - p)) p^x (1 - p)^(n - x)),
 //
-// Its expectation under p is 1 for every n, and it is a martingale in n. The same holds for every
-// mean of such bets with weights fixed beforehand. Small kappa finds large discrepancies early;
-// large kappa finds small ones later. The mean over four values, a factor 32 apart, loses at most
-// ln 4 to the best of them.
+// Its expectation under p is 1 for every n, and it is a martingale in n. The same properties hold
+// for every mean of such bets with weights fixed beforehand. Small kappa finds large discrepancies
+// early; large kappa finds small ones later. The mean over four values of kappa, a factor 32 apart,
+// loses at most ln 4 to the best of them.
 //
 // Slack: if the group's true probability p' is within `slack` of p, each draw is at most 1 + slack
 // / min(p, 1 - p) times as likely under p' as under p. The bet is divided by this factor for every
@@ -30,7 +30,7 @@ constexpr std::size_t kMaxCells = 4096;  // with at most so many cells each has 
 
 double log_gamma(double x) {
   int sign = 0;
-  return ::lgamma_r(x, &sign);  // std::lgamma writes a global
+  return ::lgamma_r(x, &sign);  // std::lgamma writes a global variable
 }
 
 // The logarithm of a weighted mean of e^terms, with weights that sum to 1.

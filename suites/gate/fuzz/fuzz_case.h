@@ -23,16 +23,16 @@ const char* to_string(CaseKind kind);
 struct FuzzCase {
   CaseKind kind = CaseKind::batch;
   /// Seed of the choices of a relation (which permutation, which row), or of the draws of a
-  /// distribution.
+  /// distribution case.
   std::uint64_t salt = 0;
-  harness::Request request;     ///< batch; for a distribution, one row without seeds
+  harness::Request request;     ///< batch: the call; distribution: one row without seeds
   harness::ChainRequest chain;  ///< chain
   harness::SpeculationRequest speculation;
   std::uint64_t draws = 0;  ///< distribution: maximum number
 };
 
-// Limits of a case. The fuzzer stays far below them. They bound the memory that a capsule from an
-// unknown source can make this program allocate.
+// Limits of a case. Limits of a case, which the fuzzer stays far below. The limits bound the memory
+// that a capsule from an unknown source can make this program allocate.
 inline constexpr std::int64_t kMaxCaseValues = std::int64_t{1} << 22;   ///< rows x vocab
 inline constexpr std::int64_t kMaxCaseOutputs = std::int64_t{1} << 12;  ///< also rows, samples
 inline constexpr std::uint64_t kMaxDistributionDraws = std::uint64_t{1} << 24;
@@ -45,11 +45,11 @@ std::int64_t rows_of(const FuzzCase& fuzz_case);
 /// of them.
 std::string missing_ability(const harness::SamplerDescription& sampler, const FuzzCase& fuzz_case);
 
-// Parts of cases, for relations and for shrinking. All keep the lengths of a request's arrays
-// consistent with its rows, outputs and vocabulary.
+// Parts of cases, for relations and for shrinking. All of these functions keep the lengths of a
+// request's arrays consistent with its rows, outputs and vocabulary.
 
-/// Keeps the given slices of `width` values, in that order (repeats allowed). An empty list means
-/// "not given" and stays empty.
+/// Keeps the given slices of `width` values, in the given order (repeats allowed). An empty list
+/// means "not given" and stays empty.
 template <class T>
 void keep_slices(std::vector<T>& values, std::span<const std::int64_t> slices, std::int64_t width) {
   if (values.empty()) return;
@@ -62,8 +62,8 @@ void keep_slices(std::vector<T>& values, std::span<const std::int64_t> slices, s
 }
 
 /// Returns the request with the given rows only, in that order (repeats allowed). Without
-/// `indices`, outputs are rows and follow them. With `indices`, outputs of dropped rows are
-/// dropped.
+/// `indices`, outputs belong to rows and are kept with them. With `indices`, outputs of dropped
+/// rows are dropped.
 harness::Request with_rows(const harness::Request& request, std::span<const std::int64_t> rows);
 
 /// Returns one output as a separate call: its row, parameters, seed, offset, words. Precondition:
@@ -80,22 +80,24 @@ harness::ChainRequest with_chains(const harness::ChainRequest& request,
                                   std::span<const std::int64_t> chains,
                                   std::span<const std::int64_t> positions);
 
-/// Returns processing whose token i is token ids[i] of `row`. Tokens outside of `ids` are dropped;
-/// a bad word is dropped whole if it has such a token. Ids outside of the vocabulary stay outside.
+/// Returns processing in which token i is token ids[i] of `row`'s processing. Tokens outside of
+/// `ids` are dropped; a bad word is dropped whole if it has such a token. Ids outside of the
+/// vocabulary stay outside of it.
 reference::RowProcessing with_tokens(const reference::RowProcessing& row,
                                      std::span<const std::int64_t> ids, std::int64_t vocab);
 
-/// Renumbers rows of packed bits in the same way.
+/// Renumbers the tokens of packed rows of bits in the same way.
 std::vector<std::uint32_t> with_tokens(const std::vector<std::uint32_t>& allowed,
                                        std::span<const std::int64_t> ids, std::int64_t vocab);
 
-/// Renumbers rows of values in the same way.
+/// Renumbers the tokens of rows of values in the same way.
 void keep_columns(std::vector<float>& rows, std::span<const std::int64_t> ids, std::int64_t vocab);
 
-/// Returns the request whose token i is token ids[i] of this one.
+/// Returns the request in which token i is token ids[i] of the given request.
 harness::Request with_tokens(const harness::Request& request, std::span<const std::int64_t> ids);
 
-/// Returns one line with the shape, the options, and the parameters of the first row.
+/// Returns one line that describes a case: its shape, the options, and the parameters of the first
+/// row.
 std::string describe(const FuzzCase& fuzz_case);
 
 }  // namespace fairdraw::suites::fuzz

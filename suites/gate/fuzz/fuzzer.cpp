@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Maximum numbers of judgements while shrinking. A case of a few tokens takes microseconds, a
-// distribution a good part of a second.
+// Maximum numbers of judgements while a failure is shrunk. Judging a case of a few tokens takes
+// microseconds, a distribution case a good part of a second.
 constexpr std::uint64_t kShrinkEvaluations = 20000;
 constexpr std::uint64_t kDistributionShrinkEvaluations = 1500;
 
@@ -98,8 +98,8 @@ class Run {
     return judge(property, subject);
   }
 
-  // Judges the case on fresh draws. Nothing was selected by these draws, so their evidence counts
-  // in full.
+  // Judges the case on fresh draws. The case was not selected by these fresh draws, so their
+  // evidence counts in full.
   bool fails_on_fresh_draws(const Property& property, const FuzzCase& fuzz_case) {
     FuzzCase fresh = fuzz_case;
     fresh.salt = harness::mixed(~fuzz_case.salt, 0);
@@ -113,7 +113,8 @@ class Run {
     const Shrunk shrunk =
         shrink(shrinkable, distribution ? kDistributionShrinkEvaluations : kShrinkEvaluations,
                [&](FuzzCase& candidate) {
-                 // Fresh draws for every candidate; otherwise shrinking would keep lucky draws.
+                 // Every candidate is judged on fresh draws; otherwise shrinking would keep lucky
+                 // draws.
                  if (distribution)
                    candidate.salt = harness::mixed(shrinkable.value().salt, ++evaluation);
                  const bool failed = judge_again(property, candidate).failed();

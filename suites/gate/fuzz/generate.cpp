@@ -65,8 +65,8 @@ void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& requ
   }
 }
 
-// Leaves most calls on probabilities either min_p alone, or top_k and top_p, because many samplers
-// do not support all three at once.
+// Leaves either min_p alone, or top_k and top_p, in most calls on probabilities, because many
+// samplers do not support all three at once.
 void choose_filters(Dice& dice, Request& request) {
   if (request.input == RowInput::logits || dice.once_in(6)) return;
   const bool only_min_p = dice.once_in(3);
@@ -97,7 +97,8 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   while (request.rows < rows) append_row(dice, sampler, request);
   choose_filters(dice, request);
   choose_outputs(dice, sampler, request);
-  // Processing comes last, so that the rest of a case is the same for samplers without processing.
+  // Logits processing is chosen last, so that the rest of a case is the same for samplers without
+  // processing.
   if (sampler.processing && logits && rows > 0 && dice.once_in(3)) {
     for (std::int64_t row = 0; row < rows; ++row) {
       const auto vocab = static_cast<std::size_t>(request.vocab);
@@ -106,8 +107,8 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       request.processing.push_back(generate_processing(dice, values, request.dtype));
     }
     request.history_form.grown = dice.once_in(2);
-    // A sampler without exact arithmetic rounds sigma, so a token at the threshold may go either
-    // way.
+    // A sampler without exact arithmetic rounds the standard deviation sigma, so a token at the
+    // threshold may or may not be kept.
     if (sampler.top_n_sigma && sampler.exact_integer && dice.once_in(3)) {
       request.processing.back().top_n_sigma = dice.pick({0.5F, 1.0F, 3.0F, -1.0F});
     }
@@ -115,8 +116,8 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
-// Returns a draft's row: equal to the target's, reversed, one float32 apart at some tokens, or
-// unrelated.
+// Returns a row of draft probabilities: equal to the target's, reversed, one float32 apart at some
+// tokens, or unrelated.
 std::vector<float> draft_row(Dice& dice, std::vector<float> target) {
   switch (dice.below(4)) {
     case 0:
@@ -168,7 +169,8 @@ FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
-// Returns a top_k: in half of the cases one that users type, or one next to the vocabulary size.
+// Returns a top_k: in half of the cases a value that users type, or a value next to the vocabulary
+// size.
 std::int32_t top_k_to_draw_by(Dice& dice, std::int64_t vocab) {
   const auto v = static_cast<std::int32_t>(vocab);
   if (dice.once_in(2)) return static_cast<std::int32_t>(dice.between(2, vocab));

@@ -19,8 +19,8 @@ struct GenerateOptions {
   std::uint64_t max_draws = std::uint64_t{1} << 16;
 };
 
-/// Return generators of cases of each kind, with shrinks (shrink.h). Cases use only abilities that
-/// the sampler declares. The same rc::Random gives the same case on every machine.
+/// Return generators of cases of each kind, with shrinks (shrink.h). Cases of all kinds use only
+/// abilities that the sampler declares. The same rc::Random gives the same case on every machine.
 rc::Gen<FuzzCase> batch_cases(const harness::SamplerDescription& sampler,
                               const GenerateOptions& options);
 rc::Gen<FuzzCase> chain_cases(const harness::SamplerDescription& sampler,
@@ -30,8 +30,8 @@ rc::Gen<FuzzCase> speculation_cases(const harness::SamplerDescription& sampler,
 rc::Gen<FuzzCase> distribution_cases(const harness::SamplerDescription& sampler,
                                      const GenerateOptions& options);
 
-/// Returns processing of a row, for cases of every kind; one in sixteen is bad. May change a value
-/// of `row` to one that a penalty makes infinite.
+/// Returns processing of a row, for cases of every kind; one in sixteen is invalid. The function
+/// may change a value of `row` to one that a penalty makes infinite.
 reference::RowProcessing generate_processing(harness::Dice& dice, std::span<float> row,
                                              DType dtype);
 

@@ -22,7 +22,7 @@ FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
   DType dtype = DType::float32;
   if (sampler.float16 && dice.once_in(6)) dtype = DType::float16;
   if (sampler.bfloat16 && dice.once_in(6)) dtype = DType::bfloat16;
-  constexpr std::int64_t kRows = 13;  // a prime, so that requests combine rows in all ways
+  constexpr std::int64_t kRows = 13;  // a prime, so that requests combine rows in many ways
   harness::CheckInput input;
   harness::Request rows;
   rows.dtype = dtype;

@@ -17,8 +17,8 @@ using harness::Request;
 using harness::Response;
 using reference::Membership;
 
-// Judges whether the call runs. Only this property fails if a call is refused or writes where it
-// must not, because the other properties then have no answer to judge.
+// Judges whether the sampler runs the call. Only this property fails if a call is refused or writes
+// where it must not, because the other properties then have no answer to judge.
 Judgement call_runs(Subject& subject) {
   const Response& response = subject.response();
   return response.ran() ? holds() : fails(response.trouble());
@@ -86,7 +86,8 @@ Judgement rows_of_the_model(Subject& subject) {
   return holds();
 }
 
-// Requires zero bits beyond the vocabulary, so that bits of whole words can be counted.
+// Requires that mask bits beyond the vocabulary are zero, so that bits of whole words can be
+// counted.
 Judgement bits_behind_the_vocabulary(Subject& subject) {
   const Request& request = subject.request();
   const Response& response = subject.response();
@@ -200,7 +201,7 @@ Judgement answers_agree(Subject& subject) {
     }
     if (!ok || response.probs.empty()) continue;
     // Each probability is rounded once from float64, with a relative error of 2^-24 or an absolute
-    // one of 2^-150. Samplers in float32 may also sum in float32, with one rounding per token.
+    // error of 2^-150. Samplers in float32 may also sum in float32, with one rounding per token.
     const double vocab = static_cast<double>(request.vocab);
     const double bound =
         0x1p-24 + vocab * (0x1p-150 + 0x1p-52) + (subject.exact() ? 0.0 : vocab * 0x1p-24);
@@ -211,7 +212,7 @@ Judgement answers_agree(Subject& subject) {
   return holds();
 }
 
-// Requires that kept tokens are drawn, also of samplers that report only tokens: some token of the
+// Requires that kept tokens are drawn, also by samplers that report only tokens: some token of the
 // last half, quarter, ... of the row, if 128 draws must show one. 128 draws show half of a flat
 // row.
 Judgement kept_tokens_are_drawn(Subject& subject) {

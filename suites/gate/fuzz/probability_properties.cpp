@@ -38,8 +38,8 @@ Judgement scaled(Subject& subject) {
 }
 
 // Compares logits -d, at the temperature at which a unit is an octave, with probabilities 2^-d.
-// Both are exactly the significand 1 with exponent -d, so thresholds, prefix sums and shares must
-// agree to the last bit.
+// Both rows are exactly the significand 1 with exponent -d, so thresholds, prefix sums and shares
+// must agree to the last bit.
 Judgement dyadic(Subject& subject) {
   if (!subject.exact()) return not_applicable("float32 may round differently");
   const Request& base = subject.request();

@@ -35,7 +35,7 @@ Judgement neutral(Subject& subject) {
   return expect_same(subject, "neutral processing", changed);
 }
 
-// Lets the reference process the row, and gives the sampler the processed logits.
+// Processes the row with the reference beforehand, and gives the sampler the processed logits.
 Judgement beforehand(Subject& subject) {
   const Request& request = subject.request();
   if (request.processing.empty()) return not_applicable("has no processing");
@@ -64,7 +64,7 @@ Judgement forms(Subject& subject) {
   return expect_same(subject, "histories as masks and counts", changed);
 }
 
-// Reorders and repeats lists whose order means nothing: prompt, stop ids, allowed ids.
+// Reorders and repeats lists whose order has no meaning: prompt, stop ids, allowed ids.
 Judgement lists(Subject& subject) {
   const Request& request = subject.request();
   if (request.processing.empty()) return not_applicable("has no processing");

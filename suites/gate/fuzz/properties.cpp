@@ -51,7 +51,7 @@ Judgement judge(const Property& property, Subject& subject) {
     if (needs_answer && !subject.response().ran()) return not_applicable("the call does not run");
     return property.judge(subject);
   } catch (const harness::UsageError&) {
-    throw;  // an error of the caller, not of the sampler
+    throw;  // the error is the caller's, not the sampler's
   } catch (const MissingAbility& missing) {
     return not_applicable(missing.what());
   } catch (const std::exception& error) {

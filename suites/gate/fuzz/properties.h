@@ -1,6 +1,6 @@
 // Properties that must hold for every call of a sampler, whatever its rows and parameters.
 //
-// A property knows no case table and no seeds: a case that breaks it breaks it on any machine.
+// A property depends on no case table and no seeds: a case that breaks it breaks it on any machine.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ enum class Outcome { holds, fails, not_applicable };
 
 struct Judgement {
   Outcome outcome = Outcome::holds;
-  std::string message;  ///< observation and expectation, or why the property does not apply
+  std::string message;  ///< observation and expectation, or the reason why the property does not
+                        ///< apply
 
   bool failed() const { return outcome == Outcome::fails; }
 };
@@ -27,22 +28,24 @@ Judgement not_applicable(std::string why);
 
 struct Property {
   std::string name;
-  std::string what;  ///< one sentence, without a full stop
+  std::string what;  ///< description of the property in one sentence, without a full stop
   CaseKind kind = CaseKind::batch;
   /// The fuzzer judges the property on one case in `period`; expensive properties have more than 1.
   unsigned period = 1;
   Judgement (*judge)(Subject&) = nullptr;
 };
 
-/// Returns all properties, in the order in which a case is judged. The first failure is reported.
+/// Returns all properties, in the order in which a case is judged. The first failed property is
+/// reported.
 const std::vector<Property>& properties();
 
-/// Returns the property of that name. Throws harness::UsageError with the closest name if there is
-/// none.
+/// Returns the property with this name. Throws harness::UsageError with the closest name if there
+/// is none.
 const Property& find_property(const std::string& name);
 
-/// Judges a case. Not applicable if the sampler lacks an ability that the case needs, or if the
-/// case's own call does not run (call.runs judges that). Fails if something throws.
+/// Judges a case. The outcome is not_applicable if the sampler lacks an ability that the case
+/// needs, or if the case's own call does not run (call.runs judges that). The property fails if
+/// something throws.
 Judgement judge(const Property& property, Subject& subject);
 
 }  // namespace fairdraw::suites::fuzz

@@ -10,27 +10,29 @@ namespace fairdraw::suites::fuzz {
 /// Name of the property that judges whether a call runs at all.
 inline constexpr const char* kCallRuns = "call.runs";
 
-std::vector<Property> oracle_properties();        ///< the integer model and the real-number oracle
-std::vector<Property> relation_properties();      ///< two calls of the same sampler
+std::vector<Property> oracle_properties();        ///< properties that compare with the integer
+                                                  ///< model and the real-number oracle
+std::vector<Property> relation_properties();      ///< properties that compare two calls of the same
+                                                  ///< sampler
 std::vector<Property> probability_properties();   ///< rows of probabilities
 std::vector<Property> chain_properties();         ///< drafted chains
-std::vector<Property> processing_properties();    ///< penalties, bias and bans
+std::vector<Property> processing_properties();    ///< properties of penalties, bias and bans
 std::vector<Property> speculation_properties();   ///< requests with drafts
 std::vector<Property> distribution_properties();  ///< draws, by evidence
 
-/// Calls the sampler again with `changed` and expects the same answer. Applies to samplers that
-/// draw with the seeds of the call.
+/// Calls the sampler again with `changed` and expects the same answer. Applies only to samplers
+/// that draw with the seeds of the call.
 Judgement expect_same(Subject& subject, const char* what, const harness::Request& changed);
 
-/// Returns whether a row is active.
+/// Returns whether a row of the request is active.
 bool is_active(const harness::Request& request, std::int64_t row);
 
 /// Returns whether every id in the request's processing is a token, or the -1 of a history.
 bool has_tokens_alone(const harness::Request& request);
 
 /// Returns the first difference between two answers to `request` that must agree bit for bit, in
-/// the tokens, statuses, support sizes, masks and probabilities that both have. Empty if there is
-/// none.
+/// the tokens, statuses, support sizes, masks and probabilities that both have. Returns an empty
+/// string if there is no difference.
 std::string difference(const harness::Request& request, const harness::Response& a,
                        const harness::Response& b);
 

@@ -48,7 +48,7 @@ Judgement layout(Subject& subject) {
   return expect_same(subject, "another stride and alignment", changed);
 }
 
-// Repeats each output, at most four of them, as a separate call.
+// Repeats each output of a call, at most four of them, as a separate call.
 Judgement alone(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.outputs_stand_alone()) return not_applicable("outputs share random bits");
@@ -100,15 +100,15 @@ Judgement through_indices(Subject& subject) {
   changed.words = request.words;
   const Response moved = subject.run(changed);
   if (!moved.ran()) return fails(fmt::format("rows in another order: {}", moved.trouble()));
-  Response expected = subject.response();  // has one result per row
+  Response expected = subject.response();  // masks and probabilities are per row
   expected.mask.clear();
   expected.probs.clear();
   const std::string wrong = difference(request, moved, expected);
   return wrong.empty() ? holds() : fails("rows in another order, through indices: " + wrong);
 }
 
-// Gives one row of the batch other parameters and seeds and a bad value, which must not change
-// other outputs.
+// Gives one row of the batch other parameters and seeds and a bad value, which must not change the
+// outputs of other rows.
 Judgement neighbours(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.outputs_stand_alone()) return not_applicable("outputs share random bits");
@@ -180,8 +180,8 @@ Judgement nested(Subject& subject) {
   return holds();
 }
 
-// Permutes the ids. Filters that keep ties depend only on values, so masks must move with the ids,
-// if no weight depends on the tile.
+// Permutes the ids. Filters that keep ties depend only on values, so masks must be permuted like
+// the ids, if no weight depends on the tile.
 Judgement permuted(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 sums may round differently");
@@ -220,8 +220,8 @@ Judgement shifted(Subject& subject) {
   Request changed = request;
   for (float& logit : changed.logits) {
     if (!std::isfinite(logit)) continue;
-    // The exponents of two float32 values may differ by more than 53 bits; then float64 rounds
-    // their sum, too.
+    // The exponents of two float32 values may differ by more than 53; then float64 rounds their
+    // sum, too.
     const double sum = static_cast<double>(logit) + static_cast<double>(shift);
     const bool exact_sum = sum - static_cast<double>(shift) == static_cast<double>(logit);
     if (!exact_sum ||
@@ -282,7 +282,7 @@ Judgement padded(Subject& subject) {
   return holds();
 }
 
-// Replaces parameters by equivalent ones: other values that switch a filter off, and zeros of the
+// Replaces parameters by equivalent ones: other values that switch a filter off, and zeros with the
 // other sign.
 Judgement spelled(Subject& subject) {
   if (subject.semantics().name != "fairdraw") return not_applicable("is of semantics fairdraw");

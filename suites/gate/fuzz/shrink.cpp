@@ -35,9 +35,10 @@ rc::Seq<T> joined(std::vector<rc::Seq<T>> parts) {
 
 // --- Simpler values ------------------------------------------------------------------------------
 
-// Returns stretches (first, length) of `count` things. Lengths are powers of two in falling order,
-// because a failure may depend on lanes. Stretches of length 1 are only for few things.
-// (RapidCheck's removeChunks tries every length at every place, which is too many for rows.)
+// Returns the stretches (first, length) of `count` elements that shrinking tries to drop. Lengths
+// are powers of two in decreasing order, because a failure may depend on lanes. Stretches of length
+// 1 are only tried for few elements. (RapidCheck's removeChunks tries every length at every place,
+// which is too many for rows.)
 std::vector<Ids> stretches(std::int64_t count) {
   constexpr std::int64_t kFew = 96;
   std::vector<Ids> all;
@@ -130,7 +131,7 @@ Cases with(const Base& base, const Part& part, rc::Seq<T> values) {
   });
 }
 
-// Returns the changed cases. `change` returns false if it cannot be made.
+// Returns the changed cases. `change` returns false if the change cannot be made.
 template <class T, class Change>
 Cases changed_by(const Base& base, rc::Seq<T> values, const Change& change) {
   return rc::seq::mapMaybe(std::move(values),
@@ -145,7 +146,7 @@ Cases changed_by(const Base& base, bool (*change)(FuzzCase&)) {
   return changed_by(base, rc::seq::just(change), [](FuzzCase& c, auto* made) { return made(c); });
 }
 
-// Returns the cases in which one member of the request has its default.
+// Returns the cases in which one member of the request has its default value.
 template <class R, class... Members>
 Cases reset(const Base& base, R FuzzCase::*request, Members R::*... members) {
   const auto one = [&](auto member) {
@@ -181,7 +182,7 @@ Cases numbers(const Base& base, R FuzzCase::*request, Members R::*... lists) {
       base, request, lists, [](std::uint64_t number) { return rc::shrink::integral(number); })...});
 }
 
-// Changes values to 0, to integers, or to fewer fraction bits, and never back.
+// Changes values to 0, to integers, or to fewer fraction bits, and never back to more complex ones.
 template <class R>
 Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list) {
   std::vector<Cases> all;
@@ -207,7 +208,7 @@ Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list
   return joined(std::move(all));
 }
 
-// Simplifies the options that calls of both kinds have.
+// Simplifies the options that requests of both kinds have.
 template <class R>
 Cases simpler_options(const Base& base, R FuzzCase::*request) {
   const bool grown = ((*base).*request).history_form.grown;
@@ -222,7 +223,8 @@ Cases simpler_options(const Base& base, R FuzzCase::*request) {
   });
 }
 
-// Returns the cases with fewer of `count` things. `keep` keeps the given ids of a case.
+// Returns the cases with fewer of `count` elements. `keep` keeps the elements of a case with the
+// given ids.
 template <class Keep>
 Cases fewer(const Base& base, std::int64_t count, const Keep& keep) {
   return count < 2 ? Cases() : changed_by(base, shorter(count), keep);
@@ -232,7 +234,7 @@ Cases fewer(const Base& base, std::int64_t count, const Keep& keep) {
 
 bool keep_rows(FuzzCase& c, const Ids& rows) {
   c.request = with_rows(c.request, rows);
-  return c.request.outputs() > 0;  // through `indices`, a row may have none
+  return c.request.outputs() > 0;  // with `indices`, a row may have no output
 }
 
 bool keep_outputs(FuzzCase& c, const Ids& outputs) {
@@ -372,8 +374,8 @@ bool drop_drafts(FuzzCase& c, int less) {
   return true;
 }
 
-// Simplifies the histories of the first row of each request. Those of later rows follow from these
-// and the drafts; changing them would never end.
+// Simplifies the histories of the first row of each request. The histories of later rows follow
+// from these and the drafts; changing them would never end.
 Cases simpler_histories(const Base& base) {
   const SpeculationRequest& request = base->speculation;
   std::vector<Cases> all;
@@ -423,7 +425,7 @@ bool drop_draft_distribution(FuzzCase& c) {
 Cases simpler_speculations(const Base& base) {
   using Call = SpeculationRequest;
   constexpr auto kCall = &FuzzCase::speculation;
-  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0 only drops the padding
+  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0 only drops the padding of requests
   return joined<FuzzCase>({
       fewer(base, base->speculation.batch, keep_requests),
       changed_by(base, rc::seq::fromContainer(drafts), drop_drafts),
@@ -449,7 +451,7 @@ rc::Seq<FuzzCase> simpler_cases(const FuzzCase& fuzz_case) {
       return rc::seq::concat(simpler_chains(base), salts);
     case CaseKind::speculation:
       return rc::seq::concat(simpler_speculations(base), salts);
-    case CaseKind::distribution:  // its draws belong to its salt
+    case CaseKind::distribution:  // the draws of a distribution case depend on its salt
       return simpler_requests(base);
     case CaseKind::batch:
       break;

@@ -33,7 +33,7 @@ std::unique_ptr<harness::LogitsSource> rows_of(const Request& request) {
 Subject::Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
                  const FuzzCase& fuzz_case)
     : sampler_(sampler), semantics_(semantics), case_(fuzz_case) {
-  sampler_.recover();  // damage by another case must not count here
+  sampler_.recover();  // damage that another case did must not count here
   models_.resize(static_cast<std::size_t>(fuzz_case.request.rows));
 }
 
@@ -55,7 +55,7 @@ harness::Response Subject::run(const Request& request) {
   }
   harness::WantedResults wanted = {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
-  // Draws from probabilities return only tokens and statuses, as in every library.
+  // Draws from probabilities return only tokens and statuses, as in every engine's library.
   if (request.input == harness::RowInput::probabilities) wanted = {.statuses = true};
   harness::Response response =
       harness::run_request(sampler_, request, harness::reported(description(), wanted));

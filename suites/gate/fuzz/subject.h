@@ -1,4 +1,5 @@
-// A case and the sampler to judge. Results that several properties need are computed once.
+// A fuzz case and the sampler that is judged on it. Results that several properties need are
+// computed once.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class MissingAbility : public std::runtime_error {
 
 class Subject {
  public:
-  /// All three must outlive the subject.
+  /// All three arguments must outlive the subject.
   Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
           const FuzzCase& fuzz_case);
 
@@ -30,7 +31,7 @@ class Subject {
   const harness::SamplerDescription& description() const { return sampler_.description(); }
   const reference::Semantics& semantics() const { return semantics_; }
 
-  /// Returns whether tokens and masks are compared with the integer model.
+  /// Returns whether tokens and masks are compared with the integer model exactly.
   bool exact() const;
   /// Returns whether a token is a function of only its row, parameters, seed and offset: the
   /// sampler declares this, and the case gives each output its own seed or words.
@@ -48,10 +49,10 @@ class Subject {
 
   /// Returns the case as an input of the harness's checks, with the rows and parameters of the
   /// request and seeds from the salt. Returns nothing if the case has masks of allowed ids, which
-  /// inputs cannot express.
+  /// check inputs cannot express.
   std::optional<harness::CheckInput> check_input();
-  /// Returns an input with only semantics, sampler, tie rule and filter order, as distribution_of()
-  /// needs.
+  /// Returns a check input with only semantics, sampler, tie rule and filter order, as
+  /// distribution_of() needs.
   harness::CheckInput bare_input() const;
 
  private:
@@ -64,7 +65,7 @@ class Subject {
 };
 
 /// Returns the rows of a request as a source for the checks of the harness. The request must
-/// outlive it.
+/// outlive the returned source.
 std::unique_ptr<harness::LogitsSource> rows_of(const harness::Request& request);
 
 }  // namespace fairdraw::suites::fuzz

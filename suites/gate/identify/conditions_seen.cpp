@@ -23,11 +23,11 @@ using harness::Job;
 using harness::MixedSampler;
 using harness::Verdict;
 
-// The verdict of one case on a condition.
+// The answer of one case about a condition.
 enum class Said {
-  nothing,      ///< all of its rows have the condition
-  contradicts,  ///< it fails in rows without the condition
-  agrees,       ///< it fails only in rows with the condition, and has others
+  nothing,      ///< all rows of the case have the condition
+  contradicts,  ///< the case fails in rows without the condition
+  agrees,       ///< the case fails only in rows with the condition, and has other rows
 };
 
 std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics) {
@@ -41,7 +41,7 @@ class Question {
   Question(const Job& job, std::string semantics) : job_(job), semantics_(std::move(semantics)) {}
 
   // Returns whether a correct sampler with the description of the judged one passes the case;
-  // otherwise the case says nothing.
+  // otherwise the case tells nothing.
   bool is_fair() const {
     return passes([](const auto&) { return false; }, nullptr);
   }
@@ -73,7 +73,8 @@ bool failed(const CaseRecord& one) {
   return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
 }
 
-// Returns whether the sampler crashed in a case. Each repetition would have to wait for the crash.
+// Returns whether the sampler crashed in a case, so that each repetition would have to wait for the
+// crash.
 bool breaks(const CaseRecord& one) {
   return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
     return hint.bug.starts_with("the sampler itself stops");
@@ -85,7 +86,7 @@ double cost_of(const CaseRecord& one) {
          static_cast<double>(one.draws);
 }
 
-// Returns the cheapest failed cases of a cause, exact checks first, of different checks if
+// Returns the cheapest failed cases of a cause, exact checks first, with different checks if
 // possible.
 std::vector<Question> questions(const std::vector<Job>& jobs, const harness::RunRecord& record,
                                 const harness::SamplerRecord& sampler,
@@ -140,7 +141,7 @@ bool lacks(const CaseRecord& one, const Condition& condition) {
                                        : !says(("top_k_" + std::to_string(one.vocab)).c_str());
 }
 
-// Returns whether other cases confirm a condition that all rows of the failed cases have.
+// Returns whether other cases confirm a condition that holds for all rows of the failed cases.
 bool told_by_others(const Condition& condition, const harness::RunRecord& record,
                     const std::string& sampler) {
   std::set<std::string> checks;
@@ -192,8 +193,9 @@ class Conditions {
     return true;
   }
 
-  // Takes the widest class of rows, because a narrower one may agree by chance. If few rows are
-  // wrong, any class may agree by chance, so all cases must agree, and there must be at least two.
+  // Finds the widest class of wrong rows, because a narrower class may agree by chance. If few rows
+  // are wrong, any class may agree by chance, so all cases must agree, and there must be at least
+  // two.
   bool find_rows() {
     if (asked_.size() < 2) return false;
     for (const std::int64_t modulus : {2, 3, 4}) {
@@ -223,7 +225,7 @@ class Conditions {
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
   // because a row cannot be repeated with fewer tokens.
   void find_vocab() {
-    constexpr std::uint64_t kEnough = 31;  // tokens; most mistakes show from this size on
+    constexpr std::uint64_t kEnough = 31;  // number of tokens; most mistakes show from this size on
     constexpr std::ptrdiff_t kCases = 3;
     std::set<std::string> checks;
     std::uint64_t smallest = UINT64_MAX, largest = 0;

@@ -1,7 +1,7 @@
-// Questions that a red run asks its samplers afterwards: the definitions that they follow, and the
-// condition under which a mistake shows. The answers are recorded, so that every report names the
-// same first cause. To test a condition, failed cases are judged again with rows with the condition
-// answered by a correct sampler.
+// Tests that a failed run makes of its samplers afterwards: the definitions that they follow, and
+// the condition under which a mistake shows. The answers are recorded, so that every report of the
+// run names the same first cause. To test a condition, failed cases are judged again with rows with
+// the condition answered by a correct sampler.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@
 
 namespace fairdraw::suites {
 
-/// Fills in the conditions of each sampler of the record that failed cases. If a failed case passes
-/// once rows with a condition are correct, it fails in no other rows; if it still fails, the
-/// condition is refuted for all cases. A condition that all rows of a case have is accepted if
+/// Fills in the conditions of each sampler in the record that failed cases. If a failed case passes
+/// once rows with a condition are answered correctly, it fails in no other rows; if it still fails,
+/// the condition is refuted for all cases. A condition that all rows of a case have is accepted if
 /// cases of the same check without the condition pass and none fails. `jobs` are those of the run;
 /// a few cheap failed ones of different checks are repeated, which takes some seconds. If `seconds`
 /// do not suffice for a sampler, the search ends without conditions.

@@ -49,7 +49,7 @@ const std::vector<std::vector<RealDistribution>>& profile_distributions() {
   return all;
 }
 
-// Returns a number of draws that shows every token with a probability worth looking for, and the
+// Returns a number of draws that shows every token whose probability is worth looking for, and all
 // other tokens together if their sum is worth looking for.
 std::uint64_t draws_to_see(const RealDistribution& distribution) {
   double least = 1, rest = 0;
@@ -68,8 +68,8 @@ std::uint64_t draws_to_see(const RealDistribution& distribution) {
   return rest > kWorthLookingFor ? std::max(draws, draws_to_see(rest, kOfTwoTails, levels)) : draws;
 }
 
-// Returns the draws of a probe. A large row costs a pass per output, so it gets only the draws that
-// show every token.
+// Returns the number of draws of a probe. A large row costs a pass per output, so it gets only as
+// many draws as show every token.
 std::uint64_t draws_of(std::size_t probe) {
   constexpr std::size_t kLarge = 4096;
   std::uint64_t draws = probes()[probe].values.size() > kLarge ? 1 : kIdentifyDraws;
@@ -89,10 +89,10 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
     seen.not_made = "has neither indices nor num_samples";
   }
   if (!seen.not_made.empty()) return seen;
-  sampler.recover();  // damage by another probe must not count here
+  sampler.recover();  // damage that another probe did must not count here
   harness::Counts counts =
       harness::count_draws(sampler, request, draws_of(number), harness::mixed(seed, 1));
-  // A crash is no refusal, because it does not tell what the sampler would have done.
+  // A crash does not count as a refusal, because it does not tell what the sampler would have done.
   seen.broke = sampler.broken();
   if (!seen.broke.empty()) return seen;
   seen.refused = counts.trouble;
@@ -108,7 +108,7 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
   return seen;
 }
 
-// The comparison of one semantics with the observations.
+// The comparison of one semantics with the observations of all probes.
 struct Fit {
   std::vector<std::string> contradictions;
   std::size_t unsaid = 0, open = 0;
@@ -147,7 +147,7 @@ struct FittingValue {
   std::size_t unsaid, open;
 };
 
-// Returns the values that fit; the one that determines most comes first.
+// Returns the values of a choice that fit; the value that determines most rows comes first.
 std::vector<FittingValue> fitting_values(const Choice& choice,
                                          const std::vector<const Observation*>& observations,
                                          const Semantics& semantics) {
@@ -173,9 +173,9 @@ std::tuple<std::size_t, std::size_t, std::size_t> against(
   return {fit.contradictions.size(), fit.unsaid, fit.open};
 }
 
-// Changes two dependent choices to the pair of values that best explains the rows about either.
-// (For example, the ties that top_p keeps determine the mass at which it ends.) Returns false if no
-// pair is better than `semantics`.
+// Changes two dependent choices to the pair of values that best explains the rows about either
+// choice. (For example, the ties that top_p keeps determine the mass at which it ends.) Returns
+// false if no pair is better than `semantics`.
 bool change_both(const Choice& one, const Choice& other,
                  const std::vector<Observation>& observations, Semantics& semantics) {
   std::vector<const Observation*> about = observations_about(observations, one.name);
@@ -199,8 +199,8 @@ bool change_both(const Choice& one, const Choice& other,
   return better.has_value();
 }
 
-// Improves the closest profile choice by choice, then two choices at a time. One of the two belongs
-// to a row that contradicts the explanation found so far.
+// Improves the closest profile choice by choice, then two choices at a time. One of the two choices
+// is tested by a row that contradicts the explanation found so far.
 Semantics best_explanation(const std::vector<Observation>& observations, Semantics semantics) {
   const auto choices = reference::semantic_choices();
   const auto one_by_one = [&] {
@@ -256,7 +256,8 @@ ChoiceFinding judge(const Choice& choice, const std::vector<Observation>& observ
     finding.verdict = ChoiceVerdict::mixed;
     return finding;
   }
-  // A value that determines every row beats one that does not, because "undefined" fits everything.
+  // A value that determines every row is better than one that does not, because "undefined" fits
+  // everything.
   const FittingValue& best = fitting.front();
   std::size_t alike = 0;
   for (const FittingValue& one : fitting) {
@@ -274,7 +275,7 @@ ChoiceFinding judge(const Choice& choice, const std::vector<Observation>& observ
   return finding;
 }
 
-// Returns why nothing can be said, or an empty string if a probe was answered.
+// Returns the reason why nothing can be said, or an empty string if a probe was answered.
 std::string why_unanswered(const std::vector<Observation>& observations) {
   std::string first;
   std::size_t asked = 0;

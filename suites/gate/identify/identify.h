@@ -16,7 +16,7 @@ namespace fairdraw::suites {
 struct Observation {
   const Probe* probe = nullptr;
   std::string not_made;  ///< the ability that the sampler lacks; empty: the call was made
-  std::string refused;   ///< why the call was refused; empty: it ran
+  std::string refused;   ///< reason why the call was refused; empty: it ran
   std::string broke;     ///< how the sampler broke (crashed, hung); empty: it did not
   std::uint64_t draws = 0, no_token = 0;
   std::vector<std::uint64_t> of_token;  ///< [vocab]
@@ -25,7 +25,7 @@ struct Observation {
 
 enum class ChoiceVerdict {
   follows,         ///< `value` alone fits
-  one_of,          ///< `value` and `also_fit` fit; `value` determines most
+  one_of,          ///< values `value` and `also_fit` fit; `value` determines most rows
   mixed,           ///< no value fits the observations
   not_observable,  ///< every value fits
 };
@@ -34,8 +34,8 @@ const char* to_string(ChoiceVerdict verdict);
 struct ChoiceFinding {
   std::string choice, meaning;
   ChoiceVerdict verdict = ChoiceVerdict::not_observable;
-  std::string value;                  ///< empty: mixed, or not observable
-  std::vector<std::string> also_fit;  ///< set for one_of and not_observable
+  std::string value;                  ///< the fitting value; empty: mixed, or not observable
+  std::vector<std::string> also_fit;  ///< further fitting values, set for one_of and not_observable
   std::vector<std::string> evidence;  ///< one sentence per probe: the question and the answer
   std::vector<const Observation*> observations;
 };
@@ -44,35 +44,40 @@ struct ProfileFinding {
   std::string profile;
   std::vector<std::string> contradictions;  ///< "probe: why", one per probe that excludes the
                                             ///< profile
-  std::vector<std::string> differences;     ///< choices whose value does not fit
-  std::size_t unsaid = 0;                   ///< probes whose result the profile leaves undefined
-  std::size_t open = 0;                     ///< probes whose result the profile leaves partly open
+  std::vector<std::string> differences;     ///< names of choices whose value in the profile does
+                                            ///< not fit
+  std::size_t unsaid = 0;                   ///< number of probes whose result the profile leaves
+                                            ///< undefined
+  std::size_t open = 0;                     ///< number of probes whose result the profile leaves
+                                            ///< partly open
 };
 
-/// The result of identify(). If `unanswered` is set, there are no choices and no profiles.
+/// The result of identify(). If `unanswered` is set, the result has no choices and no profiles.
 struct Identification {
   std::vector<Observation> observations;  ///< in the order of probes()
   std::vector<ChoiceFinding> choices;     ///< in the order of semantic_choices()
-  /// Closest first: fewest contradictions, then least unsaid, then least open.
+  /// Profiles, the closest first: fewest contradictions, then fewest undefined, then fewest open
+  /// results.
   std::vector<ProfileFinding> profiles;
   std::uint64_t draws = 0;
-  std::string unanswered;  ///< why no probe was answered; empty: one was
-  std::size_t broke = 0;   ///< probes over which the sampler broke
+  std::string unanswered;  ///< reason why no probe was answered; empty: one was
+  std::size_t broke = 0;   ///< number of probes over which the sampler broke
 };
 
-/// Number of probes after which a sampler that broke over each of them is not asked further,
+/// Number of probes after which identification stops for a sampler that broke over each of them,
 /// because each may cost the timeout of a hanging call.
 inline constexpr std::size_t kIdentifyPatience = 3;
 
 /// Largest probability, over all probes, that a sampler which follows a value exactly is found to
-/// contradict it. Half is for kept tokens that were not drawn, half for frequencies.
+/// contradict it. Half of this probability is for kept tokens that were not drawn, half for
+/// frequencies.
 inline constexpr double kIdentifyErrorRate = 1e-9;
 
-/// Minimum draws of a probe. The closest shares of two values, .586 and .667, are 15 standard
-/// deviations apart.
+/// Minimum number of draws of a probe. The closest shares of two values, .586 and .667, are 15
+/// standard deviations apart.
 inline constexpr std::uint64_t kIdentifyDraws = 8192;
 
-/// Probes `sampler`; seeds come from `seed`.
+/// Runs the probes on `sampler` with seeds made from `seed`.
 Identification identify(harness::Sampler& sampler, std::uint64_t seed);
 
 /// Returns whether the sampler may follow this value of a choice.

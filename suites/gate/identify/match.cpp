@@ -20,8 +20,8 @@ std::size_t kept_tokens(const RealDistribution& distribution) {
                                                 [](Membership m) { return m != Membership::out; }));
 }
 
-// Returns whether a distribution gives every masked token a small probability, a floor that is not
-// part of the mask.
+// Returns whether a distribution gives every masked token a small probability, a floor that the
+// mask does not show.
 bool has_floor(const RealDistribution& distribution) {
   constexpr double kFloorAtMost = 0x1p-20;
   const double least =
@@ -51,7 +51,7 @@ std::string against_support(const Observation& seen, const RealDistribution& dis
   const std::size_t tokens = kept_tokens(distribution);
   const MatchLevels levels = match_levels();
   std::int32_t drawn = 0;
-  bool all_likely = true;  // every possible token would have been drawn
+  bool all_likely = true;  // whether every possible token would have been drawn
   for (std::size_t id = 0; id < seen.of_token.size(); ++id) {
     const std::uint64_t count = seen.of_token[id];
     if (count > 0) ++drawn;
@@ -72,10 +72,9 @@ std::string against_support(const Observation& seen, const RealDistribution& dis
   return {};
 }
 
-// Returns a contradiction with the frequencies, which a distribution has if it leaves nothing open.
-// On these rows of few tokens the probabilities of a float32 sampler have a relative error of at
-// most 10^-5. That changes the tail of 8192 draws by a factor of at most e^0.08, which does not
-// matter.
+// Returns a contradiction with the frequencies of a distribution that leaves nothing open. On these
+// rows of few tokens the probabilities of a float32 sampler have a relative error of at most 10^-5.
+// This error changes the tail of 8192 draws by a factor of at most e^0.08, which does not matter.
 std::string against_frequencies(const Observation& seen, const RealDistribution& distribution) {
   // A token that is hardly ever drawn has no useful frequency.
   const auto has_frequency = [](double p) { return p > kWorthLookingFor && p < 1; };

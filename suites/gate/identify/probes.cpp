@@ -22,8 +22,8 @@ std::vector<float> octaves(const std::vector<int>& exponents) {
   return logits;
 }
 
-// Returns the same logits in a large vocabulary: every `step`-th id has one of them, all others
-// -inf.
+// Returns the same logits in a large vocabulary: every `step`-th id has one of the logits, all
+// other ids -inf.
 std::vector<float> spread(const std::vector<int>& exponents, std::size_t vocab, std::size_t step) {
   std::vector<float> logits(vocab, -kInfinity);
   const std::vector<float> few = octaves(exponents);
@@ -33,7 +33,7 @@ std::vector<float> spread(const std::vector<int>& exponents, std::size_t vocab, 
 
 class Table {
  public:
-  // Stands for a top_k of the vocabulary size.
+  // Value that stands for a top_k of the vocabulary size.
   static constexpr std::int32_t kOff = std::numeric_limits<std::int32_t>::min();
 
   Probe& add(std::string name, std::string row, std::vector<std::string> choices,
@@ -131,7 +131,7 @@ void add_min_p(Table& table) {
 std::vector<float> half_at(float temperature) { return {-temperature * kLn2, 0}; }
 
 void add_temperature(Table& table) {
-  // The two largest hold 3/4 at T = 1, and 0.631 at T = 2.
+  // The two largest tokens hold 3/4 of the mass at T = 1, and 0.631 at T = 2.
   table.add("top_p at T = 2", kHalvesText, {"temperature_place"}, octaves(kHalves),
             {.temperature = 2, .top_k = kOff, .top_p = 0.6875F});
   table.add("min_p at T = 2", kHalvesText, {"temperature_place", "min_p_place"}, octaves(kHalves),
@@ -164,7 +164,7 @@ void add_bad_rows(Table& table) {
       .add("probabilities with the sum 5/8", "probabilities 1/8, 1/8, 1/4, 1/8",
            {"probability_sum"}, {0.125F, 0.125F, 0.25F, 0.125F}, {.top_k = kOff})
       .input = harness::RowInput::probabilities;
-  // A floor of 1e-9 under 2^17 masked tokens is 1.3e-4 of the draws.
+  // A floor of 1e-9 under 2^17 masked tokens gives them 1.3e-4 of the draws.
   std::vector<float> one(std::size_t{1} << 17U, -kInfinity);
   one[12345] = 0;
   table

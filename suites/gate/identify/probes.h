@@ -1,5 +1,5 @@
-// Rows on which definitions differ. The tokens that a sampler keeps of a row, or its failure, rule
-// out some values of a choice and fit others.
+// Probes: rows on which the definitions of engines differ. The tokens of a row that a sampler
+// keeps, or its failure, rule out some values of a choice and fit others.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,14 @@ namespace fairdraw::suites {
 struct Probe {
   std::string name;
   std::string row;                   ///< description of the row, for readers
-  std::vector<std::string> choices;  ///< choices that it tests (reference/semantic_choices.h)
+  std::vector<std::string> choices;  ///< choices that the probe tests
+                                     ///< (reference/semantic_choices.h)
   harness::RowInput input = harness::RowInput::logits;
   std::vector<float> values;  ///< [vocab] logits, or probabilities
   reference::RowParameters parameters;
-  std::vector<std::uint32_t> allowed = {};  ///< packed bits, or empty
-  bool many_draws = false;                  ///< needs a sampler that draws often from one row
+  std::vector<std::uint32_t> allowed = {};  ///< packed bits of allowed ids, or empty
+  bool many_draws = false;                  ///< whether the probe needs a sampler that draws often
+                                            ///< from one row
 };
 
 /// Returns all probes. A probe that does not test top_k sets it to the vocabulary size, which is
@@ -29,7 +31,7 @@ struct Probe {
 const std::vector<Probe>& probes();
 
 /// Returns the distribution of a probe under `semantics` in real arithmetic. The floor under masked
-/// probabilities is omitted unless the probe tests it; elsewhere it is one draw in 10^8.
+/// probabilities is omitted unless the probe tests it; in other probes it is one draw in 10^8.
 reference::RealDistribution distribution_of_probe(const Probe& probe,
                                                   const reference::Semantics& semantics);
 

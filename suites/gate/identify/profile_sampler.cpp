@@ -18,7 +18,7 @@ namespace {
 
 using reference::Membership;
 
-// Keeps the highest ids among equal tokens of which an unspecified subset stays.
+// Keeps the highest ids if an unspecified subset of equal tokens is kept.
 void open_ties_to_the_highest(const std::vector<float>& values,
                               reference::RealDistribution& distribution) {
   std::map<float, std::vector<std::size_t>> ties;
@@ -57,8 +57,8 @@ bool ordinary(const std::vector<float>& logits) {
 }
 
 // Returns logits over the temperature as float32 samplers compute them: times its rounded inverse,
-// and rounded. Returns an empty list if the temperature is no divisor or a weight would not be a
-// normal number. In such rows nothing is rounded, because an engine may do anything.
+// and rounded. Returns an empty list if the temperature cannot be a divisor or a weight would not
+// be a normal number. In such rows nothing is rounded, because an engine's result is not defined.
 std::vector<float> scaled_logits(const std::vector<float>& logits, float temperature,
                                  const reference::Semantics& semantics) {
   const bool divides =
@@ -123,7 +123,7 @@ reference::RealDistribution ProfileSampler::distribution(
     const fairdraw_batch& batch, std::int64_t row, const std::vector<float>& values,
     const reference::RowParameters& parameters) const {
   reference::Semantics filters = semantics_;
-  filters.masked_probability_floor = 0;  // the floor is applied after the ties
+  filters.masked_probability_floor = 0;  // the floor is applied after ties are decided
   if (batch.input != 0) {
     return reference::real_oracle_from_probs(values, parameters, filters, false);
   }

@@ -1,5 +1,6 @@
-// A blind trial of the causes that reports name. It uses mutants on which the rules for causes were
-// never tuned: every third of the catalogue, by a hash of its name, so that nobody chooses which.
+// Chooses mutants for a blind trial of the causes that reports name. The trial uses mutants on
+// which the rules for causes were never tuned: every third of the catalogue, by a hash of its name,
+// so that nobody chooses which.
 //
 // People who work on the causes look only at the other two thirds, with `fairdraw mutants
 // --only-tuning` and its JSON, and at the held-out mutants once, at the end.
@@ -17,7 +18,7 @@ namespace fairdraw::suites {
 
 /// Returns the CRC-32 of the bytes, as in zlib, PNG and Python's binascii.crc32.
 constexpr std::uint32_t crc32(std::string_view text) {
-  constexpr std::uint32_t kPolynomial = 0xedb88320;  // of ISO 3309, bits reversed
+  constexpr std::uint32_t kPolynomial = 0xedb88320;  // the polynomial of ISO 3309, bits reversed
   std::uint32_t rest = 0xffffffff;
   for (const char letter : text) {
     rest ^= static_cast<unsigned char>(letter);
@@ -37,12 +38,12 @@ inline constexpr std::size_t kTrialMutants = 30, kTrialNamed = 24;
 inline constexpr std::size_t kTrialsBefore = 2;
 
 /// Returns the next kTrialMutants held-out mutants that can be detected from outside, ordered by
-/// CRC-32. The first cause must be right for at least kTrialNamed of them.
+/// CRC-32. The first named cause must be right for at least kTrialNamed of them.
 std::vector<const Mutant*> trial_mutants();
 
 /// Returns the right causes of a mutant of the trial whose class is too coarse or does not match
-/// its sentence. They were read from the sentence before any trial mutant was run. Empty for all
-/// other mutants; their class gives the causes.
+/// its sentence. The causes were read from the sentence before any trial mutant was run. The list
+/// is empty for all other mutants, whose class gives the causes.
 std::span<const std::string_view> declared_causes(std::string_view mutant);
 
 }  // namespace fairdraw::suites

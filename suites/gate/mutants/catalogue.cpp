@@ -12,7 +12,7 @@ namespace fairdraw::suites {
 namespace {
 
 // A mutant under its own name. The samplers inside call themselves "model" or "float", which would
-// attribute the findings to a right sampler.
+// attribute the findings to a correct sampler.
 class NamedMutant : public harness::ForwardingSampler {
  public:
   NamedMutant(std::unique_ptr<harness::Sampler> mutant, std::string name)

@@ -1,5 +1,5 @@
 // The catalogue of mutants: real bugs of samplers as small wrong samplers, which test the harness.
-// The gate must turn each mutant red, and none of the right samplers from which they are made.
+// The gate must fail each mutant, and none of the correct samplers from which mutants are made.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace fairdraw::suites {
 
 using Maker = std::function<std::unique_ptr<harness::Sampler>()>;
 
-/// A right sampler from which mutants are made.
+/// A correct sampler from which mutants are made.
 struct Twin {
   std::string name;
   Maker make;
@@ -23,14 +23,16 @@ struct Twin {
 
 struct Mutant {
   std::string name;
-  std::string source;  ///< project and issue, pull request or file; "systematic" for the others
+  std::string source;  ///< project and issue, pull request or file; "systematic" for mutants
+                       ///< without such a source
   std::string kind;    ///< class of the bug: mask, distribution, rng, ...
   std::string wrong;   ///< the bug in one sentence
-  /// Cases that are expected to find it, likeliest first; '*' and '?' match any characters.
+  /// Cases that are expected to find the mutant, likeliest first; '*' and '?' match any characters.
   std::vector<std::string> expected;
-  std::string twin;  ///< name of the right sampler
+  std::string twin;  ///< name of the correct sampler from which the mutant is made
   Maker make;
-  std::string unreachable_reason = {};  ///< why it cannot be detected from outside; empty: it can
+  std::string unreachable_reason = {};  ///< reason why the mutant cannot be detected from outside;
+                                        ///< empty: it can
 };
 
 const std::vector<Twin>& twins();
@@ -38,29 +40,29 @@ const std::vector<Twin>& twins();
 /// Returns all mutants, class by class. Names are unique.
 const std::vector<Mutant>& catalogue();
 
-/// Logit of a filtered token.
+/// Logit of a token that a filter removes.
 inline constexpr float kOut = -std::numeric_limits<float>::infinity();
 
-/// Prefix of a mutant's name where a sampler is named.
+/// Prefix of a mutant's name where --sampler names a sampler.
 inline constexpr std::string_view kMutantPrefix = "mutant:";
 
-/// Makes the mutant of that name (without the prefix), so that its report can be inspected. Its
-/// description has the mutant's name, not that of the sampler inside. Throws harness::UsageError
-/// for an unknown name.
+/// Makes the mutant with that name (without the prefix), so that its report can be inspected. The
+/// sampler's description has the mutant's name, not that of the sampler inside. Throws
+/// harness::UsageError for an unknown name.
 std::unique_ptr<harness::Sampler> make_mutant(const std::string& name);
 
 /// The state of a documented bug.
 enum class EntryState {
   mutant,       ///< `name` is in the catalogue and must be killed
-  unreachable,  ///< no test from outside can find it
-  later,        ///< concerns an operation that does not exist here
+  unreachable,  ///< no test from outside can find the bug
+  later,        ///< the bug concerns an operation that does not exist here
 };
 const char* to_string(EntryState state);
 
 struct KnownBug {
   std::string name;
   EntryState state;
-  std::string reason;  ///< for the last two states
+  std::string reason;  ///< reason for the last two states
 };
 
 /// Returns all documented bugs from which the catalogue was made.
@@ -68,7 +70,7 @@ const std::vector<KnownBug>& known_bugs();
 
 // --- For the files of the catalogue --------------------------------------------------------------
 
-/// Joins the tables of a class.
+/// Joins the tables of a class of mutants.
 std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts);
 
 /// Splits names of cases or bugs at blanks.
@@ -118,7 +120,7 @@ std::vector<Mutant> tokens_only_mutants();
 std::vector<Mutant> typed_value_mutants();
 std::vector<Mutant> acceptance_rule_mutants();
 std::vector<Twin> acceptance_rule_twins();
-std::vector<Mutant> sharded_mutants();  ///< none in a build without serving
+std::vector<Mutant> sharded_mutants();  ///< none are in a build without serving
 std::vector<Twin> sharded_twins();
 
 }  // namespace fairdraw::suites

@@ -13,7 +13,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Returns the right causes of each class. "definition of" stands for all causes that begin so.
+// Returns the right causes of each class of mutants. "definition of" stands for all causes that
+// begin with these words.
 const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   static const std::vector<std::string_view> random = {
       "shared random bits", "seeds", "counters", "numbers of a draw", "batch dependence or state"};

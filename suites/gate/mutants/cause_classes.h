@@ -1,5 +1,5 @@
-// The right causes of each class of mutants. They make the catalogue a set of bugs with known
-// answers.
+// The right causes of each class of mutants. The classes make the catalogue a set of bugs with
+// known answers.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ bool names_class(std::string_view cause, std::string_view kind);
 /// or, without declared causes, it belongs to the mutant's class.
 bool is_right(std::string_view cause, const Mutant& mutant);
 
-/// Numbers of killed mutants: all, those with a cause, and those whose first cause is right.
+/// Numbers of killed mutants: all, mutants with a cause, and mutants whose first cause is right.
 struct NamedShare {
   std::size_t killed = 0, with_cause = 0, named = 0;
 };

@@ -48,7 +48,7 @@ std::vector<Condition> planted() {
   return all;
 }
 
-// Returns whether a cause is batch dependence, which amounts to finding the condition.
+// Returns whether a cause is batch dependence, which counts as finding the condition.
 bool is_of_batches(const std::string& cause) { return names_class(cause, "batch-dependence"); }
 
 // Returns whether a cause names a condition that wrong rows share.

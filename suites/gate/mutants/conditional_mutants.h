@@ -1,4 +1,4 @@
-// A trial of the causes that a red run names for mistakes that show only under a condition. The
+// A trial of the causes that a failed run names for mistakes that show only under a condition. The
 // mutants are wrong in some rows and right in all others; a hash of the name chooses mutant and
 // condition.
 #pragma once
@@ -15,21 +15,21 @@ namespace fairdraw::suites {
 /// A mutant whose mistake shows only in rows for which a condition holds.
 struct ConditionalMutant {
   const Mutant* of = nullptr;
-  Mutant mutant;              ///< `of`, only in these rows
+  Mutant mutant;              ///< the mutant, wrong only in rows with the condition
   std::string subject, text;  ///< subject and text of the condition
                               ///< (harness/run/calls/conditions.h)
 };
 
-/// Returns a mutant under its conditions, in the order of a hash. Omits conditions that its
-/// sentence is about, because they would change nothing.
+/// Returns a mutant under each of its conditions, in the order of a hash. Omits conditions that the
+/// mutant's sentence is about, because they would change nothing.
 std::vector<ConditionalMutant> under_conditions(const Mutant& mutant);
 
-/// The verdict on the first sentence of a red run.
+/// The verdict on the first sentence of a failed run's report.
 enum class FirstSentence {
-  right,       ///< the defect and the condition
-  place,       ///< one of them and nothing wrong about the other, or a property that the wrong rows
-               ///< share
-  misleading,  ///< another defect, or another condition
+  right,       ///< the sentence names the defect and the condition
+  place,       ///< it names one of them and nothing wrong about the other, or a property that the
+               ///< wrong rows share
+  misleading,  ///< it names another defect, or another condition
   none,        ///< no cause
 };
 inline constexpr std::array kFirstSentences = {"right", "place", "misleading", "none"};
@@ -42,9 +42,10 @@ struct ConditionalOutcome {
   MutantOutcome outcome;
 };
 
-/// Runs the first `count` of the held-out mutants, or of the others, by a hash of their names, each
-/// under its first condition under which suite smoke finds it. Mutants that suite smoke finds under
-/// none of their first three conditions are left out, because they say nothing about causes.
+/// Runs the first `count` of the held-out mutants, or of all other mutants, by a hash of their
+/// names, each under its first condition under which suite smoke finds it. Mutants that suite smoke
+/// finds under none of their first three conditions are left out, because they say nothing about
+/// causes.
 std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
                                                       const KillOptions& options,
                                                       const KillProgress& progress);

@@ -50,7 +50,8 @@ std::vector<std::size_t> falling_order(const std::vector<float>& probs) {
   return order;
 }
 
-// Removes tokens, from the large end, whose inclusive mass exceeds p. The first token stays.
+// Removes tokens, from the large end, whose inclusive mass exceeds p. The first token is always
+// kept.
 void apply_inclusive_top_p(Scores& scores, float top_p) {
   if (top_p <= 0 || top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -63,17 +64,17 @@ void apply_inclusive_top_p(Scores& scores, float top_p) {
   }
 }
 
-// The outcome of a row in the engine before its values are used. anything: the profile promises
-// nothing, and the row gives token 0, as in engines whose softmax is NaN so that no comparison
-// holds.
+// The outcome of a row in the engine before its values are used. anything: the profile defines no
+// result, and the row gives token 0, as in engines whose softmax is NaN so that no comparison is
+// true.
 enum class Fate { drawn, fails, anything };
 
 bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
 bool is_divisor(float temperature) { return temperature >= 0x1p-126F && temperature <= 0x1p64F; }
 
-// Returns whether parameters are so extreme that no engine defines their result. The twins then
-// behave like engines whose weights are all 0 or NaN.
+// Returns whether parameters are so extreme that no engine defines their result. The correct
+// samplers then behave like engines whose weights are all 0 or NaN.
 bool is_extreme(const reference::RowParameters& row) {
   return (row.temperature > 0 && !is_divisor(row.temperature)) || std::isnan(row.temperature) ||
          std::isnan(row.top_p) || std::isnan(row.min_p);
@@ -86,8 +87,9 @@ bool is_greedy(FloatSampler::Order order, float temperature) {
          (order == FloatSampler::Order::vllm_torch && temperature > 0 && temperature < 1e-5F);
 }
 
-// Returns the fate of a row by its parameters. The engines' ranges are written a second time
-// (reference/profiles.h has them for the oracle), so that the twin shares nothing with its judge.
+// Returns the outcome of a row that its parameters determine. The engines' ranges are written a
+// second time (reference/profiles.h has them for the oracle), so that this sampler shares nothing
+// with its judge.
 Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameters& row,
                         std::size_t vocab) {
   if (is_extreme(row)) return Fate::anything;
@@ -106,8 +108,8 @@ Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameter
   return known ? Fate::drawn : Fate::fails;
 }
 
-// Returns the fate of a row by its logits after bans, which engines apply first, so banned values
-// do not count. Only transformers checks for NaN and +inf.
+// Returns the outcome of a row that its logits after bans determine; engines apply bans first, so
+// banned values do not count. Only transformers checks for NaN and +inf.
 Fate fate_of_logits(FloatSampler::Order order, const Logits& logits) {
   const bool ordinary = std::ranges::none_of(logits, [](float logit) {
     return std::isnan(logit) || logit == std::numeric_limits<float>::infinity();
@@ -122,7 +124,7 @@ double uniform_of(std::uint64_t word) { return (static_cast<double>(word >> 11) 
 
 // A row prepared for drawing. Tokens of equal probability race as a group: the maximum of n
 // independent uniforms is one uniform to the power 1 / n, and it belongs to each token equally
-// likely. This costs one uniform per group and has the distribution of one per token.
+// likely. A group's race costs one uniform and has the same distribution as one uniform per token.
 struct FloatSampler::Row {
   struct Group {
     float probability;
@@ -164,7 +166,8 @@ std::vector<float> float_softmax(const Scores& scores) {
   return probs;
 }
 
-// Removes tokens, from the small end, with cumulative mass of at most 1 - p. The last token stays.
+// Removes tokens, from the small end, with cumulative mass of at most 1 - p. The last token is
+// always kept.
 void float_top_p(Scores& scores, float top_p) {
   if (top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -219,7 +222,7 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
   if (!result.active) return result;
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   Logits logits(vocab);
-  // Rows may lie at any alignment.
+  // The bytes are copied, because rows may have any alignment.
   const auto* const bytes = static_cast<const std::byte*>(batch.logits);
   std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
               vocab * sizeof(float));
@@ -243,7 +246,7 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
   if (fate == Fate::drawn) score(result.scores, logits, parameters);
   result.support = static_cast<std::int32_t>(
       std::count_if(result.scores.begin(), result.scores.end(), [](double s) { return s > kOut; }));
-  if (result.support == 0) {  // no token is left, or the row may give anything: token 0
+  if (result.support == 0) {  // no token is left, or the result is undefined: token 0
     result.support = 1;
     result.scores[0] = 0;
   }

@@ -1,6 +1,6 @@
 // A sampler like those of engines: float32, sort-based, with its own use of random numbers. The
-// real-number oracle judges it under its profile. It is the base of mutants with numeric bugs:
-// narrow sums, coarse uniforms, truncated noise.
+// real-number oracle judges it under its profile. The sampler is the base of mutants with numeric
+// bugs: narrow sums, coarse uniforms, truncated noise.
 #pragma once
 
 #include <cstdint>
@@ -29,26 +29,26 @@ class FloatSampler final : public harness::Sampler {
   using Scores = std::vector<double>;  ///< [vocab] logit / T, -inf if filtered; float64, so that no
                                        ///< quotient overflows (probabilities are float32)
 
-  /// The steps that a mutant may replace. An empty step is right.
+  /// The steps that a mutant may replace. A step that is not set is right.
   struct Mutation {
     std::function<void(fairdraw_batch&, Storage&)> call;
     /// Changes the scores before the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> scores;
     /// Replaces min_p: sets the scores of removed tokens to -inf.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> min_p;
-    /// Replaces top_p in the same way.
+    /// Replaces top_p: sets the scores of removed tokens to -inf.
     std::function<void(Scores&, float top_p)> top_p;
     /// Changes the scores after the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> filtered;
     /// Changes the probabilities [vocab] for drawing, but not the reported ones.
     std::function<void(std::vector<float>&)> probabilities;
-    /// Returns the noise of a uniform in (0, 1), as a non-decreasing function. The right noise has
-    /// Gumbel's distribution: minus the logarithm of an exponential.
+    /// Returns the noise for a uniform number in (0, 1); must be a non-decreasing function. The
+    /// right noise has Gumbel's distribution: minus the logarithm of an exponential.
     std::function<double(double uniform)> noise;
     /// Returns whether a token of probability 0 wins, given the largest uniform of all such tokens.
     std::function<bool(double largest_uniform)> zero_wins;
     /// Replaces inverse_cdf: returns a function from a word to a token, given the probabilities.
-    /// Called once per row.
+    /// The function is called once per row.
     std::function<std::function<std::int32_t(std::uint64_t word)>(const std::vector<float>&)> pick;
   };
 

@@ -26,7 +26,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Returns the rough cost of a case in nanoseconds: each call sorts a row (100 ns per token), each
-// draw is a search. Only the order of cases depends on it.
+// draw is a search. Only the order of cases depends on this cost.
 double cost(const Case& entry) {
   const std::map<Check, double> calls_a_row = {
       {Check::status, 70},           {Check::replay, 60},   {Check::processing, 4},
@@ -39,7 +39,7 @@ double cost(const Case& entry) {
          200 * static_cast<double>(entry.draws);
 }
 
-// Limits of the further cases that are judged for causes; together they take some seconds per
+// Limits of the additional cases that are judged for causes; together they take some seconds per
 // mutant.
 constexpr int kCasesOfCheck = 4;
 constexpr double kMaxCost = 1.2e7;  // nanoseconds
@@ -84,7 +84,7 @@ class Judge {
     return outcome;
   }
 
-  // Judges a twin by the cases with the ids `cases`; it must be green in all of them.
+  // Judges a correct sampler by the cases with the ids `cases`; it must pass all of them.
   TwinOutcome judge(const Twin& twin, const std::set<std::string>& cases) const {
     const auto start = Clock::now();
     TwinOutcome outcome;
@@ -138,8 +138,8 @@ class Judge {
     return jobs;
   }
 
-  // Judges a killed mutant by more cases of suite smoke, the cheapest of each check. Their findings
-  // do not count as kills.
+  // Judges a killed mutant by more cases of suite smoke, the cheapest of each check. The findings
+  // of these cases do not count as kills.
   void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
     std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
     std::map<std::string, int> judged;  // by check
@@ -149,7 +149,7 @@ class Judge {
       if (of_check == kCasesOfCheck || !known.insert(job.record.id).second) continue;
       CaseRecord record = run(job);
       of_check += record.verdict == Verdict::skipped ? 0 : 1;
-      // On some rows even a right float sampler exceeds the slack of its profile.
+      // On some rows even a correct float32 sampler exceeds the slack of its profile.
       if (record.verdict == Verdict::failed && !twin_passes(mutant.twin, record.id)) continue;
       outcome.record.cases.push_back(std::move(record));
     }

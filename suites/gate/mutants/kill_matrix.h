@@ -1,4 +1,4 @@
-// Runs the gate on mutants: the kill matrix.
+// Runs the gate on mutants, which makes the kill matrix.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace fairdraw::suites {
 
-/// Maximum number of draws on a mutant until its kill.
+/// Maximum number of draws of a mutant until a case kills it.
 inline constexpr std::uint64_t kMaxDraws = 5'000'000;
 
 struct KillOptions {
@@ -29,7 +29,7 @@ struct KillOptions {
   /// With `causes`: repeats failed cases to find the condition that they share. Each mutant costs
   /// some forty runs of a case.
   bool conditions = true;
-  /// Runs only cases of suite smoke and expected cases, and no twins.
+  /// Runs only cases of suite smoke and expected cases, and no correct samplers.
   bool smoke_alone = false;
   std::uint64_t seed = 0;
   unsigned threads = 1;
@@ -38,7 +38,7 @@ struct KillOptions {
 
 /// The result of one check on a mutant.
 struct CheckKill {
-  std::string by;           ///< id of the case that killed it; empty: none did
+  std::string by;           ///< id of the case that killed the mutant; empty: none did
   std::uint64_t draws = 0;  ///< draws on the mutant in this check, up to the kill
 };
 
@@ -46,13 +46,14 @@ struct MutantOutcome {
   const Mutant* mutant = nullptr;
   bool killed = false;
   std::string by, message;             ///< id and message of the first case that killed it
-  harness::RunRecord record;           ///< the judged cases, with their evidence
+  harness::RunRecord record;           ///< record of the judged cases, with their evidence
   std::vector<harness::Cause> causes;  ///< causes of `record`, likeliest first
   std::uint64_t draws = 0;             ///< draws on the mutant in all checks, up to the first kill
   double seconds = 0;
-  std::map<std::string, CheckKill> checks;  ///< checks that judged it, by name
+  std::map<std::string, CheckKill> checks;  ///< results of the checks that judged the mutant, by
+                                            ///< name
   std::vector<std::string> cases;           ///< ids of the judged cases
-  std::string trouble;                      ///< a case that could not be run
+  std::string trouble;                      ///< description of a case that could not be run
 
   /// Returns the gate's fault, or an empty string if a detectable mutant was killed within
   /// kMaxDraws and an undetectable one was not.
@@ -62,28 +63,28 @@ struct MutantOutcome {
 struct TwinOutcome {
   const Twin* twin = nullptr;
   std::string semantics;
-  std::uint64_t cases = 0;  ///< cases that judged it; cases that need a missing ability do not
-                            ///< count
+  std::uint64_t cases = 0;  ///< number of cases that judged the sampler; cases that need a missing
+                            ///< ability do not count
   double seconds = 0;
-  std::string red;  ///< id and message of the first case that was not green
+  std::string red;  ///< id and message of the first case that did not pass
 };
 
 struct KillMatrix {
-  std::vector<MutantOutcome> mutants;  ///< in the order given
-  std::vector<TwinOutcome> twins;      ///< twins of these mutants
+  std::vector<MutantOutcome> mutants;  ///< outcomes of the mutants, in the order given
+  std::vector<TwinOutcome> twins;      ///< outcomes of the correct samplers of these mutants
   double seconds = 0;
 
   bool complete() const;
 };
 
-/// Callbacks before and after each mutant and each twin. Calls of `ended` do not overlap. `line`
-/// describes the outcome; `wrong` means that the gate is at fault.
+/// Callbacks before and after each mutant and each correct sampler. Calls of `ended` do not
+/// overlap. `line` describes the outcome; `wrong` means that the gate is at fault.
 struct KillProgress {
   std::function<void(const std::string& name)> begun;
   std::function<void(const std::string& name, const std::string& line, bool wrong)> ended;
 };
 
-/// Returns how many samplers run_kill_matrix judges: the mutants and their twins.
+/// Returns the number of samplers that run_kill_matrix judges: the mutants and their correct twins.
 std::size_t judged_count(const std::vector<const Mutant*>& mutants);
 
 /// Judges mutants and their twins by the cases of suite gate, planned and judged as by `fairdraw

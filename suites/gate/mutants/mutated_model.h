@@ -12,7 +12,7 @@
 
 namespace fairdraw::suites {
 
-/// Storage of arrays to which a mutated call points, alive until the next call.
+/// Storage for the arrays of a mutated call, alive until the next call.
 class Storage {
  public:
   template <class T>
@@ -27,7 +27,7 @@ class Storage {
   std::vector<std::shared_ptr<void>> owners_;
 };
 
-/// The call and the index of a row.
+/// A call and the index of one of its rows.
 struct Place {
   const fairdraw_batch* call = nullptr;
   std::int64_t row = 0;
@@ -82,31 +82,31 @@ class MutatedModel final : public harness::ServingModel {
   using Row = harness::ServingModel::Row;
   using Result = reference::IntegerRow;
 
-  /// The steps that a mutant may replace, in the order of a call. An empty step is right.
+  /// The steps that a mutant may replace, in the order of a call. A step that is not set is right.
   struct Mutation {
-    /// Returns why the call is refused, or an empty string.
+    /// Returns the reason why the call is refused, or an empty string.
     std::function<std::string(const fairdraw_batch&)> refuse;
     std::function<void(fairdraw_batch&, Storage&)> call;
     /// Returns the row whose parameters row `row` gets.
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t row)> parameters_row;
     /// Changes a row before it is processed.
     std::function<void(Row&, const Place&)> row;
-    /// Changes the result of a row, which is reported and drawn from.
+    /// Changes the result of a row before it is reported and drawn from.
     std::function<void(Result&, const Row&, const Place&)> result;
-    /// Changes the weights [vocab] for drawing (0: not drawn), but not the reported ones. Other
+    /// Changes the weights [vocab] for drawing (0: not drawn), but not the reported ones. All other
     /// tokens are proposed with their own weights and not accepted.
     std::function<void(RowWeights&, const Result&)> weights;
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
     std::function<std::uint64_t(const WordKey&)> word;
-    /// Returns the token of a word: a proposal, or one of the survivors.
+    /// Returns the token for a random word: a proposal, or one of the survivors.
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
     /// Returns whether an attempt accepts its proposed token.
     std::function<bool(const Proposal&)> accepts;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
-    /// Returns the values and the order of a row's tokens.
+    /// Returns the log-probabilities and the order of a row's tokens.
     std::function<reference::RealLogprobs(const Row&, const Result&, LogprobsMode)> report_values;
-    /// Changes results, in the caller's float environment.
+    /// Changes the results of a call, in the caller's float environment.
     std::function<void(const fairdraw_batch&)> finish;
 
     std::function<void(fairdraw_chain&, Storage&)> chain_call;
@@ -163,15 +163,16 @@ class MutatedModel final : public harness::ServingModel {
   void finish(const fairdraw_batch& batch) override;
 
  private:
-  // A token outside of the vocabulary. It has no weight to report, so it is written at the end.
+  // A token outside of the vocabulary. The token has no weight to report, so it is written at the
+  // end.
   struct Stray {
     std::int64_t at;
     std::int32_t token;
   };
 
-  // Selects a row whose sums tokens are drawn from.
+  // Selects the row from whose prefix sums tokens are drawn.
   void look_at(const reference::IntegerRow& row);
-  // Returns the token of a word, or 0 if it is outside of the vocabulary.
+  // Returns the token for a random word, or 0 if it is outside of the vocabulary.
   std::int32_t pick(const DrawWeights& sums, std::uint64_t word);
 
   Claim claim_;
@@ -194,7 +195,7 @@ struct Candidate {
   RowWeight weight;
 };
 
-/// Returns the survivors of a result, largest value first, lowest id first among equals.
+/// Returns the survivors of a result by descending value, equal values by ascending id.
 std::vector<Candidate> ranked(const MutatedModel::Result& result, const MutatedModel::Row& row);
 
 /// Makes `kept` the only survivors. An empty list makes token 0 the only survivor, as in samplers

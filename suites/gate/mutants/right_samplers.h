@@ -1,5 +1,5 @@
-// Right samplers that draw in other ways than fairdraw and the twins of mutants. The gate must be
-// green on each, because a false alarm here would also be one for an engine.
+// Correct samplers that draw in other ways than fairdraw and the bases of mutants. The gate must
+// pass each of them, because a false alarm here would also be one for an engine.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace fairdraw::suites {
 
 struct RightWay {
   std::string name;
-  std::string why;  ///< why it is right
+  std::string why;  ///< reason why the sampler is right
   Maker make;
 };
 
-/// Returns all right samplers. python/tests/right has those of Python.
+/// Returns all correct samplers in C++. python/tests/right has those in Python.
 const std::vector<RightWay>& right_samplers();
 
 }  // namespace fairdraw::suites

@@ -118,7 +118,7 @@ std::int32_t RowOperationSampler::status_of(const Row& row) const {
 std::string RowOperationSampler::run_operation(const fairdraw_operation& given) {
   fairdraw_operation call = given;
   if (mutation_.call) mutation_.call(call);
-  // Computes all results before writing any, because results may overwrite the rows.
+  // Computes all results before writing any of them, because results may overwrite the rows.
   std::vector<std::vector<float>> results;
   for (std::int64_t number = 0; number < call.rows; ++number) {
     Row row;

@@ -1,5 +1,5 @@
-// Textbook operations on rows with full sorts, in float64 or float32. They are the base of mutants
-// with a bug in a softmax, a mask or a renormalisation.
+// Textbook operations on rows with full sorts, in float64 or float32. The operations are the base
+// of mutants with a bug in a softmax, a mask or a renormalisation.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class RowOperationSampler final : public harness::Sampler {
     std::vector<float> values;
     float temperature = 1, top_p = 1, min_p = 0;
     std::int32_t top_k = 0;
-    std::int64_t number = 0;  ///< index in the call
+    std::int64_t number = 0;  ///< index of the row in the call
 
     std::size_t vocab() const { return values.size(); }
   };
   using Kept = std::vector<std::uint8_t>;  ///< [vocab]
 
-  /// The steps that a mutant may replace, in the order of a call. An empty step is right.
+  /// The steps that a mutant may replace, in the order of a call. A step that is not set is right.
   struct Mutation {
     std::function<void(fairdraw_operation&)> call = {};
     /// Changes a row, good or bad, before it is processed.
@@ -68,7 +68,7 @@ class RowOperationSampler final : public harness::Sampler {
 
 using RowOperationMutation = RowOperationSampler::Mutation;
 
-/// Returns the ids of a row, largest value first, lowest id first among equals.
+/// Returns the ids of a row by descending value, equal values by ascending id.
 std::vector<std::size_t> ids_by_value(std::span<const float> values);
 
 }  // namespace fairdraw::suites

@@ -10,7 +10,7 @@ namespace {
 
 double uniform(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
 
-// Returns the row scaled to sum 1, or nothing if it fails.
+// Returns the row scaled to sum 1, or nothing if the row is invalid.
 std::optional<Weights> scaled(std::span<const float> row) {
   double sum = 0;
   for (const float value : row) {

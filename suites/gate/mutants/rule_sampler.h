@@ -1,6 +1,6 @@
 // A sampler with a chosen acceptance rule: it is the integer model except for drafts, which it
-// verifies in float64, because engines use floating point. It is the base of right samplers with
-// other rules than the token-wise one, and of mutants with a wrong rule.
+// verifies in float64, because engines use floating point. The sampler is the base of correct
+// samplers with other rules than the token-wise one, and of mutants with a wrong rule.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,11 @@
 
 namespace fairdraw::suites {
 
-using Weights = std::vector<double>;  ///< [vocab] weights of one row; sum 1 unless said otherwise
+using Weights = std::vector<double>;  ///< [vocab] weights of one row, whose sum is 1 unless stated
+                                      ///< otherwise
 
-/// The drafts that a rule decides on. A chain of n drafts is a tree in which node i + 1 follows
-/// node i.
+/// The drafts that an acceptance rule decides on. A chain of n drafts is a tree in which node i + 1
+/// follows node i.
 struct Drafts {
   bool tree = false;
   std::vector<Weights> p, q;          ///< rows after the root and each draft; q: empty if unknown
@@ -25,7 +26,8 @@ struct Drafts {
   std::size_t max_depth = 0;
   std::vector<double> accept, recover;  ///< uniform in [0, 1), by depth, n + 1 of each; in a chain
                                         ///< the last `recover` is for the bonus token
-  std::vector<std::vector<double>> accept_next;  ///< by depth, from the second child on
+  std::vector<std::vector<double>> accept_next;  ///< uniform numbers by depth, from the second
+                                                 ///< child on
   DType dtype = DType::float32;                  ///< dtype of a chain's probabilities
 
   std::vector<std::size_t> children(std::int64_t node) const;
@@ -34,8 +36,8 @@ struct Drafts {
   }
 };
 
-/// The decision of a rule: the accepted nodes in order, and the token after them. `passed`: the
-/// positions that pass their own test, if the rule has such tests.
+/// The decision of an acceptance rule: the accepted nodes in order, and the token after them.
+/// `passed`: the number of positions that pass their own test, if the rule has such tests.
 struct Decision {
   std::vector<std::size_t> nodes;
   std::size_t token = 0;
@@ -51,12 +53,14 @@ Weights difference(const Weights& p, const Weights& q, double scale = 1);
 
 class RuleSampler final : public harness::ServingModel {
  public:
-  /// The rules of a sampler. The model's own rule replaces an empty one. The model also decides
-  /// failing and greedy requests, and chains of unknown distribution unless `unknown_too`.
+  /// The acceptance rules of a sampler. An empty rule is replaced by the model's own. The model
+  /// also decides failing and greedy requests, and chains of unknown distribution unless
+  /// `unknown_too`.
   struct Rules {
     Rule chain, tree;
     bool unknown_too = false;
-    bool with_replacement_only = false;  ///< the model decides all other trees
+    bool with_replacement_only = false;  ///< whether the model decides all trees but
+                                         ///< those drawn with replacement
   };
   RuleSampler(harness::AcceptanceRule declared, Rules rules);
   std::string run_chain(const fairdraw_chain& chain) override;

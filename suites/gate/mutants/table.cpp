@@ -17,7 +17,7 @@ using harness::DraftedTokens;
 using reference::RowProcessing;
 using reference::SpeculationOutcome;
 
-// Refuses a step that the base of a row does not have.
+// Refuses a step that the base sampler of a table row does not have.
 template <class Steps, class Step>
 void set(Steps&, Step) {
   throw std::logic_error("a mutant's change is no step of what it is made of");

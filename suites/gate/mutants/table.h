@@ -1,6 +1,6 @@
-// Tables of mutants. A row is a mutant: its name, where the bug was found, what is wrong in one
-// sentence, and the function that is wrong. The parameters of the function tell which step of the
-// sampler it replaces. A new mutant is one row in the table of its class (classes/), with a
+// Tables of mutants. A row of these tables is a mutant: its name, where the bug was found, the bug
+// in one sentence, and the function that is wrong. The parameters of the function tell which step
+// of the sampler it replaces. A new mutant is one row in the table of its class (classes/), with a
 // function if the bug is new. A new class is a table, and its function in catalogue.h and
 // catalogue.cpp.
 #pragma once
@@ -25,10 +25,10 @@ using Scores = FloatSampler::Scores;
 using Logits = FloatSampler::Logits;
 using Parameters = reference::RowParameters;
 
-/// A right sampler from which mutants are made. integers claims the exact arithmetic. distribution
-/// does not. generator does not take seeds either. tokens and engine are distribution and generator
-/// that report only tokens, engine one token per row of a call. The others are FloatSampler, by
-/// order and draw.
+/// A correct sampler from which mutants are made. integers claims the exact arithmetic.
+/// distribution does not. generator does not take seeds either. tokens and engine are distribution
+/// and generator that report only tokens, engine one token per row of a call. All other bases are
+/// FloatSampler, by order and draw.
 enum class Base {
   of_table,
   integers,
@@ -45,30 +45,30 @@ enum class Base {
 };
 
 /// A wrong step. The first two alternatives set any steps and are called for each sampler, so that
-/// each has its own state; each of the others is one step.
+/// each has its own state; each of the other alternatives sets one step.
 using Change = std::variant<
     void (*)(Mutation&), void (*)(FloatMutation&),
-    // A call, and its results at the end.
+    // Steps that change a call, or its results at the end.
     void (*)(fairdraw_batch&), void (*)(fairdraw_batch&, Storage&), void (*)(const fairdraw_batch&),
-    // A predicate of calls whose draws ignore the filters; their masks stay right.
+    // A predicate that selects calls whose draws ignore the filters; their masks stay right.
     bool (*)(const fairdraw_batch&),
-    // A row, its parameters, and its processing. Processing is only changed in good rows, so that a
-    // mutant does not change statuses.
+    // Steps that change a row, its parameters, or its processing. Processing is only changed in
+    // good rows, so that a mutant does not change statuses.
     void (*)(Row&), void (*)(Row&, const Place&), void (*)(Parameters&),
     void (*)(Parameters&, std::size_t vocab), void (*)(reference::RowProcessing&),
     void (*)(reference::RowProcessing&, Row&),
-    // The result of a row, and the reported values.
+    // Steps that change the result of a row, or the reported values.
     void (*)(Result&, const Row&), void (*)(Result&, const Row&, const Place&),
     reference::RealLogprobs (*)(const Row&, const Result&, LogprobsMode),
-    // Weights for drawing; masks, support sizes and probabilities stay right. An id outside of the
-    // mask stays out, and a row that would lose all weights keeps them.
+    // Steps that change weights for drawing; masks, support sizes and probabilities stay right. An
+    // id outside of the mask stays out, and a row that would lose all weights keeps them.
     void (*)(RowWeights&), void (*)(RowWeights&, const Row&),
-    // The word of a draw, the token of a word, and the acceptance of a proposal.
+    // Steps for the random word of a draw, the token for a word, and the acceptance of a proposal.
     std::uint64_t (*)(const WordKey&), std::int32_t (*)(const DrawWeights&, std::uint64_t word),
     bool (*)(const Proposal&),
-    // A chain, each position with a token, and the call.
+    // Steps that change a chain, each position with a token, or the call.
     void (*)(Chain&), void (*)(Chain&, std::size_t position), void (*)(fairdraw_chain&, Storage&),
-    // A request with drafts, its outcome, and the call.
+    // Steps that change a request with drafts, its outcome, or the call.
     void (*)(harness::DraftedTokens&),
     void (*)(reference::SpeculationOutcome&, const harness::DraftedTokens&),
     void (*)(fairdraw_verification&, Storage&),
@@ -109,16 +109,16 @@ struct Entry {
       : Entry(of, is_wrong, Base::of_table, is) {}
 };
 
-/// Returns the twin of the mutants of a base.
+/// Returns the correct sampler from which the mutants of a base are made.
 Twin right_sampler(Base base);
 
-/// Makes a mutant of a row, with `prefix` before its name. The arguments override the cases and the
-/// base of the row.
+/// Makes a mutant from a table row, with `prefix` before its name. The arguments override the cases
+/// and the base of the row.
 Mutant mutant_of(std::string_view kind, std::string_view prefix, const Entry& entry,
                  std::string_view expected, Base base, void (*adapt)(Mutation&) = nullptr);
 
-/// Makes mutants of the table of a class. `expected` and `base` are for rows without their own.
-/// `adapt` is called for each sampler after its change.
+/// Makes mutants of the table of a class. `expected` and `base` are defaults for rows without their
+/// own. `adapt` is called for each sampler after the row's change.
 std::vector<Mutant> mutants_of(std::string_view kind, std::string_view expected, Base base,
                                std::span<const Entry> entries, void (*adapt)(Mutation&) = nullptr);
 
@@ -149,11 +149,11 @@ std::int32_t nearest_row(std::int32_t index, std::int64_t output, std::int64_t r
 /// Copies the three penalties of `from`.
 void take_penalties(reference::RowProcessing& processing, const reference::RowProcessing& from);
 
-/// Returns the word of the same attempt of another draw.
+/// Returns the random word of the same attempt of another draw.
 std::uint64_t draw_word(const WordKey& of, std::uint64_t seed, std::uint64_t offset,
                         std::uint64_t index);
 std::uint64_t word_of(const WordKey& of);
-/// Returns the right token of a word, for steps that change only some words.
+/// Returns the right token for a random word, for steps that change only some words.
 std::int32_t token_of(const DrawWeights& drawn, std::uint64_t word);
 double gumbel(double uniform);
 

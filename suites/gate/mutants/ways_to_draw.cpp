@@ -26,7 +26,7 @@ struct Line {
   double mass(std::size_t first, std::size_t end) const {
     return sum[end - 1] - (first == 0 ? 0 : sum[first - 1]);
   }
-  // Returns the place at fraction `u` of the mass of [first, end).
+  // Returns the index at fraction `u` of the mass of [first, end).
   std::size_t search(double u, std::size_t first, std::size_t end) const {
     const double before = first == 0 ? 0 : sum[first - 1];
     const double position = before + u * mass(first, end);
@@ -74,7 +74,7 @@ DrawToken search_of(Line line) {
 
 // --- Races -------------------------------------------------------------------------------------
 
-// A line in blocks; the number of blocks is about the number of tokens per block.
+// Tokens in a line of blocks; the number of blocks is about the number of tokens per block.
 struct Blocks {
   explicit Blocks(const std::vector<double>& probability) : line(line_of(probability)) {
     const auto size = static_cast<std::size_t>(std::sqrt(static_cast<double>(line.size()))) + 1;
@@ -94,7 +94,7 @@ struct Blocks {
 };
 
 // Returns a drawing function that races the blocks by their mass, then the tokens of the winning
-// block. The race draws its words from `next` on.
+// block. The race takes its random words from number `next` on.
 template <class Race>
 DrawToken race_of_blocks(const RowToDraw& row, const Race& race) {
   return [blocks = Blocks(row.kept), race](const Words& word) {
@@ -139,7 +139,7 @@ class AliasTable {
       large.pop_back();
       small.push_back(high);
     }
-    for (const std::size_t i : small) part_[i] = 1;  // left over by rounding
+    for (const std::size_t i : small) part_[i] = 1;  // probabilities of 1 left over by rounding
     for (const std::size_t i : large) part_[i] = 1;
   }
 
@@ -152,8 +152,8 @@ class AliasTable {
 
  private:
   Line line_;
-  std::vector<double> part_;        // share of a column's own token
-  std::vector<std::size_t> other_;  // token with the rest of the column
+  std::vector<double> part_;        // [column] share of the column's own token
+  std::vector<std::size_t> other_;  // [column] token that gets the rest of the column
 };
 
 constexpr std::uint32_t kTries = 64;
@@ -290,7 +290,7 @@ DrawToken envelopes(const RowToDraw& row) {
 DrawToken segments(const RowToDraw& row) {
   constexpr std::size_t kSegment = 1024;
   const Line line = line_of(row.kept);
-  std::vector<std::size_t> begin = {0};  // first places of the segments of ids
+  std::vector<std::size_t> begin = {0};  // first indices of the segments of ids
   for (std::size_t i = 1; i < line.size(); ++i) {
     if (line.id[i] / kSegment != line.id[i - 1] / kSegment) begin.push_back(i);
   }

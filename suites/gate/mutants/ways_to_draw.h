@@ -20,24 +20,24 @@ DrawToken two_pivots(const RowToDraw& row);
 /// Draws from the unfiltered row until a kept token comes, at most 64 times; then from the kept
 /// tokens.
 DrawToken propose_and_accept(const RowToDraw& row);
-/// As above, with Walker's tables of both distributions.
+/// Draws by proposals until a kept token comes, with Walker's tables of both distributions.
 DrawToken alias_then_filters(const RowToDraw& row);
-/// Draw by the inverse distribution function in order of falling probability, from the last id
-/// down, and in a hashed order of ids.
+/// Draw by the inverse distribution function: in the order of decreasing probability, from the last
+/// id down, and in a hashed order of ids.
 DrawToken sorted_search(const RowToDraw& row);
 DrawToken from_the_top(const RowToDraw& row);
 DrawToken in_hashed_order(const RowToDraw& row);
 /// Draws by reservoir sampling: each element replaces the previous choice with probability its mass
-/// over the mass so far. First blocks, then the tokens of the chosen block.
+/// over the mass so far. The reservoir first chooses a block, then a token of the chosen block.
 DrawToken reservoir(const RowToDraw& row);
 /// Draws by envelopes, which tokens within a factor of two share: a group by its envelope, then a
 /// uniform token of the group, accepted with probability p over the envelope, at least half.
 DrawToken envelopes(const RowToDraw& row);
 /// Draws a segment of 1024 ids by its mass, then a token of the segment with another word.
 DrawToken segments(const RowToDraw& row);
-/// Draws by bisection of the ids: each half by its mass, with a word of its own.
+/// Draws by bisection of the ids: chooses each half by its mass, with a random word of its own.
 DrawToken bisection(const RowToDraw& row);
-/// Draws bit by bit until the remaining interval lies within one token.
+/// Draws bit by bit until the remaining interval is inside that of one token.
 DrawToken bit_by_bit(const RowToDraw& row);
 /// Draws by the inverse distribution function in log space, with sums log(e^a + e^b).
 DrawToken in_log_space(const RowToDraw& row);

@@ -25,7 +25,8 @@ using harness::Verdict;
 constexpr double kLn10 = 2.302585092994046;  // ln 10
 constexpr double kMissRate = 1e-6;
 
-// Returns the options without "--night 7", which is no option of the whole sequence.
+// Returns the options without "--night 7", which is not an option of the whole sequence of nightly
+// runs.
 std::string without_night(const std::string& options) {
   constexpr std::string_view kNight = " --night ";
   const std::size_t at = options.find(kNight);
@@ -60,8 +61,8 @@ void expect_nights(const std::vector<NamedRecord>& nights) {
   }
 }
 
-// Returns a valid p-value of a whole case of a night. Pearson's p-value is only approximately
-// valid.
+// Returns a valid p-value of a whole case in one nightly run. Pearson's p-value is only
+// approximately valid.
 std::optional<double> p_value_of(const CaseRecord& night) {
   if (night.check != "chi_squared" && night.p_value) return night.p_value;
   double smallest = 1, number = 0;
@@ -74,7 +75,7 @@ std::optional<double> p_value_of(const CaseRecord& night) {
   return number > 0 ? std::optional(std::min(1.0, smallest * number)) : std::nullopt;
 }
 
-// Returns ln e of a night, or nothing if its case has no such evidence.
+// Returns ln e of a case in one nightly run, or nothing if the case has no such evidence.
 std::optional<double> log_e_of(const CaseRecord& night) {
   if (night.check == "bets") {
     const auto found = night.measures.find("log10_e");
@@ -86,7 +87,8 @@ std::optional<double> log_e_of(const CaseRecord& night) {
   return statistics::p_to_log_e(*p_value);
 }
 
-// Cells are made from the oracle's probabilities, whose last digits may differ between machines.
+// Cells are computed from the oracle's probabilities, whose last digits may differ between
+// machines.
 bool same_cells(const CellCounts& a, const CellCounts& b) {
   constexpr double kSlack = 1e-12;
   return a.axis == b.axis &&
@@ -94,8 +96,8 @@ bool same_cells(const CellCounts& a, const CellCounts& b) {
                             [](double p, double q) { return std::abs(p - q) <= kSlack * p; });
 }
 
-// Returns the counts of all nights over the cells of the last night, per axis. A night with other
-// cells (because the seed chose another row) or without cells has no counts.
+// Returns the counts of all nightly runs over the cells of the last run, per axis. A nightly run
+// whose case has other cells (because the seed chose another row) or no cells adds no counts.
 std::vector<statistics::CellsOfNights> cells_of(const std::vector<const CaseRecord*>& nights) {
   std::vector<statistics::CellsOfNights> all;
   for (const CellCounts& last : nights.back()->cells) {
@@ -113,8 +115,8 @@ std::vector<statistics::CellsOfNights> cells_of(const std::vector<const CaseReco
   return all;
 }
 
-// The joint evidence of a case's nights. Half of the level is for Ville's bound, half for gains by
-// rounding.
+// The joint evidence of a case over all nightly runs. Half of the error level is for Ville's bound,
+// half for gains by rounding.
 class Evidence {
  public:
   Evidence(const std::vector<const CaseRecord*>& nights, double level)
@@ -154,7 +156,7 @@ class Evidence {
   std::vector<double> log_e_;
 };
 
-// Returns the growth of the evidence, at about 24 of the nights.
+// Returns the growth of the evidence, at about 24 of the nightly runs.
 harness::Growth growth_of(const std::vector<const CaseRecord*>& nights, double level,
                           double needed) {
   constexpr std::size_t kPoints = 24;

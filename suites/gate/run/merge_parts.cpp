@@ -48,7 +48,7 @@ PartName part_of(const NamedRecord& named) {
   return name;
 }
 
-// Returns the first looks in the order of the parts, then the second looks.
+// Returns the parts' records with the first looks in order, then those with the second looks.
 std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records) {
   const std::uint32_t parts = part_of(records.front()).parts;
   std::map<std::pair<bool, std::uint32_t>, const NamedRecord*> by_part;
@@ -96,8 +96,8 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   return ordered;
 }
 
-// A sampler with the description of a record. It draws nothing, because its draws are already
-// recorded.
+// A sampler that only has the description in a record. The sampler draws nothing, because its draws
+// are already recorded.
 class RecordedSampler final : public harness::Sampler {
  public:
   explicit RecordedSampler(const harness::SamplerRecord& record) {

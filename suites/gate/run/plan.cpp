@@ -49,13 +49,13 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
 
 constexpr std::string_view kPluginPrefix = harness::plugin::kPrefix;
 
-// Returns the family of a sampler. Every plugin is a separate family.
+// Returns the family that a sampler's name belongs to. Every plugin is a separate family.
 std::string_view family(std::string_view sampler) {
   if (sampler.starts_with(kPluginPrefix)) return sampler;
   return sampler.substr(0, sampler.find(':'));
 }
 
-// Returns the sampler that represents this one in cases of many draws, or null. Samplers whose
+// Returns the sampler that represents the given one in cases of many draws, or null. Samplers whose
 // exact cases prove that they give the same bits are judged once: "cpu" represents "cpu:scalar".
 const Judged* represented_by(const std::vector<Judged>& samplers, std::size_t at) {
   const Judged& judged = samplers[at];
@@ -105,7 +105,7 @@ void expect_matches(const char* option, const std::string& glob, const PlanOptio
       glob.find_first_of("*?[") == std::string::npos ? "is that" : "matches"));
 }
 
-// Throws if cases of failed_before are not in the table; `left` are these cases.
+// Throws if cases of failed_before are not in the case table; `left` are these cases.
 void expect_all_are_known(const std::set<std::pair<std::string, std::string>>& left,
                           const PlanOptions& options) {
   if (left.empty()) return;
@@ -132,13 +132,13 @@ void expect_parts(const PlanOptions& options) {
   }
 }
 
-// Returns whether the part to be run contains draws of the case.
+// Returns whether the part that is run contains draws of the case.
 bool is_of_part(const PlanOptions& options, Check check) {
   if (!options.part || can_be_split(check)) return true;
   return options.part->part == 1 && !options.second_look;
 }
 
-// Returns the choice of cases as words of the command line.
+// Returns the options that choose cases as words of the command line.
 std::string selection_of(const PlanOptions& options) {
   std::string text = options.case_glob.value_or("");
   for (const std::string& glob : options.exclude) {
@@ -150,7 +150,7 @@ std::string selection_of(const PlanOptions& options) {
   return text;
 }
 
-// Minimum draws, so that checks that divide their draws have some for each part.
+// Minimum number of draws, so that checks that divide their draws have some for each part.
 constexpr double kFewestDraws = 1000;
 
 // Returns the case with the values of the run's seed and the draws of the run's options.
@@ -189,7 +189,7 @@ double share_of_night(std::optional<std::uint64_t> night) {
 double default_case_seconds(const Case& entry, const std::string& sampler) {
   if (!sampler.starts_with(kPluginPrefix)) return 0;
   constexpr double kAtLeast = 600, kOfCall = 1e-3, kOfToken = 2.5e-7, kGoesOn = 4;
-  // Rows that these checks make per row of the case.
+  // Numbers of rows that these checks make per row of the case.
   constexpr double kOfBoundaries = 200, kOfBatches = 4096;
   const double draws =
       static_cast<double>(entry.rows) +
@@ -218,8 +218,8 @@ Plan make_plan(const PlanOptions& options) {
   };
   std::vector<Entry> entries;
   std::uint64_t statistical = 0;
-  std::vector<std::uint64_t> represented(samplers.size(), 0);  // cases in which another sampler
-                                                               // represents this one
+  std::vector<std::uint64_t> represented(samplers.size(), 0);  // number of cases in which another
+                                                               // sampler represents this one
   auto failed_left =
       options.failed_before.value_or(std::set<std::pair<std::string, std::string>>());
   for (const Case& entry : table) {
@@ -356,7 +356,7 @@ void add_cases(const Plan& plan, std::vector<harness::CaseRecord> cases,
   if (record.shard == "1/1") return;
   record.planned = plan.planned;
   std::size_t job = 0;
-  for (const harness::CaseRecord& one : record.cases) {  // in the order of the jobs
+  for (const harness::CaseRecord& one : record.cases) {  // results in the order of the jobs
     while (plan.jobs[job].record.id != one.id || plan.jobs[job].record.sampler != one.sampler) {
       ++job;
     }

@@ -20,7 +20,7 @@ namespace {
 using harness::CheckInput;
 using harness::CheckOutcome;
 
-// Adds the sampled values to the record, so that a report tells what was judged.
+// Adds the sampled values to the record, so that a report shows which values were judged.
 void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   outcome.message += fmt::format(" (the run's seed chose {})", describe_sampled(entry));
   outcome.measures["sampled_vocab"] = static_cast<double>(entry.input.vocab);
@@ -33,10 +33,10 @@ void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   if (filters.min_p) outcome.measures["sampled_min_p"] = static_cast<double>(row.min_p);
 }
 
-// Returns the seed of a case's rows. The power of draws depends on the row, so statistical cases
-// keep their rows, and fresh seeds bring only fresh draws. Exact checks lose nothing by fresh rows,
-// and neither does pit, whose power does not depend on the rows. Sampled cases also have fresh rows
-// (kCandidates).
+// Returns the seed of a case's rows of logits. The power of draws depends on the row, so
+// statistical cases keep their rows, and fresh seeds bring only fresh draws. Exact checks lose
+// nothing with fresh rows, and neither does pit, whose power does not depend on the rows. Sampled
+// cases also have fresh rows (kCandidates).
 std::uint64_t rows_seed_of(const Case& entry, std::uint64_t seed) {
   if (entry.sampled) return entry.sampled->rows_seed;
   const bool fresh = !is_statistical(entry.check) || entry.check == Check::pit;
@@ -65,7 +65,8 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
     if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
       parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
     }
-    // An operation on rows uses only one of the parameters, so the others cannot make it fail.
+    // An operation on rows uses only one of the sampling parameters, so the others cannot make it
+    // fail.
     const bool refused =
         !fails_by_row && !is_row_operation(entry.check) &&
         harness::must_fail(parameters, semantics, input.row_input, entry.input.vocab);
@@ -91,9 +92,9 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
   return check(input);
 }
 
-// Number of candidate rows of a sampled case. If the draws cannot find the declared discrepancy,
-// the next row is taken. The choice is made before any draw, so it cannot depend on the sampler,
-// and a right sampler fails no more often.
+// Number of candidate rows of a sampled case. If the draws cannot find the declared discrepancy on
+// a row, the next candidate is taken. The row is chosen before any draw, so the choice cannot
+// depend on the sampler, and a correct sampler fails no more often.
 constexpr std::uint64_t kCandidates = 8;
 
 CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
@@ -122,7 +123,7 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   return outcome;
 }
 
-// Returns the filters of the rows without their numbers, which name a section of the report.
+// Returns the filters of the rows without their numbers, as the name of a section of the report.
 std::string filter_of(const std::vector<Operation>& operations) {
   std::string filter;
   for (const Operation& operation : operations) {

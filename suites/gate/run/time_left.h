@@ -7,8 +7,8 @@
 
 namespace fairdraw::suites {
 
-/// The state of an estimate. Expected times may have any unit, because only their ratios count. The
-/// clock is the caller's, in seconds.
+/// The state of an estimate of remaining time. Expected times may have any unit, because only their
+/// ratios count. The caller passes the time of its clock, in seconds.
 class TimeLeft {
  public:
   /// `expected`: sum of the expected times of all cases. `threads`: number of cases that run at a
@@ -30,7 +30,8 @@ class TimeLeft {
   unsigned threads_;
   double not_begun_;
   std::map<std::string, Running> running_;
-  double over_expected_ = 0, over_took_ = 0;  ///< sums over finished cases
+  double over_expected_ = 0, over_took_ = 0;  ///< sums over finished cases: expected and actual
+                                              ///< times
 };
 
 }  // namespace fairdraw::suites

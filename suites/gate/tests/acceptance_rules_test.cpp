@@ -1,5 +1,5 @@
-// Tests of acceptance rules: every lossless rule is green if it is declared correctly or not at
-// all; a rule that is declared wrongly, or loses the target's distribution, is red.
+// Tests of acceptance rules: every lossless rule passes if it is declared correctly or not at all;
+// a rule that is declared wrongly, or loses the target's distribution, fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ TEST(AcceptanceRules, LosslessOnesAreGreen) {
 }
 
 // Block verification on rows of every shape, including rows whose residual share is too small for
-// float32. At night with ten seeds and all cases of drafts. Block verification states nothing about
-// trees, so only their emitted tokens are judged, not which drafts are accepted.
+// float32. Nightly runs use ten seeds and all cases of drafts. Block verification defines nothing
+// for trees, so only their emitted tokens are judged, not which drafts are accepted.
 TEST(AcceptanceRules, BlockVerificationIsGreenOnAllRows) {
   const std::vector<Twin> twins = acceptance_rule_twins();
   const auto block = std::find_if(twins.begin(), twins.end(),

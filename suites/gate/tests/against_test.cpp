@@ -1,5 +1,5 @@
-// Tests of comparisons of two samplers: equal ones pass, and one with another distribution or other
-// results fails.
+// Tests of comparisons of two samplers: equal samplers pass, and a sampler with another
+// distribution or other results fails.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,8 +23,8 @@ using harness::CaseRecord;
 using harness::RunRecord;
 using harness::Verdict;
 
-// The model with temperatures that are 5% too high. It does not claim the exact arithmetic, so only
-// the distribution can show the error.
+// The integer model with temperatures that are 5% too high. The sampler does not claim the exact
+// arithmetic, so only the distribution can show the error.
 class Hot final : public harness::ModelSampler {
  public:
   Hot() { description_.exact_integer = false; }
@@ -37,7 +37,7 @@ class Hot final : public harness::ModelSampler {
   }
 };
 
-// The model with calls that take longer than any limit in these tests.
+// The integer model with calls that take longer than any time limit in these tests.
 class Slow final : public harness::ModelSampler {
  public:
   std::string run(const fairdraw_batch& batch) override {
@@ -130,8 +130,8 @@ TEST(Against, AHigherTemperatureIsRedInTheDistributionAndInTheMasks) {
 TEST(Against, ALostLaneIsRed) {
   const RunRecord one = compare("lane-of-32-lost", "model", "binomial/gaussian/v1000/none/*");
   EXPECT_TRUE(any_failed(one, "same_law"));
-  // One lane of 1024 has 10^-3 of the mass. The total variation does not show it, but its own count
-  // does.
+  // One of 1024 lanes has 10^-3 of the mass. The total variation does not show the lost
+  // lane, but the lane's own count does.
   const RunRecord fine =
       compare("lane-of-1024-lost", "model", "bets/gaussian_wide/v50304/*", Suite::gate);
   ASSERT_EQ(fine.cases.size(), 1U);
@@ -168,7 +168,7 @@ TEST(Against, APluginToCompareWithHasThePluginsLimit) {
 }
 
 TEST(Against, EveryCaseFindsTwiceWhatItStatesOfOneSampler) {
-  // At 17 cells, the maximum of the check, and half of a case's share.
+  // The level is for 17 cells, the maximum of the check, and half of a case's share.
   const double level = statistics::ErrorLedger(kStatisticalCases).case_share() / 2;
   for (const Case& entry : case_table(Suite::nightly)) {
     if (!is_comparable(entry) || !is_statistical(entry.check)) continue;

@@ -26,7 +26,7 @@ TEST(Calibration, PassesUniformAndLargerPValues) {
   const CalibrationRow row = calibration_row("a", Validity::exact, larger, kLevel, kRed);
   EXPECT_TRUE(row.passed);
   EXPECT_FALSE(row.e_at_least_100.has_value());
-  EXPECT_LE(row.distance, 1e-4);  // one step of the empirical distribution function
+  EXPECT_LE(row.distance, 1e-4);  // one step of the empirical distribution function of the p-values
 }
 
 // P(p^1.2 <= a) = a^(1 / 1.2) exceeds a by up to 0.067; 10^4 runs detect sqrt(ln(1e9) / 2e4) =

@@ -48,8 +48,8 @@ TEST(CaseTable, IdsAreUniqueAndSuitesAreNested) {
   EXPECT_TRUE(std::includes(nightly.begin(), nightly.end(), gate.begin(), gate.end()));
 }
 
-// Two relations hold bit for bit only if no weight depends on its tile. A table without such rows
-// would silently not test them.
+// Two metamorphic relations hold bit for bit only if no weight depends on its tile. A case table
+// without such rows would silently not test the relations.
 TEST(CaseTable, MetamorphicCasesHaveExactShiftsAndRowsThatMayBePermuted) {
   PlanOptions options;
   options.suite = Suite::smoke;
@@ -121,7 +121,7 @@ TEST(CaseTable, StatisticalCasesStateWhatTheyFind) {
   }
 }
 
-// Each typed value is tested by directed rows, and by draws whose distribution is judged.
+// Each value that users type is tested by directed rows, and by draws whose distribution is judged.
 TEST(TypedValues, AreCasesOfSmokeWithASourceEach) {
   std::set<std::string> names, in_rows, in_draws, kinds;
   for (const TypedValues& typed : typed_values()) {
@@ -152,7 +152,7 @@ TEST(TopKNextToVocab, IsAskedForBySmokeInSmallAndLargeVocabularies) {
   std::set<std::int64_t> by_rows, by_draws;
   for (const Case& entry : case_table(Suite::smoke)) {
     const std::int64_t vocab = entry.input.vocab;
-    std::set<std::pair<std::int64_t, bool>> met;  // (excess over the vocabulary, with top_p)
+    std::set<std::pair<std::int64_t, bool>> met;  // pairs (excess over the vocabulary, with top_p)
     for (const Operation& operation : entry.operations) {
       const reference::RowParameters& row = operation.parameters;
       met.insert({row.top_k - vocab, row.top_p != 1});
@@ -245,7 +245,8 @@ TEST(Plan, NotesWhatIsJudgedForAnother) {
   EXPECT_TRUE(make_plan(options).samplers[1].notes.empty());
 }
 
-// Instruction sets differ only in the work per row. GPU kernels are chosen by the number of rows.
+// CPU instruction sets differ only in the work per row. GPU kernels are chosen by the number of
+// rows.
 TEST(Plan, ManyRowsAreJudgedForOneInstructionSet) {
   PlanOptions options = options_for(Suite::gate);
   options.samplers = {"cpu", "cpu:scalar", "cuda", "cuda:cluster"};
@@ -293,12 +294,12 @@ TEST(Plan, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(make_plan(options), harness::UsageError);
 }
 
-// A sampler that is right by definition, judged by the cheapest cases of each check.
+// The test's sampler is right by definition and judged by the cheapest cases of each check.
 TEST(RunPlan, SameSeedSameRecordWhateverTheJobs) {
   PlanOptions options = options_for(Suite::smoke);
   options.case_glob = "*/gaussian*/v[13]*";
   Plan plan = make_plan(options);
-  // The sampler of these options has no operations on rows.
+  // The sampler of these options does not support operations on rows.
   std::set<std::string> of_operations;
   for (const Case& entry : case_table(Suite::smoke)) {
     if (is_row_operation(entry.check)) of_operations.insert(entry.id);
@@ -325,7 +326,7 @@ TEST(RunPlan, BooksLessThanTheBudget) {
   const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
   ASSERT_GT(record.cases.size(), 0U);
   EXPECT_GT(record.error_budget.spent, 0);
-  EXPECT_LE(record.error_budget.spent, 5e-10);  // the joint share of all cases
+  EXPECT_LE(record.error_budget.spent, 5e-10);  // the joint share of the budget for all cases
   EXPECT_EQ(record.error_budget.false_alarm_rate, 1e-9);
 }
 

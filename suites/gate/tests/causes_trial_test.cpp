@@ -1,4 +1,4 @@
-// The blind trial of causes, with mutants on which the rules were never tuned.
+// Tests of the blind trial of causes, with mutants on which the rules were never tuned.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ TEST(HeldOut, IsEveryThirdMutantByItsName) {
   static_assert(is_held_out("topp-drops-crossing") == (crc32("topp-drops-crossing") % 3 == 0));
   const auto held_out = static_cast<std::size_t>(std::ranges::count_if(
       catalogue(), [](const Mutant& mutant) { return is_held_out(mutant.name); }));
-  // Within five standard deviations of a binomial count with probability 1/3.
+  // The count is within five standard deviations of a binomial count with probability 1/3.
   const double all = static_cast<double>(catalogue().size());
   EXPECT_NEAR(static_cast<double>(held_out), all / 3, 5 * std::sqrt(all * 2 / 9));
 }
@@ -29,7 +29,7 @@ TEST(CausesTrial, HasThirtyMutantsOfWhichNoneIsChosen) {
     const bool may_be = is_held_out(mutant.name) && mutant.unreachable_reason.empty();
     const bool belongs = may_be && hash >= first && hash <= last;
     EXPECT_EQ(is_in, belongs) << mutant.name;
-    // Causes are declared only for trial mutants, so that no other answer is made to fit.
+    // Causes are declared only for mutants of the trial, so that no other answer is made to fit.
     EXPECT_TRUE((may_be && hash <= last) || declared_causes(mutant.name).empty()) << mutant.name;
   }
 }

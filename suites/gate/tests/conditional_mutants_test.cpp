@@ -1,4 +1,4 @@
-// Tests of the causes that a red run names for mistakes that show only under a condition.
+// Tests of the causes that a failed run names for mistakes that show only under a condition.
 #include "suites/gate/mutants/conditional_mutants.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(ConditionalMutants, ConditionsThatTheMutantIsAboutAreLeftOut) {
   }
 }
 
-// The defect alone, the condition alone, and a wrong condition are told apart.
+// Sentences with the defect alone, the condition alone, and a wrong condition are told apart.
 TEST(ConditionalMutants, AFirstSentenceIsRightWithDefectAndCondition) {
   ConditionalMutant mutant = {&mutant_named("temperature-ignored"), {}, "top_k", "rows with top_k"};
   harness::Cause cause;
@@ -45,7 +45,7 @@ TEST(ConditionalMutants, AFirstSentenceIsRightWithDefectAndCondition) {
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
 }
 
-// The mutant is not held out.
+// The mutant of this test is not held out.
 TEST(ConditionalMutants, TheFirstSentenceSaysDefectAndCondition) {
   const std::vector<ConditionalMutant> all =
       under_conditions(mutant_named("min-p-before-temperature"));
@@ -61,7 +61,7 @@ TEST(ConditionalMutants, AMistakeThatShowsEverywhereHasNoCondition) {
   const MutantOutcome outcome = judged(mutant_named("p-one-percent"));
   ASSERT_FALSE(outcome.causes.empty());
   EXPECT_EQ(outcome.causes.front().condition.text, "");
-  // A report from a file ranks causes like the run.
+  // A report read from a file ranks causes in the same order as the run.
   const harness::RunRecord read = reports::from_json(reports::to_json(outcome.record));
   EXPECT_EQ(harness::ranked_causes(read).front().text.sentence,
             outcome.causes.front().text.sentence);

@@ -67,7 +67,7 @@ TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
   }
   EXPECT_GE(judged, 30U);
 
-  // For samplers without per-request seeds.
+  // These cases are for samplers without per-request seeds.
   options.case_glob = "batches_law/*";
   options.make_sampler = [](const std::string&) {
     return std::make_unique<Refusing>(harness::AcceptanceRule::none_stated, false);

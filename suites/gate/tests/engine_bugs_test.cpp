@@ -1,5 +1,5 @@
-// Tests that the engine bugs in reports (harness/run/evidence/engine_bugs.inc) agree with the
-// catalogue, in the same words.
+// Tests that the engine bugs that reports name (harness/run/evidence/engine_bugs.inc) agree with
+// the catalogue of mutants, in the same words.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,8 @@ TEST(EngineBugs, HaveTheDocumentedOnesAmongThem) {
     ++documented;
     shown += named.contains(bug.name);
   }
-  // For the others the first suspect is no cause of their class, so naming them would mislead.
+  // For all other bugs the first suspect is not a cause of their class, so naming them would
+  // mislead.
   EXPECT_GE(4 * shown, 3 * documented) << shown << " of " << documented;
 }
 

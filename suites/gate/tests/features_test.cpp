@@ -65,8 +65,8 @@ TEST(Features, EveryOneIsExercisedByASuiteForCommits) {
   }
 }
 
-// The integer model declares nearly all abilities. It lacks exactly those that it does not declare,
-// and all other features are judged.
+// The integer model declares nearly all abilities. The model lacks exactly the features that it
+// does not declare, and all other features are judged.
 TEST(Features, OfASamplerThatHasThemAreJudged) {
   const harness::RunRecord record = judged(
       "model", [] { return harness::make_builtin_sampler("model"); },

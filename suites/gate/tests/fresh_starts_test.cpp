@@ -1,5 +1,5 @@
-// Tests of samplers with their own generator: one that starts differently in each instance is
-// green; one that starts alike is red after its first draws, unless it declares a default seed.
+// Tests of samplers with their own generator: a sampler that starts differently in each instance
+// passes; one that starts alike fails after its first draws, unless it declares a default seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ const Twin& twin_named(const std::string& name) {
 }
 
 TEST(FreshStarts, OfEntropyAreGreen) {
-  // The second sampler computes a row per token, and takes seconds.
+  // The second sampler computes a row per token, and takes seconds for fewer draws.
   const std::pair<const char*, std::uint64_t> names[] = {{"model:generator", 10},
                                                          {"tokens:generator", 2}};
   for (const auto& [name, seeds] : names) {

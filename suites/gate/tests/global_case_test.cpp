@@ -1,4 +1,4 @@
-// Tests of the global case. Expected values follow from Fisher's distribution, chi-squared with two
+// Tests of the global case. Expected values follow from Fisher's method: chi-squared with two
 // degrees of freedom per case.
 #include "suites/gate/cases/global_case.h"
 
@@ -24,7 +24,7 @@ std::vector<harness::CaseRecord> cases(std::size_t count, double p_value) {
 }
 
 TEST(GlobalCase, PassesUnderTheNull) {
-  // At p = exp(-1/2), -2 ln p is 1, half of its mean.
+  // At p = exp(-1/2), the term -2 ln p is 1, half of its mean.
   const auto global = global_case(cases(40, std::exp(-0.5)), kSampler, 2e-10);
   ASSERT_TRUE(global.has_value());
   EXPECT_STREQ(to_string(global->verdict), "passed");
@@ -46,7 +46,7 @@ TEST(GlobalCase, TakesOnlyValidPValuesOfItsSampler) {
   records[0].sampler = "other";
   records[1].check = "mask";
   records[2].check = "chi_squared";
-  records[2].measures["cells"] = 9;  // too few for Pearson's distribution
+  records[2].measures["cells"] = 9;  // too few cells for Pearson's distribution
   EXPECT_FALSE(global_case(records, kSampler, 2e-10).has_value());  // only one p-value is left
   records[2].measures["cells"] = 10;
   const auto global = global_case(records, kSampler, 2e-10);

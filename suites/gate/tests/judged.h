@@ -1,4 +1,4 @@
-// Helpers that judge a sampler by some cases.
+// Helpers that judge a sampler by some cases of a suite.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::suites {
 
-/// Judges the sampler of `make`, called `name`, by the cases that match.
+/// Judges the sampler of `make`, called `name`, by the cases whose ids match.
 template <class Make>
 harness::RunRecord judged(const std::string& name, const Make& make, const std::string& cases,
                           std::uint64_t seed, Suite suite = Suite::smoke) {

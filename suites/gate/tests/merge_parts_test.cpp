@@ -20,8 +20,8 @@ using harness::CaseRecord;
 using harness::RunRecord;
 using harness::Verdict;
 
-// Cases of each check that can be split, including sampled values and rows of probabilities, and
-// cases of other checks.
+// Glob of cases of each check that can be split, including sampled values and rows of
+// probabilities, and of other checks.
 constexpr const char* kCases = "[bc]*/gaussian*/*/n[1-9]*";
 constexpr const char* kSampler = "cpu";
 
@@ -51,7 +51,7 @@ std::string bytes_of(RunRecord record) {
   return reports::to_json(record);
 }
 
-// Writes and reads a record, as through a file.
+// Writes and reads a record, as if it went through a file.
 NamedRecord as_file(const RunRecord& record) {
   return {record.case_part, reports::from_json(reports::to_json(record))};
 }
@@ -79,7 +79,7 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
     if (one.verdict == Verdict::passed) ++split[one.check];
   }
   for (const char* check : {"chi_squared", "bets", "binomial"}) EXPECT_GT(split[check], 0) << check;
-  EXPECT_GT(split.size(), 3U);  // including some that cannot be split
+  EXPECT_GT(split.size(), 3U);  // including some cases that cannot be split
   for (const std::uint32_t parts : {1U, 3U}) {
     std::vector<NamedRecord> records = parts_of(kCases, parts);
     std::uint64_t draws = 0;
@@ -97,7 +97,7 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
   }
 }
 
-// Parts share no draws, and together make the draws of the whole.
+// The parts of a case share no draws, and together make the draws of the whole case.
 TEST(MergeParts, DrawDisjointSeeds) {
   struct Recorder : harness::ModelSampler {
     explicit Recorder(std::vector<std::uint64_t>& to) : seeds(to) {}
@@ -151,9 +151,9 @@ class Warm final : public harness::Sampler {
   std::unique_ptr<harness::Sampler> own_ = harness::make_builtin_sampler(kSampler);
 };
 
-// If a check needs a second look, the record is incomplete and not green until the parts' second
-// look is merged, and then equals that of one run. A bug near the detection limit makes a second
-// look likely: some of these factors need one, some are red at once.
+// If a check needs a second look, the record is incomplete and does not pass until the parts'
+// second look is merged, and then equals that of one run. A bug near the detection limit makes a
+// second look likely: some of these factors need a second look, some fail at once.
 TEST(MergeParts, AsksForASecondLookAndJudgesIt) {
   const std::string cases = "[bc]*/gaussian_wide/v1000/none/t1/n*";
   std::map<bool, int> looked_again;
@@ -230,11 +230,11 @@ TEST(CaseParts, AreRefusedWhereTheyMakeNoSense) {
   options = options_for(kSampler, "mask/gaussian/*", harness::CasePart{2, 2});
   EXPECT_NE(error_of(options).find("can be split"), std::string::npos);
   options.part = harness::CasePart{1, 2};
-  EXPECT_EQ(error_of(options), "none");  // part 1 runs it whole
+  EXPECT_EQ(error_of(options), "none");  // part 1 runs the whole case
 }
 
-// --draws-scale: the requested draws, within the limits of memory and tests, and the discrepancy
-// that they find.
+// --draws-scale gives the requested draws, within the limits of memory and tests, and the
+// discrepancy that they find.
 TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   const auto draws_of = [](const std::string& cases, std::optional<double> scale) {
     PlanOptions options = options_for(kSampler, cases);
@@ -252,7 +252,7 @@ TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   const auto more = draws_of("chi_squared/gaussian_wide/v1000/none/*", 100);
   ASSERT_GT(usual.size(), 0U);
   for (const auto& [id, discrepancy] : usual) {
-    // The smallest detectable discrepancy falls with the root of the draws; more cells raise it
+    // The smallest detectable discrepancy decreases with the root of the draws; more cells raise it
     // slightly.
     EXPECT_LT(more.at(id), discrepancy / 5) << id;
     EXPECT_GT(more.at(id), discrepancy / 11) << id;

@@ -1,5 +1,5 @@
 // Tests of the catalogue of mutants: it is complete, its cases exist, and the gate kills one mutant
-// of each class. (`fairdraw mutants` runs all.)
+// of each class. (`fairdraw mutants` runs all mutants.)
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(Catalogue, EveryExpectedKillerIsACaseOfTheGate) {
 }
 
 // A single mutant can be found by luck, so classes of blind spots (sizes, values and calls that the
-// table does not have) have three mutants each.
+// case table does not have) have three mutants each.
 TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
   std::map<std::string, int> mutants;
   for (const Mutant& mutant : catalogue()) ++mutants[mutant.kind];
@@ -88,7 +88,8 @@ TEST(Catalogue, AccountsForEveryDocumentedBug) {
   }
 }
 
-// Returns one quickly killed mutant of each class. The twins are judged by the same cases.
+// Returns one mutant of each class that is killed quickly. The correct samplers of these mutants
+// are judged by the same cases.
 std::vector<const Mutant*> one_a_class() {
   std::vector<const Mutant*> mutants;
   for (const char* name : {"topp-drops-crossing",

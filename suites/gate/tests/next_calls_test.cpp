@@ -1,5 +1,5 @@
-// Tests of two successive calls of one request: every right acceptance rule is green for all seeds,
-// and a word that both calls use is red in the smallest case.
+// Tests of two successive calls of one request: every right acceptance rule passes for all seeds,
+// and a random word that both calls use fails in the smallest case.
 #include <gtest/gtest.h>
 
 #include <algorithm>

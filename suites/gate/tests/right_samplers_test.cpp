@@ -1,6 +1,6 @@
-// Tests that right samplers pass. Those from which mutants are made pass the checks of tokens and
-// of all batch sizes with every seed; others that draw in unusual ways pass the checks of draws. A
-// false alarm here would also be one for an engine.
+// Tests that correct samplers pass. Samplers from which mutants are made pass the checks of tokens
+// and of all batch sizes with every seed; others that draw in unusual ways pass the checks of
+// draws. A false alarm on a correct sampler would also be one for an engine.
 #include "suites/gate/mutants/right_samplers.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
   options.suite = Suite::smoke;
   options.samplers = {GetParam().name};
   options.make_sampler = [](const std::string&) { return GetParam().make(); };
-  // Fresh rows and draws for each seed.
+  // Each seed has fresh rows and draws.
   const std::pair<std::string, std::uint64_t> globs[] = {
       {"boundaries/*/v1[06]*/heavy*", 3},    {"boundaries/*/v1000/typed", 1},
       {"boundaries/*/v31/next_to_vocab", 1}, {"status/*/v31/*", 3},
@@ -55,7 +55,7 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
   }
 }
 
-// A medium size; `verify` tests the other sizes on the kernels.
+// The batch has a medium size; `verify` tests the other sizes on the kernels.
 TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
   PlanOptions options;
   options.samplers = {GetParam().name};
@@ -69,15 +69,15 @@ TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
     EXPECT_NE(one.verdict, harness::Verdict::error) << one.id << ": " << one.message;
     judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
   }
-  // Seven checks, six of which have a second list. Samplers without seeds and reports skip all of
-  // them.
+  // The cases are of seven checks, six of which have a second list. Samplers without seeds and
+  // reports skip all of these cases.
   EXPECT_EQ(record.cases.size(), 13U);
   if (!GetParam().name.ends_with(":generator")) {
     EXPECT_GE(judged, 2U);
   }
 }
 
-// Returns the twins that draw tokens; row_operations_test.cpp tests the others.
+// Returns the correct samplers that draw tokens; row_operations_test.cpp tests the others.
 std::vector<Twin> samplers() {
   std::vector<Twin> all = twins();
   std::erase_if(all, [](const Twin& twin) { return !twin.make()->description().samples; });
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Twins, RightSampler, testing::ValuesIn(samplers()), [](
   return name;
 });
 
-// Judges by the drawing cases of suite smoke, or at night by the whole suite that
+// Judges by the drawing cases of suite smoke, or in nightly runs by the whole suite that
 // FAIRDRAW_RIGHT_SUITE names.
 class UnusualRightSampler : public testing::TestWithParam<RightWay> {};
 

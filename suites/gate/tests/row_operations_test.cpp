@@ -1,5 +1,5 @@
-// Tests of operations on rows: right ones, including the library's, pass with every seed, and every
-// wrong one is found.
+// Tests of operations on rows: correct ones, including the library's, pass with every seed, and
+// every wrong one fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const std::vector<std::string> kKinds = {
     "softmax",           "log_softmax",        "top_k_mask_logits",
     "min_p_mask_logits", "top_k_renorm_probs", "top_p_renorm_probs"};
 
-/// Judges the samplers by the cases that match, and returns how many passed.
+/// Judges the samplers by the cases whose ids match, and returns how many passed.
 std::size_t passed(const std::vector<std::string>& names, const SamplerMaker& make,
                    const std::string& glob, std::uint64_t seed) {
   PlanOptions options;
@@ -59,10 +59,10 @@ TEST(RowOperations, ThoseOfTheLibraryPass) {
   std::vector<std::string> names;
   for (const std::string& name : harness::builtin_sampler_names()) {
     if (harness::make_builtin_sampler(name)->description().softmax) names.push_back(name);
-  }  // neither the model nor shards
-  EXPECT_GE(names.size(), 2U);  // cpu and cpu:scalar
+  }  // neither the model nor shards have such operations
+  EXPECT_GE(names.size(), 2U);  // at least cpu and cpu:scalar
   for (const std::string& kind : kKinds) {
-    // All samplers run together, so that the oracle runs once.
+    // All samplers run together, so that the oracle computes each row once.
     const std::size_t count = passed(names, harness::make_builtin_sampler, kind + "/*", /*seed=*/3);
     if (kind == "min_p_mask_logits") {
       EXPECT_EQ(count, 0U);  // the library has no such operation

@@ -1,4 +1,5 @@
-// Tests of the cases that leave values to the run's seed, and of the mutants that only these find.
+// Tests of the cases that leave values to the run's seed, and of the mutants that only these cases
+// find.
 #include "suites/gate/cases/sampled/sampled.h"
 
 #include <fnmatch.h>
@@ -85,7 +86,7 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
   EXPECT_EQ(sizes.size(), 1U);
 }
 
-// n rows miss a band with a fraction p of all values with probability (1 - p)^n.
+// n random rows miss a band with a fraction p of all values with probability (1 - p)^n.
 TEST(Sampled, RowsMissNoBandOfParameters) {
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.05), 4096), 1e-34);
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.02), 4096), 1e-13);
@@ -160,8 +161,8 @@ TEST(Sampled, EveryRowOfASeedHasThePowerThatItsCaseStates) {
         return std::make_unique<Refusing>(exact);
       };
       options.seed = seed;
-      // pit has the same power for every row; rows above 2^16 tokens take a second each. The power
-      // of models' vocabularies equals that of v7000-16000.
+      // pit has the same power for every row, and rows above 2^16 tokens take a second each. The
+      // power of models' vocabularies equals that of v7000-16000.
       for (const char* check : {"chi_squared/*/sampled*", "bets/*/v100-900/sampled*",
                                 "binomial/*/v200-30000/sampled*", "binomial/*/v7000-16000/*"}) {
         options.case_glob = check;

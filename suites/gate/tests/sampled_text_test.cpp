@@ -1,4 +1,4 @@
-// Tests of the run's sampled values, written in the replay line and read back.
+// Tests of the run's sampled values, which are written in the replay line and read back.
 #include "suites/gate/cases/sampled/sampled_text.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ TEST(SampledText, SaysEveryValueThatTheSeedChose) {
     const bool one = entry.sampled->operations <= 1;
     for (std::uint64_t seed = 0; seed < (one ? 50U : 2U); ++seed) {
       const Case drawn = with_values(entry, seed);
-      // Parsing into values of another seed must overwrite all of them. Many operations come from
-      // the seed alone.
+      // Reading a text into values of another seed must overwrite all values. A large number of
+      // operations comes from the seed alone.
       const Case other = with_values(entry, one ? seed + 1000 : seed);
       const Case read = with_sampled_text(other, sampled_text(drawn));
       EXPECT_EQ(sampled_text(read), sampled_text(drawn));
@@ -126,8 +126,8 @@ TEST(SampledText, AReplayLineRepeatsItsCase) {
   }
 }
 
-// The values of the line win over those of the seed, as in a version that draws other values from
-// the same seed.
+// The values in the replay line win over those of the seed, as in a version that draws other values
+// from the same seed.
 TEST(SampledText, ALineKeepsItsValuesWhateverTheSeedChooses) {
   const std::string text = sampled_part(run_one(options_for(kOneRow, 7)).replay);
   PlanOptions options = options_for(kOneRow, 8);

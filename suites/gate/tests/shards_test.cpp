@@ -1,4 +1,4 @@
-// Tests of shards: they take equally long, hold every case once, and are the same on every machine.
+// Tests of shards: shards take equal time, hold every case once, and are the same on every machine.
 #include "suites/gate/run/shards.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ std::vector<double> loads(const std::vector<double>& seconds, std::uint32_t shar
 
 // Lower bounds of the longest shard of any division are the mean, the longest case and, with more
 // cases than shards, the sum of cases N and N + 1 by length, because two of the first N + 1 cases
-// share a shard. In our division the last case of the longest shard is alone there, or at most half
-// of that sum, and it was added to the least shard, which had at most the mean.
+// share a shard. In balanced_shards the last case of the longest shard is alone there, or at most
+// half of that sum, and it was added to the shard with the least time, which had at most the mean.
 TEST(Shards, TakeAtMostHalfMoreThanAnyDivision) {
   std::mt19937_64 generator(3);
   for (int round = 0; round < 200; ++round) {
@@ -82,7 +82,8 @@ PlanOptions options_for(std::uint32_t shard, std::uint32_t shards) {
   return options;
 }
 
-// By the table of times, the longest of 4 shards of the gate takes at most 2 % more than the mean.
+// According to the table of times, the longest of 4 shards of the gate takes at most 2 % more than
+// the mean.
 TEST(Shards, OfTheGateAreEqual) {
   std::set<std::uint64_t> places;
   std::vector<double> load;
@@ -124,7 +125,7 @@ TEST(Shards, FollowTheTimesOfAnEarlierRun) {
   entry.check = Check::mask;
   entry.input.vocab = 131072;
   EXPECT_EQ(times.seconds(entry, "slow", 0), one.seconds);
-  EXPECT_EQ(times.seconds(entry, "other", 0), one.seconds);  // ten times the table
+  EXPECT_EQ(times.seconds(entry, "other", 0), one.seconds);  // ten times the time in the table
   entry.check = Check::pit;
   entry.draws = 300;
   const double usual = 10 * table_seconds("pit", 131072);

@@ -1,4 +1,4 @@
-// Tests of the causes that the gate names, with mutants as bugs of known class.
+// Tests of the causes that the gate names, with mutants as bugs of known classes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ KillMatrix killed(const std::vector<const Mutant*>& mutants) {
   return run_kill_matrix(mutants, options, {});
 }
 
-// Expects the first cause of each of these mutants, after "`about`: ".
+// Expects the given first cause of each of these mutants, after "`about`: ".
 void expect_causes(const std::string& about, const std::map<std::string, std::string>& said) {
   std::vector<std::string> names;
   for (const auto& [name, bug] : said) names.push_back(name);

@@ -13,7 +13,7 @@
 
 const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
 
-/* Declared abilities are judged, others are skipped. The report tells what to declare next. */
+/* Declared abilities are judged, others skipped. The report names abilities to declare next. */
 int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char* message,
                                  size_t message_size) {
   (void)message, (void)message_size;
@@ -65,13 +65,13 @@ struct candidate {
 };
 
 static int by_falling_logit(const void* left,
-                            const void* right) { /* the lower id of equals first */
+                            const void* right) { /* equal logits: lower id first */
   const struct candidate *a = left, *b = right;
   if (a->logit != b->logit) return a->logit > b->logit ? -1 : 1;
   return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* A row: its candidates by falling logit, with weights. The first `kept` of them survive. */
+/* A row: its candidates by descending logit, with weights. The first `kept` candidates survive. */
 struct row {
   int64_t number; /* -1: no row is prepared */
   int32_t status;
@@ -79,7 +79,7 @@ struct row {
   struct candidate* candidates;
   double*
       weights; /* exp((logit - largest) / temperature), or exp(logit - largest) at temperature 0 */
-  double total, all; /* sum of the kept weights, sum of all */
+  double total, all; /* sums of the kept weights and of all weights */
 };
 
 static int32_t status_of(const fairdraw_batch* batch, int64_t r, struct row* row) {
@@ -105,7 +105,7 @@ static int32_t status_of(const fairdraw_batch* batch, int64_t r, struct row* row
   return row->size == 0 ? FAIRDRAW_ROW_NO_ALLOWED_TOKEN : FAIRDRAW_ROW_OK;
 }
 
-/* Returns how many candidates min_p, then top_k, then top_p keep, with ties. */
+/* Returns the number of candidates that min_p, then top_k, then top_p keep, with ties. */
 static int64_t kept_by(const fairdraw_batch* batch, int64_t r, const struct row* row) {
   const struct candidate* const candidates = row->candidates;
   const int32_t k = batch->top_k[r];
@@ -148,7 +148,7 @@ static void prepare(const fairdraw_batch* batch, int64_t r, struct row* row) {
 }
 
 static void report_row(const fairdraw_batch* batch, const struct row* row) {
-  if (row->status == FAIRDRAW_ROW_INACTIVE) return; /* padding is not touched */
+  if (row->status == FAIRDRAW_ROW_INACTIVE) return; /* padding rows are not written */
   uint32_t* const mask = batch->mask ? batch->mask + row->number * batch->mask_stride : 0;
   float* const probs = batch->probs ? batch->probs + row->number * batch->probs_stride : 0;
   if (mask) memset(mask, 0, (size_t)((batch->vocab + 31) / 32) * sizeof(*mask));
@@ -169,7 +169,7 @@ static int64_t place_of(const struct row* row, double target, int64_t size) {
   return size - 1;
 }
 
-/* Returns the place of the first candidate drawn without filters that the filters keep. */
+/* Returns the index of the first candidate drawn without filters that the filters keep. */
 static int64_t drawn(const struct row* row, uint64_t seed, uint64_t offset, uint64_t index) {
   enum { attempts = 64 };
   for (uint64_t attempt = 0; row->kept > 1 && attempt < attempts; ++attempt) {
@@ -207,7 +207,7 @@ int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message, size_t m
   row.candidates = malloc(vocab * sizeof(*row.candidates));
   row.weights = malloc(vocab * sizeof(double));
   if (!row.candidates || !row.weights) abort();
-  fenv_t of_caller; /* its rounding mode and flushing must not change a token */
+  fenv_t of_caller; /* the caller's float environment must not change a token */
   fegetenv(&of_caller);
   fesetenv(FE_DFL_ENV);
   for (int64_t r = 0; (batch->mask || batch->probs) && r < batch->rows; ++r) {

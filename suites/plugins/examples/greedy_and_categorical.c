@@ -60,7 +60,7 @@ static int32_t draw(const void* logits, int64_t vocab, double temperature, doubl
   if (temperature == 0) return FAIRDRAW_ROW_OK;
   double total = 0;
   for (int64_t i = 0; i < vocab; ++i) total += exp((loaded(logits, i) - largest) / temperature);
-  const double target = u * total; /* below total, as u is below 1 */
+  const double target = u * total; /* less than total, because u < 1 */
   double sum = 0;
   for (int64_t i = 0; i < vocab; ++i) {
     sum += exp((loaded(logits, i) - largest) / temperature);

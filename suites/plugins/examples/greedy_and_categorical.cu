@@ -98,7 +98,7 @@ __global__ void draw(fairdraw_batch batch) {
     const double target = uniform(batch.seed[at], batch.offset[at], index) * total;
     if (temperature == 0) {
       tokens[sample] = (int32_t)best;
-    } else if (before <= target && target < before + sum) { /* one thread has it */
+    } else if (before <= target && target < before + sum) { /* true in one thread only */
       double prefix = before;
       for (int64_t i = first; i < last && prefix <= target; ++i) {
         prefix += weight(i);

@@ -40,7 +40,7 @@ static double uniform(uint64_t seed, uint64_t offset, uint64_t index) { /* in [0
   return (double)(mixed(state) >> 11) * 0x1p-53;
 }
 
-/* A row while it is processed. */
+/* A row of logits during its processing. */
 struct row {
   float* logits;
   int32_t* counts; /* in the output */
@@ -49,7 +49,7 @@ struct row {
   int bad;
 };
 
-/* The ids of a row's list. */
+/* The token ids in one list of a row. */
 struct ids {
   const int32_t* first;
   int32_t length;
@@ -68,7 +68,7 @@ static struct ids ids_of(struct row* row, const fairdraw_token_lists* lists, int
 
 static int is_token(struct row* row, int32_t id) {
   const int inside = id >= 0 && id < row->vocab;
-  if (!inside) row->bad = 1; /* the caller has handled a history's -1 */
+  if (!inside) row->bad = 1; /* the caller has handled -1 in histories */
   return inside;
 }
 
@@ -147,7 +147,7 @@ static void ban_ids(struct row* row, const fairdraw_processing* p, int64_t r) {
       row->bad = 1;
       return;
     }
-    const int32_t* const word = words.first + begin; /* its last id is banned after the others */
+    const int32_t* const word = words.first + begin; /* bans the last id after the others */
     int matches = size - 1 <= output.length;
     for (int32_t j = 0; matches && j < size - 1; ++j) {
       matches = word[j] == output.first[output.length - (size - 1) + j];
@@ -197,7 +197,7 @@ static int32_t draw(const struct row* row, double temperature, double u) {
   for (int64_t id = 0; id < row->vocab; ++id) {
     total += exp((row->logits[id] - largest) / temperature);
   }
-  const double target = u * total; /* below total, as u is below 1 */
+  const double target = u * total; /* less than total, because u < 1 */
   double sum = 0;
   for (int64_t id = 0; id < row->vocab; ++id) {
     sum += exp((row->logits[id] - largest) / temperature);
@@ -210,7 +210,7 @@ static int32_t sample(const fairdraw_batch* batch, int64_t r, struct row* row, d
   const size_t bytes = (size_t)batch->vocab * sizeof(float);
   row->bad = 0;
   memcpy(row->logits, (const char*)batch->logits + r * batch->row_stride * 4, bytes);
-  expect_no_overflow(row); /* NaN and +inf in the logits themselves */
+  expect_no_overflow(row); /* finds NaN and +inf in the input logits */
   if (batch->processing.repetition_penalty) {
     penalise(row, &batch->processing, r);
     expect_no_overflow(row);

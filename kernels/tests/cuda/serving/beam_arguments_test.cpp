@@ -28,7 +28,8 @@ void replace(T*& pointer, void* memory) {
   pointer = static_cast<T*>(memory);
 }
 
-/// A valid step on the device that gives every field; each test invalidates one thing.
+/// A valid beam search step on the device that gives every field; each test makes one field
+/// invalid.
 struct StepCall {
   StepCall() : batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs) {
     request = step_on(device, batch.request);
@@ -120,7 +121,7 @@ TEST(CudaBeamArguments, AStepNeedsItsArrays) {
   refused("workspace_bytes is ", [](StepCall& c) { --c.execution.workspace_bytes; });
 }
 
-/// The valid ends of three searches, likewise.
+/// A valid call that ends three beam searches; each test makes one field invalid.
 struct EndCall {
   EndCall() : call(three_beam_results()), found(call->nothing()) {
     request = end_on(device, call->request);

@@ -124,11 +124,11 @@ TEST(CudaBeamResult, AGraphReadsTheArraysAnew) {
   ASSERT_FALSE(error) << error.message;
   graph.expect_device_work_only("beam_search_result");
   device.fetch();
-  EXPECT_TRUE(found == call->nothing());  // a captured call only records
+  EXPECT_TRUE(found == call->nothing());  // a captured CUDA graph only records the call
   graph.launch(stream);
   device.fetch();
   EXPECT_TRUE(found == before);
-  call->pool_scores[3] = -0.25F;  // now better than the live beams
+  call->pool_scores[3] = -0.25F;  // the pooled sequences now score better than the live beams
   require(cudaMemcpy(request.pool.scores.data, call->pool_scores.data(),
                      call->pool_scores.size() * sizeof(float), cudaMemcpyHostToDevice),
           "cudaMemcpy");

@@ -1,6 +1,6 @@
 // Beam search on the GPU against the CPU's, which the reference's independent implementation
-// judges: whole searches in lockstep. After every step every array is equal, and so are the
-// sequences that the search would return then.
+// judges: whole searches in lockstep. After every step, all arrays are equal on CPU and GPU, and so
+// are the sequences that the search would return then.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -48,7 +48,7 @@ class OnGpu {
   DeviceCopies device_;
 };
 
-/// Compares the sequences so far of CPU and GPU.
+/// Compares the sequences that CPU and GPU would return after this step.
 void expect_same_end(const BeamBatch& batch, OnGpu& on_gpu) {
   BeamResultCall call(batch.result_request(batch.max_width));
   const BeamFound expected = call.run_on_cpu();
@@ -68,7 +68,7 @@ void expect_same(const BeamBatch& cpu, const BeamBatch& gpu, std::size_t request
   }
 }
 
-/// Runs steps on both until all searches are done, at most `steps`.
+/// Runs steps on CPU and GPU until all searches are done, at most `steps`.
 void run_both(const std::vector<BeamProblem>& problems, std::int64_t vocab, BeamInput input,
               int steps) {
   for (const cuda::Path path : available_paths()) {
@@ -124,8 +124,8 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
   }
 }
 
-// (1 + 1) * 129 candidates: two more than the limit per request here. The neighbouring request goes
-// on.
+// (1 + 1) * 129 candidates: two more than the limit per request here. The neighbouring request of
+// the batch continues.
 TEST(CudaBeamSearch, ARequestThatIsTooWideFailsAlone) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const auto row = [](std::size_t, std::int32_t) { return std::vector<float>(700, -1.0F); };

@@ -63,16 +63,17 @@ TEST(CudaChains, ChainSpeculativeSamplingMatchesCpuToTheBit) {
       }
     }
   }
-  // Both outcomes must be common, or the comparison says little.
+  // Both accepted and rejected drafts must be common, or the comparison says little.
   EXPECT_GT(ok, requests / 2);
   EXPECT_GT(emitted_drafts, requests / 8);
 }
 
-// Totals are 4 to 8 times 2^16, and their bounds are V - 1 = 2^17 apart.
+// Total weights are 4 to 8 times 2^16, and their lower and upper bounds are V - 1 = 2^17 apart.
 TEST(CudaChains, ChainsThatBoundsLeaveOpenMatchCpuToTheBit) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
-  std::array<int, 2> tests{};  // numbers of positions that pass their test, and that do not
+  std::array<int, 2> tests{};  // numbers of draft positions that pass the acceptance test, and that
+                               // do not
   const std::uint64_t calls = is_reduced() ? 2 : 40;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const ChainCall call = open_chain_call(number, 1 + (1 << 17));
@@ -142,7 +143,8 @@ TEST(CudaChains, FirstAndSecondTokensOfChainsFollowTheTargetWhateverTheDraft) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   // Together, target and draft rows must not exceed the rows of a call.
   const std::int64_t chains = is_reduced() ? 2000 : 65536 / (2 * kDrafts + 1);
-  // An error probability of 1e-9 over four drafts, with two statistics each, on every path.
+  // All tests together may fail by chance with probability 1e-9: four drafts, two statistics each,
+  // on every path.
   const std::vector<cuda::Path> paths = available_paths();
   const double level = 1e-9 / (4 * 2 * static_cast<double>(paths.size()));
   const std::vector<double> first_distribution = probabilities_of(distribution_of(kTarget, 0));
@@ -163,17 +165,18 @@ TEST(CudaChains, FirstAndSecondTokensOfChainsFollowTheTargetWhateverTheDraft) {
       for (std::int64_t b = 0; b < chains; ++b) {
         const std::int32_t* out = got.tokens.data() + b * (kDrafts + 1);
         ++first_seen.at(static_cast<std::size_t>(out[0]));
-        if (out[1] < 0) continue;  // the chain ended at the first position
+        if (out[1] < 0) continue;  // the chain ended at the first draft position
         ++seconds;
         ++second_seen.at(static_cast<std::size_t>(out[1]));
       }
-      EXPECT_EQ(first_seen[4], 0U);  // its probability in the target is 0, so it has no cell
+      EXPECT_EQ(first_seen[4], 0U);  // its probability in the target is 0, so it has no cell in the
+                                     // goodness-of-fit test
       EXPECT_GE(statistics::goodness_of_fit({first_seen.data(), 4}, {first_distribution.data(), 4})
                     .g_p_bound,
                 level);
       if (seconds == 0) continue;
-      // Given that there is a second token, it follows the target's second row, whatever the first
-      // token.
+      // If a chain has a second token, that token follows the target's second row, whatever the
+      // first token is.
       EXPECT_GE(statistics::goodness_of_fit(second_seen, second_distribution).g_p_bound, level)
           << "of " << seconds << " second tokens";
     }

@@ -12,13 +12,14 @@
 
 namespace fairdraw::suites {
 
-/// The results of a shard that are requested besides statuses, a mask and reports.
+/// The results that a shard requests besides statuses, a mask and reports.
 enum class ShardWants { columns, tokens, survivors };
 
-/// One shard of a call, in device memory.
+/// One shard of a sharded call, in device memory.
 class DeviceShard {
  public:
-  /// reports: requested arrays and their mode; their addresses are ignored.
+  /// reports: log-probability arrays to request and their mode; the addresses of the arrays are
+  /// ignored.
   DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
               ShardWants wants = ShardWants::survivors)
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
@@ -124,7 +125,7 @@ class DeviceShard {
   std::int64_t mask_words = 0, all_stride = 1;
 
  private:
-  /// Copies rows to an address with the same alignment as on the host.
+  /// Copies rows to a device address with the same alignment as on the host.
   const void* copy_rows(const RowsView& rows) {
     constexpr std::size_t kAlignment = 16;
     const std::size_t size = rows.dtype == DType::float32 ? 4 : 2;

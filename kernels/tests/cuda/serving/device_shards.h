@@ -1,4 +1,4 @@
-// All shards of a call, in memory of one GPU.
+// All shards of a sharded call, in memory of one GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace fairdraw::suites {
 
-/// All shards of a call, on one GPU.
+/// All shards of a sharded call, on one GPU.
 class DeviceShards {
  public:
   void add(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
@@ -41,7 +41,7 @@ class DeviceShards {
     }
     return use_peers_of(*this);
   }
-  /// Uses the memory of another, larger call likewise.
+  /// Makes all further exchanges use the memory of another, larger call.
   Error use_peers_of(const DeviceShards& other) {
     shares_memory_ = true;
     for (const auto& shard : shards_) {
@@ -89,14 +89,14 @@ class DeviceShards {
     if (Error error = exchange(cuda::ShardedExchange::tokens)) return error;
     return exchange(cuda::ShardedExchange::sums);
   }
-  /// Runs the remaining exchanges, given the number from undecided().
+  /// Runs the remaining exchanges, given the number of rows that undecided() returned.
   Error go_on(std::int32_t undecided) {
     for (std::int32_t left = at(0).call.gathers(undecided); left > 0; --left) {
       if (Error error = exchange(cuda::ShardedExchange::gather)) return error;
     }
     return exchange(cuda::ShardedExchange::ranks);
   }
-  /// Runs all exchanges of a call.
+  /// Runs all exchanges of a sharded call.
   Error run() {
     if (Error error = decide_by_candidates()) return error;
     return go_on(undecided());
@@ -119,7 +119,7 @@ class DeviceShards {
   DeviceArrays arrays_;
   std::deque<std::vector<std::byte>> peer_memory_;  ///< per shard
   cuda::ShardedPeers peers_;
-  bool shares_memory_ = false;  ///< if false, blocks are copied
+  bool shares_memory_ = false;  ///< if false, an exchange copies blocks between shards
   std::vector<std::unique_ptr<DeviceShard>> shards_;
 };
 

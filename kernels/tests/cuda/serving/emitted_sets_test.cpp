@@ -101,7 +101,7 @@ TEST_P(CudaEmittedSets, MatchTheCpu) {
   EXPECT_GT(overflows, 0);
 }
 
-/// Nodes are computed even if the caller does not request them.
+/// The GPU computes tree nodes even if the caller does not request them.
 TEST(CudaEmittedSetsOfTrees, NeedNoNodes) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;

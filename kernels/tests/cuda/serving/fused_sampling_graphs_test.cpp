@@ -41,9 +41,10 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
     for (int replay = 0; replay < 4; ++replay) {
       graph.launch(twins.stream);
       for (const auto& step : rows) expect_ok(twins.cpu->step(step->on_host));
-      if (replay == 1) continue;  // the next copy has the tokens of two replays
+      if (replay == 1) continue;  // the next copy delivers the tokens of two replays
       twins.start_copy();
-      if (replay == 0) {  // the batch changes while tokens are in flight, then is copied
+      if (replay == 0) {  // the batch changes while tokens are in flight, and its new state is
+                          // copied
         add();
         twins.on_both([](BatchState& state) { return state.swap(2, 40); });
         twins.on_both([](BatchState& state) { return state.remove(5); });
@@ -53,7 +54,7 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
       twins.expect_equal_results();
       twins.expect_equal_states();
     }
-    // Uncaptured steps continue from there.
+    // Steps outside a graph continue from the replayed state.
     expect_ok(twins.gpu->step(rows[0]->on_device));
     expect_ok(twins.cpu->step(rows[0]->on_host));
     twins.start_copy();
@@ -78,7 +79,8 @@ TEST(CudaFusedSamplingProcessor, AGraphHasRowsByOffsetsAndABitmaskThatIsReadAnew
   const std::vector<std::int64_t> offsets = {0, 2, 3, 5};
   DeviceArrays arrays;
   const View<const std::int64_t> on_device{arrays.in(offsets), 4};
-  PinnedWords& packed = twins.pinned({~0U, ~0U, ~0U, ~0U, ~0U, ~0U});  // two words per row
+  PinnedWords& packed = twins.pinned({~0U, ~0U, ~0U, ~0U, ~0U, ~0U});  // two 32-bit words of a
+                                                                       // bitmask per row
 
   expect_ok(twins.gpu->bring_changes());
   Graph graph;
@@ -119,7 +121,7 @@ TEST(CudaFusedSamplingProcessor, ACaptureIsRefusedWhileChangesAreToBeBrought) {
   graph.end(twins.stream);
   EXPECT_EQ(refused.code, ErrorCode::invalid_argument);
   EXPECT_NE(refused.message.find("bring_changes()"), std::string::npos) << refused.message;
-  // The capture was complete, and nothing was executed.
+  // The capture was complete, and executed nothing.
   expect_ok(twins.gpu->step(rows[0]->on_device));
   expect_ok(twins.cpu->step(rows[0]->on_host));
   twins.start_copy();

@@ -3,7 +3,7 @@
 // bitmasks from page-locked memory; copies concurrent with other work.
 // fused_sampling_graphs_test.cpp tests steps in CUDA graphs.
 //
-// FAIRDRAW_REDUCED makes it short, for compute-sanitizer.
+// FAIRDRAW_REDUCED shortens the test, for compute-sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,14 +23,15 @@ using batches::random_request;
 using batches::random_step;
 using harness::Dice;
 
-/// The events of a run besides steps.
+/// The kinds of events in a random run besides steps.
 struct Manner {
   HistoryForm history = HistoryForm::lists;
-  bool late = false;          ///< whether the host waits for tokens some steps later
-  bool device_masks = false;  ///< bitmasks by update_bitmask(), and no preemption
+  bool late = false;          ///< whether the host reads the tokens only some steps later
+  bool device_masks = false;  ///< bitmasks are set by update_bitmask(), and no request is preempted
 };
 
-/// Performs a random run. Returns the number of tokens drawn.
+/// Performs a random run. Runs random steps on both processors and returns the number of tokens
+/// drawn.
 std::int64_t run(BatchStateOptions options, const Manner& manner, std::uint64_t seed, int rounds) {
   Dice dice{seed};
   options.history = manner.history;
@@ -149,8 +150,8 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
       }
     }
   }
-  // Tokens in the batches at the ends of the runs; otherwise the runs would have been empty. The
-  // number is the same everywhere, 518 when reduced.
+  // The number of tokens in the batches at the ends of the runs; without this check the runs could
+  // have been empty. The number is the same on every machine, 518 when reduced.
   EXPECT_GT(drawn, is_reduced() ? 400 : 1000);
 }
 
@@ -185,7 +186,7 @@ TEST(CudaFusedSamplingProcessor, TokensThatWereOverwrittenAreMissedAndCatchUpBri
     EXPECT_EQ(twins.state->output(0).size, 0);
     expect_ok(twins.gpu->catch_up());
     twins.expect_equal_states();
-    // The next tokens arrive as usual.
+    // The tokens of the next step arrive as usual.
     twins.on_both([](BatchState& state) { return state.swap(0, 2); });
     expect_ok(twins.gpu->step(rows[0]->on_device));
     expect_ok(twins.cpu->step(rows[0]->on_host));
@@ -225,7 +226,7 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   twins.start_copy();
   Gate gate;
   require(cudaLaunchHostFunc(twins.stream.get(), Gate::hold, &gate), "cudaLaunchHostFunc");
-  expect_ok(twins.gpu->step(rows[1]->on_device));  // the next step, which cannot finish yet
+  expect_ok(twins.gpu->step(rows[1]->on_device));  // starts the next step, which cannot finish yet
   twins.wait();
   twins.expect_equal_states();
   EXPECT_EQ(cudaStreamQuery(twins.stream.get()), cudaErrorNotReady);
@@ -234,7 +235,7 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   twins.start_copy();
   twins.wait();
   twins.expect_equal_states();
-  EXPECT_FALSE(gate.waited_in_vain);  // otherwise wait() waited for later work
+  EXPECT_FALSE(gate.waited_in_vain);  // otherwise wait() would have waited for later work
 }
 
 TEST(CudaFusedSamplingProcessor, AHundredStepsTakeNoMemory) {
@@ -251,7 +252,7 @@ TEST(CudaFusedSamplingProcessor, AHundredStepsTakeNoMemory) {
     cuda::CopiedStep copied;
     expect_ok(twins.gpu->wait_for_tokens(copied));
   };
-  step();  // the first step loads the kernels
+  step();  // the first step loads the CUDA kernels
   std::size_t free_before = 0;
   std::size_t free_after = 0;
   std::size_t all = 0;
@@ -332,7 +333,8 @@ TEST(CudaFusedSamplingProcessor, RefusedCallsSayWhyAndChangeNothing) {
             "memory, or memory of the device");
 }
 
-// Only one processor at a time, because tokens that one copy delivers do not reach another.
+// A batch state accepts only one processor at a time, because tokens that one processor's copy
+// delivers do not reach another.
 TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::unique_ptr<BatchState> state;
@@ -347,7 +349,7 @@ TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
   expect_ok(cuda::FusedSamplingProcessor::make(*state, {}, second));
 }
 
-/// Options are checked before the device is.
+/// A processor checks its options before it looks for the device.
 TEST(CudaFusedSamplingProcessor, OptionsOutOfTheirRangesAreRefusedEverywhere) {
   std::unique_ptr<BatchState> state;
   expect_ok(BatchState::make(small_batch(), state));

@@ -17,7 +17,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Counts of how the sets of a test's calls ended.
+/// Counts of the kept sets of a test's calls: all, empty and overflowing ones.
 struct Seen {
   std::int64_t sets = 0, empty = 0, overflows = 0, after_overflow = 0;
 };
@@ -100,7 +100,7 @@ TEST(CudaKeptSets, MatchTheCpuInCallsOfEveryKind) {
     const std::int64_t most = is_reduced() ? 12 : std::min<std::int64_t>(300, 1000000 / vocab);
     const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
     const OwnedCall call = processed_call(i, rows, vocab);
-    // Capacity for all tokens, and for a random part.
+    // The capacity of the sets holds all tokens, or a random part of them.
     const std::int64_t all = call.outputs() * vocab;
     compare_call(i, call, all, arrays, seen);
     const auto part = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(all + 1));
@@ -129,8 +129,8 @@ TEST(CudaKeptSets, MatchTheCpuForLargeVocabularies) {
   EXPECT_GT(seen.sets, 0);
 }
 
-/// Numbers around 256, from which on a separate launch computes offsets; last chunks that are not
-/// full; and overflowing sets in every chunk.
+/// Numbers of outputs around 256, from which on a separate launch computes offsets; last chunks
+/// that are not full; and overflowing sets in every chunk.
 TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
@@ -141,7 +141,8 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
                    : std::vector<std::int64_t>{1, 64, 255, 256, 257, 511, 512, 513, 1024, 4097};
   for (const std::int64_t outputs : sizes) {
     for (const std::int64_t rows : {std::int64_t{3}, outputs}) {
-      // With few rows there are 16 blocks per output, which take minutes one by one.
+      // With few rows a call has 16 blocks of threads per output, which take minutes one by one
+      // under compute-sanitizer.
       if (is_reduced() && rows != outputs && outputs > 40) continue;
       ++number;
       OwnedCall call = random_call(number, rows, 70);
@@ -279,7 +280,8 @@ TEST(CudaKeptSets, HostMemoryIsRefusedByTheNameOfItsField) {
   offsets.offsets.size = 2;
   EXPECT_NE(refusal(offsets).find("kept.offsets"), std::string::npos);
   cuda::Execution small = execution;
-  small.workspace_bytes = cuda::workspace_bytes(request);  // the size for a call without sets
+  small.workspace_bytes = cuda::workspace_bytes(request);  // the workspace size for a call without
+                                                           // sets
   const Error error = cuda::sample_with_kept_sets(request, result, sets, small);
   EXPECT_NE(error.message.find("workspace"), std::string::npos) << error.message;
 }

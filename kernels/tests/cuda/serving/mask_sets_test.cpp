@@ -48,7 +48,7 @@ TEST(CudaKeptSetsOfMask, MatchTheCpu) {
       mask.mask = {place.in(words), rows, stride};
       mask.vocab = vocab;
       mask.first_id = static_cast<std::int32_t>(number % 1000);
-      // An empty list of indices counts as given.
+      // An index list with zero entries counts as given.
       if (number % 2 != 0) {
         mask.indices = {indices.empty() ? reinterpret_cast<const std::int32_t*>(mask.mask.data)
                                         : place.in(indices),
@@ -72,7 +72,7 @@ TEST(CudaKeptSetsOfMask, MatchTheCpu) {
   EXPECT_GT(overflows, 0);
 }
 
-/// Sets computed after the exchanges of a sharded call, on its stream.
+/// Kept sets computed after the exchanges of a sharded call, on its stream.
 TEST(CudaShardedSets, OfAllShardsInTurnAreTheWholeCalls) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::int64_t sets = 0, split = 0;

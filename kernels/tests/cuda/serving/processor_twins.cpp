@@ -5,7 +5,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// One thread, because with small rows more threads only wait for each other.
+/// The CPU uses one thread, because with small rows more threads only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
 
 template <class T>
@@ -22,7 +22,7 @@ std::vector<T> from_device(View<const T> view) {
 /// interact.
 BatchStateOptions small_batch() {
   BatchStateOptions options;
-  options.vocab = 37;  // not a whole number of words of a bitmask
+  options.vocab = 37;  // the vocabulary is not a whole number of bitmask words
   options.capacity = 5;
   options.max_length = 24;
   options.max_bias = 3;
@@ -59,7 +59,7 @@ StepRowsOnBoth::StepRowsOnBoth(const StepInput& input, std::int64_t vocab, const
       std::memcpy(&bits, &value, 4);
       if (!wide) bits >>= 16;  // bfloat16, rounded towards zero
       const auto at = static_cast<std::size_t>(layout.lead + row * stride + token) * size;
-      std::memcpy(bytes_.data() + at, &bits, size);  // little-endian: the low half
+      std::memcpy(bytes_.data() + at, &bits, size);  // little-endian, so the low half comes first
     }
   }
   block_ = DeviceBlock(bytes_.size());
@@ -93,7 +93,7 @@ View<const T> Twins::on_device(View<const T> values) {
   require(cudaMemcpyAsync(offsets_.back()->data(), values.data, bytes, cudaMemcpyHostToDevice,
                           stream.get()),
           "cudaMemcpyAsync");
-  // The values belong to the caller, who may free them on return.
+  // The source values belong to the caller, who may free them on return.
   require(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   return {reinterpret_cast<const T*>(offsets_.back()->data()), values.size};
 }
@@ -106,13 +106,13 @@ bool Twins::step(const StepRowsOnBoth& rows, const StepInput& input, Offsets whe
   const std::vector<std::uint32_t> narrow(input.offsets.begin(), input.offsets.end());
   const View<const std::int64_t> wide_view{input.offsets.data(), count};
   const View<const std::uint32_t> narrow_view{narrow.data(), count};
-  constexpr std::int32_t kMaxRows = 4;  // random_step gives up to 3
+  constexpr std::int32_t kMaxRows = 4;  // random_step chooses up to 3
   switch (where) {
     case Offsets::host:
       return same(refused, gpu->step(rows.on_device, wide_view, input.sampled));
     case Offsets::narrow_host: {
       const Error error = gpu->step(rows.on_device, narrow_view, input.sampled);
-      if (refused) {  // -1 becomes another number there
+      if (refused) {  // -1 becomes another number in the narrower type
         EXPECT_TRUE(error);
         return false;
       }

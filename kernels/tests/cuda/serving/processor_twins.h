@@ -53,7 +53,7 @@ class PinnedWords {
 /// The layout of logits in memory.
 struct Layout {
   DType dtype = DType::float32;
-  std::int64_t lead = 0;  ///< values before the first row, which need not be aligned
+  std::int64_t lead = 0;  ///< number of values before the first row, which need not be aligned
   std::int64_t pad = 0;   ///< values between rows
 };
 
@@ -70,7 +70,7 @@ class StepRowsOnBoth {
   DeviceBlock block_;
 };
 
-/// The location and the type of a step's offsets.
+/// The memory and the integer type of a step's offsets.
 enum class Offsets { host, narrow_host, device, narrow_device };
 
 /// The same batch on the CPU and on the GPU.
@@ -88,8 +88,8 @@ class Twins {
     EXPECT_EQ(first.message, second.message);
   }
 
-  /// Runs a step on both. Returns false if both reject it, or the CPU does and the GPU cannot
-  /// detect it.
+  /// Runs a step on the CPU and on the GPU. Returns false if both processors reject the step, or
+  /// the CPU does and the GPU cannot detect the error.
   bool step(const StepInput& input, const Layout& layout, Offsets where) {
     kept_.push_back(std::make_unique<StepRowsOnBoth>(input, options_.vocab, layout, stream));
     return step(*kept_.back(), input, where);
@@ -101,10 +101,10 @@ class Twins {
   std::size_t copies_on_their_way() const { return on_their_way_.size(); }
   /// Waits for the oldest copy in flight and expects the CPU's values in it.
   void wait();
-  /// Delivers all tokens to the host.
+  /// Delivers all tokens still on the GPU to the host.
   void drain(bool by_copies);
 
-  /// Compares results of the last step that are in device memory.
+  /// Compares the results of the last step that are in the GPU's memory with the CPU's.
   void expect_equal_results() const;
 
   void expect_equal_states() const;
@@ -114,7 +114,8 @@ class Twins {
   const BatchStateOptions& options() const { return options_; }
 
   Stream stream;
-  std::unique_ptr<BatchState> expected, state;  // the CPU's state, and the GPU's state on the host
+  std::unique_ptr<BatchState> expected, state;  // the CPU's batch state, and the host's part of the
+                                                // GPU's batch state
   std::unique_ptr<FusedSamplingProcessor> cpu;
   std::unique_ptr<cuda::FusedSamplingProcessor> gpu;
 
@@ -132,7 +133,7 @@ class Twins {
   BatchStateOptions options_;
   bool has_stepped_ = false;
   std::deque<Expected> on_their_way_;
-  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // copies may still read them
+  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // copies in flight read these
   std::vector<std::unique_ptr<DeviceBlock>> offsets_;
   std::vector<std::unique_ptr<PinnedWords>> pinned_;
 };

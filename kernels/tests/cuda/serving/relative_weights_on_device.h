@@ -10,10 +10,10 @@
 
 namespace fairdraw::suites {
 
-/// Arrays in device memory.
+/// Arrays of relative weights in device memory.
 struct RelativeWeights {
   std::uint64_t* of_tokens;  ///< [vocab]
-  std::uint64_t* bounds;     ///< [2] of the total before it is summed
+  std::uint64_t* bounds;     ///< [2]: lower and upper bound of the total, before it is summed
   std::uint64_t* total;      ///< [1], summed
 };
 

@@ -131,7 +131,7 @@ TEST(CudaRelativeWeights, AreTheDefinitionsAndTheHighWordOfWeightsByTiles) {
     expect_on_gpu(row, CutRow(row, index, last, greedy), arrays, seen);
     if (HasFatalFailure()) return;
   }
-  // Bounds differ except in greedy rows (one of 11) and in rows of one token.
+  // Lower and upper bounds differ except in greedy rows (one of 11) and in rows of one token.
   EXPECT_GT(seen.rows, static_cast<int>(numbers / 2));
   EXPECT_GT(seen.open, seen.rows * 2 / 3);
 }

@@ -163,9 +163,9 @@ TEST(CudaShardedNccl, TooFewExchangesGoOnWhereTheyWere) {
     ASSERT_FALSE(begun) << begun.message;
     ASSERT_FALSE(
         cuda::sample_sharded(shard.call, {.tokens = false}, rank.communicator, rank.stream.get()));
-    // Rows without filters are undecided too.
+    // Rows without filters are undecided by candidates too.
     EXPECT_EQ(shard.undecided(), Rows::kWide + Rows::kRows / Rows::kKinds);
-    // One group of rows at a time.
+    // Each round decides one group of rows.
     for (std::int32_t left = shard.undecided(); left > 0;) {
       ASSERT_FALSE(cuda::continue_sharded(shard.call, 1, rank.communicator, rank.stream.get()));
       const std::int32_t now = shard.undecided();
@@ -184,7 +184,7 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
     DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
     const Error begun = shard.begin(rank.stream.get());
     ASSERT_FALSE(begun) << begun.message;
-    // Once before the capture, because NCCL connects ranks when they first send.
+    // The call runs once before the capture, because NCCL connects ranks when they first send.
     ASSERT_FALSE(cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get()));
     require(cudaStreamSynchronize(rank.stream.get()), "cudaStreamSynchronize");
     Graph graph;
@@ -209,7 +209,7 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
 class PeerMemory {
  public:
   /// Allocates this rank's memory; called by the rank's thread. Returns when both ranks have
-  /// theirs.
+  /// allocated theirs.
   cuda::ShardedPeers make(const Rank& rank, std::int64_t bytes, std::int64_t most_rows) {
     const int other = 1 - rank.number;
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(other, 0);
@@ -266,7 +266,8 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
   });
 }
 
-/// A batch of all rows and one of few rows alternate in one memory, without a wait on the host.
+/// A batch of all rows and one of few rows alternate in one exchange memory, without a wait on the
+/// host.
 TEST(CudaShardedPeers, BatchesOfOtherSizesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
   constexpr std::int64_t kFew = 3;

@@ -1,5 +1,5 @@
-// Sharded calls through memory that ranks address, on one GPU: one rank, which needs no other
-// kernel; calls of several shapes in one memory; arguments that are rejected by name.
+// Sharded calls through memory that all ranks can address, on one GPU: one rank, which needs no
+// other kernel; calls of several shapes in one memory; arguments that are rejected by name.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -42,7 +42,7 @@ struct RowsOfSixKinds {
     if (error) throw std::runtime_error(error.message);
   }
 
-  /// Adds the call to a device, split at the boundaries.
+  /// Adds the shards of the call, split at the boundaries, to the device.
   void add_to(DeviceShards& shards, const std::vector<std::int64_t>& boundaries) const {
     for (std::size_t shard = 0; shard + 1 < boundaries.size(); ++shard) {
       ShardedRequest part;
@@ -83,7 +83,8 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
       for (int call = 0; call < 3; ++call) {
         Error error = cuda::sample_sharded(shards.at(0).call, {});
         ASSERT_FALSE(error) << error.message;
-        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // rows beyond the candidates
+        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // number of rows whose survivors are not
+                                                         // all among the candidates
         EXPECT_EQ(shards.undecided(), wide);
         error = cuda::continue_sharded(shards.at(0).call, wide);
         ASSERT_FALSE(error) << error.message;
@@ -162,7 +163,8 @@ TEST(CudaSharded, OfNoRowsNoneIsUndecidedAndOutputsFail) {
   EXPECT_EQ(tokens[0], -1);
 }
 
-/// Calls of different shapes alternate in one memory, with their blocks at different offsets.
+/// Sharded calls of different shapes alternate in one exchange memory, with their blocks at
+/// different offsets.
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 400, 700};

@@ -35,9 +35,9 @@ using harness::Dice;
 using harness::HostArrays;
 using harness::OwnedCall;
 
-/// The exchanges of the CPU's shards in a call, and the same call in device memory.
+/// The blocks that the CPU's shards exchange in a call, and the same call in device memory.
 struct Comparison {
-  std::vector<std::vector<std::byte>> gathered;  ///< by the CPU, one per exchange
+  std::vector<std::vector<std::byte>> gathered;  ///< blocks gathered by the CPU, one per exchange
   std::vector<std::int64_t> block_bytes;
   std::int64_t host_gathered = 0;  ///< number of rows
   DeviceShards device;
@@ -64,10 +64,11 @@ struct Comparison {
 };
 
 constexpr std::size_t kHeaderBytes = sizeof(sharded::BlockHeader);
-/// Compared part of a header. The fingerprint after it covers arrays only if they are on the host.
+/// Size of the part of a block's header that is compared. The fingerprint after this part covers
+/// arrays only if they are on the host.
 constexpr std::size_t kComparedOfHeader = offsetof(sharded::BlockHeader, fingerprint);
 
-/// Returns the offset of the first word that differs, or -1.
+/// Returns the byte offset of the first word that differs between two blocks, or -1.
 std::int64_t first_difference(const std::byte* a, const std::byte* b, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += 4) {
     if (std::memcmp(a + at, b + at, std::min<std::size_t>(4, bytes - at)) != 0) {
@@ -85,7 +86,7 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
     const std::byte* theirs =
         call.gathered[number].data() + static_cast<std::size_t>(shard) * bytes;
     ASSERT_GE(mine.size(), bytes) << where;
-    // Here the number of an exchange is its kind.
+    // In this test the number of an exchange is also its kind.
     EXPECT_EQ(first_difference(mine.data(), theirs, number == 0 ? kComparedOfHeader : 4), -1)
         << where;
     ASSERT_EQ(
@@ -113,7 +114,7 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
       ASSERT_TRUE(is_near(mine.logprob[i], expected.logprob[i])) << i << ", " << where;
       ASSERT_TRUE(is_near(mine.logprob_filtered[i], expected.logprob_filtered[i]))
           << i << ", " << where;
-      // Unreported values have the same pattern in both.
+      // Values that no call reports keep the same sentinel pattern on both sides.
       ASSERT_TRUE(is_near(mine.values[i], expected.values[i]))
           << mine.values[i] << " is not " << expected.values[i] << ", " << where;
     }
@@ -146,7 +147,7 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
 }
 
 /// Returns a call that GPUs support. A call of a single row has one output, so that the size of a
-/// block identifies the question.
+/// block identifies the exchange.
 OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = harness::random_call(number, rows, vocab);
   if (number % 3 == 0) call.processing = harness::random_processing(number, rows, vocab);
@@ -158,8 +159,8 @@ OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Removes the results that GPUs do not report, those that probabilities lack, and in half of the
-/// pairs of calls the survivors.
+/// Removes the results that GPUs do not report, the results that probabilities lack, and in half of
+/// the pairs of calls the survivors.
 void keep_supported(std::uint64_t number, TileInput input, SampleResult& result) {
   result.probs = {};
   if (number / 2 % 2 != 0) EveryOutput::leave_out_survivors(result);
@@ -168,7 +169,7 @@ void keep_supported(std::uint64_t number, TileInput input, SampleResult& result)
   result.logprobs = {};
 }
 
-/// Returns a call over whole rows.
+/// Returns a request over whole, unsharded rows.
 ShardedRequest whole_call(const OwnedCall& call, TileInput input,
                           const std::vector<std::int64_t>& boundaries, HostArrays& host) {
   ShardedRequest whole;
@@ -203,10 +204,11 @@ struct Seen {
   std::int64_t calls = 0, blocks = 0, gathered = 0, answers = 0, sums = 0, indices = 0;
 };
 
-/// Compares one call: the first block, results, and for single rows all other blocks.
+/// Compares one call on CPU and GPU: the first block, results, and for single rows all other
+/// blocks.
 void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) {
   const std::int64_t rows = call.rows, vocab = call.vocab;
-  if (rows == 1) call.num_samples = 1;  // so that the size of a block identifies the question
+  if (rows == 1) call.num_samples = 1;  // so that block sizes identify exchanges
   Dice dice(number);
   const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
   const std::string where = "call " + std::to_string(number) + " of " + std::to_string(rows) +
@@ -233,13 +235,13 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   DeviceShards& device = both.device;
   Error error = device.begin();
   ASSERT_FALSE(error) << error.message << ", " << where;
-  // Every other call goes through peers, in a memory for more rows than the call has.
+  // Every other call exchanges through peer memory that has room for more rows than the call has.
   if (number % 2 != 0) {
     error = device.use_peers(rows + 2);
     ASSERT_FALSE(error) << error.message << ", " << where;
   }
   ASSERT_FALSE(device.send(ShardedExchange::summary));
-  // Parameter arrays may enable filters, so candidates are always sent.
+  // Per-request arrays may enable filters, so candidates are always sent.
   if (both.block_bytes[0] == device.at(0).call.bytes(ShardedExchange::summary)) {
     expect_block(both, device, 0, ShardedExchange::summary, where);
     if (testing::Test::HasFatalFailure()) return;
@@ -251,8 +253,8 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   const auto bytes_of = [&](std::size_t block) {
     return static_cast<std::size_t>(both.block_bytes[block]) - kHeaderBytes;
   };
-  // Ranks come last; here they have an exchange for all rows. Only a gathered row of one column has
-  // as many bytes, and it is the only earlier exchange that does.
+  // The exchange of ranks comes last; here it covers all rows. Only a gathered row of one column
+  // has as many bytes, and no earlier exchange does.
   const bool ends_with_row =
       both.host_gathered > 0 &&
       both.block_bytes[blocks - 1] == device.at(0).call.bytes(ShardedExchange::gather) &&
@@ -335,8 +337,8 @@ TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
 }
 
-/// Only a mask, for rows whose survivors are known at once and for gathered rows; the first call
-/// also draws tokens by supplied words.
+/// Calls that request only a mask, for rows whose survivors are known at once and for gathered
+/// rows; the first call also draws tokens by supplied random words.
 TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRows = 3, kVocab = 9000;
@@ -353,7 +355,7 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   ShardedRequest whole;
   whole.rows.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
   whole.rows.top_k = {top_k.data(), kRows};
-  whole.rows.seed = std::uint64_t{1};  // not read, because words are given
+  whole.rows.seed = std::uint64_t{1};  // seeds are not read, because random words are given
   whole.boundaries = {boundaries.data(), 3};
   whole.words = {words.data(), kRows};
   SampleResult wanted;
@@ -391,7 +393,8 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   }
 }
 
-/// Rows of so many columns that candidates are found by groups, and only some of them are listed.
+/// Rows of so many columns that candidates are found by groups of tokens, and only some of the
+/// candidates are listed.
 TEST(CudaSharded, WideRowsAreTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Seen seen;
@@ -407,8 +410,8 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
 }
 
 /// Flat rows of a language model's size, whose survivors are far beyond the candidates: more such
-/// rows than a group holds, with thresholds of each filter and of two filters. Sums alone decide
-/// nuclei.
+/// rows than a group holds, with thresholds of each filter and of two filters. Nuclei are decided
+/// by sums of weights alone.
 TEST(CudaSharded, FlatRowsAreGathered) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 128256;
@@ -539,7 +542,7 @@ void expect_no_tokens_of_ranks_that_disagree(bool through_peers) {
   for (std::int32_t shard = 0; shard < 2; ++shard) {
     ShardedRequest request;
     request.rows.logits = {logits.data(), DType::float32, 1, 300, 300};
-    request.rows.seed = static_cast<std::uint64_t>(shard);  // different on each rank
+    request.rows.seed = static_cast<std::uint64_t>(shard);  // the seed differs between ranks
     request.boundaries = {boundaries.data(), 3};
     request.shard = shard;
     shards.add(request, /*wants_mask=*/false);

@@ -54,7 +54,7 @@ class OnGpu {
   DeviceArrays arrays_;
 };
 
-/// Returns the expected outputs; chains write no nodes.
+/// Returns the expected outputs of a speculation call; chains write no nodes.
 SpeculationOutputs expected_outputs(const SpeculationCall& call, bool tree) {
   if (tree) return expected_tree_outputs(call);
   SpeculationOutputs outputs = expected_chain_outputs(call);
@@ -128,12 +128,13 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   }
 }
 
-// The draft's total is 4 to 8 times 2^16, and its bounds are V - 1 = 2^17 apart.
+// The draft's total weight is 4 to 8 times 2^16, and its lower and upper bounds are V - 1 = 2^17
+// apart.
 TEST_P(CudaSpeculative, TestsThatBoundsLeaveOpenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const bool tree = GetParam();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // numbers of requests that accept nothing; that accept something
+  std::array<int, 2> ends{};  // numbers of requests that accept no draft, and that accept some
   const std::uint64_t calls = is_reduced() ? 2 : 40;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const SpeculationCall call = open_speculation_call(number, 1 + (1 << 17), tree);
@@ -166,15 +167,16 @@ TEST(CudaSpeculativeChains, ResidualsThatBoundsLeaveOpenEqualTheCpus) {
   }
   // The drafted token has a head's probability in the draft and a bulk probability in the target,
   // so it is rejected, unless both values belong to one token, which happens for at most one of 3.
-  // So more than half of the four requests of a call have a residual.
+  // So more than half of the four requests of a call sample a token from the residual.
   EXPECT_GT(rejected, static_cast<std::int64_t>(calls) * 2);
 }
 
-// Chains longer than the number of drafts that a warp tests side by side.
+// Chains longer than the number of drafts that a warp tests in parallel.
 TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 3> ends{};  // ends in the first 32 drafts, in the next 32, and after those
+  std::array<int, 3> ends{};  // numbers of chains that end in the first 32 drafts, in the next 32,
+                              // and later
   const std::uint64_t calls = is_reduced() ? 2 : 100;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const SpeculationCall call = long_speculation_call(number, number % 2 == 0 ? 130 : 5000);
@@ -191,11 +193,11 @@ TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// The exact residual after many siblings, with 60 bits per sibling.
+// The exact residual weights after many siblings, with 60 bits per sibling.
 TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // numbers of requests that accept a late child; that accept none
+  std::array<int, 2> ends{};  // numbers of requests that accept a late child, and that accept none
   const std::uint64_t calls = is_reduced() ? 8 : 400;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 257, 1500}.at(number / 4 % 4);
@@ -214,14 +216,14 @@ TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// The maximum number of children, and one more.
+// Trees with the maximum number of siblings, and with one more.
 TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "a thousand passes take too long under compute-sanitizer";
   OnGpu gpu;
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
     for (const std::int64_t vocab : {3, 1200}) {
-      for (const std::uint64_t number : {4U, 5U}) {  // with replacement, and without
+      for (const std::uint64_t number : {4U, 5U}) {  // siblings drawn with replacement, and without
         const SpeculationCall call = wide_speculation_call(number, children, vocab);
         const SpeculationOutputs expected = run_on_cpu(call, true);
         EXPECT_EQ(expected.statuses[0] == RowStatus::invalid_draft_tree, children > kMaxSiblings);
@@ -234,7 +236,7 @@ TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   }
 }
 
-// Rows for every size of cluster, with many passes over each.
+// Rows of sizes for every size of thread block cluster, with many passes over each.
 TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
@@ -285,7 +287,7 @@ TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
   EXPECT_GT(overlapping, 0);
 }
 
-// Faults of a call are named, and nothing is written.
+// Errors name the invalid argument of a call, and nothing is written.
 TEST(CudaSpeculativeArguments, AreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::uint64_t number = 0;

@@ -70,13 +70,14 @@ TEST(CudaStopCriteria, RandomBatchesEqualTheCpus) {
   const std::vector<StopBreak> breaks = all_stop_breaks();
   EXPECT_TRUE(rc::check("the GPU's answers are the CPU's", [&] {
     std::vector<StopCase> cases;
-    const int n = *rc::gen::inRange(1, 80);  // up to three blocks
+    const int n = *rc::gen::inRange(1, 80);  // up to three thread blocks
     for (int i = 0; i < n; ++i) cases.push_back(random_stop_case());
     StopBatch batch(cases);
     const auto size = static_cast<std::size_t>(n);
     const bool breaks_one = *rc::gen::inRange(0, 4) == 0 && n > 1 && batch.step.size() > 1;
     if (breaks_one) (*rc::gen::elementOf(breaks)).second(batch);
-    // Outputs of which only the tail is known, lengths that are too small, inactive requests.
+    // Outputs of which only the last tokens are known, lengths that are too small, inactive
+    // requests.
     const auto longer = *rc::gen::container<Ids>(size, rc::gen::element(0, 0, 0, 5, -1));
     const auto active = *rc::gen::container<std::vector<std::uint8_t>>(
         size, rc::gen::element<std::uint8_t>(0, 1, 1, 7));
@@ -167,7 +168,7 @@ TEST(CudaStopCriteria, WhatIsWrongWithOneRequestFailsItAlone) {
 
 // --- What a call refuses -------------------------------------------------------------------------
 
-/// A valid call on the device that gives every field; each test invalidates one thing.
+/// A valid check_stop call on the device that gives every field; each test makes one field invalid.
 struct Call {
   Call() : batch(three_stop_cases()) {
     batch.request.output_lengths = {lengths.data(), 3};
@@ -181,7 +182,7 @@ struct Call {
                                 {statuses.data(), 3}});
   }
 
-  /// Expects a rejection with these words, no write, and no remaining CUDA error.
+  /// Expects a rejection whose message has these words, no write, and no remaining CUDA error.
   void expect_refused(const std::string& begins, const std::string& part) {
     const Error error = cuda::check_stop(request, result);
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << begins;
@@ -275,7 +276,7 @@ TEST(CudaStopCriteria, ArraysThatAreMissingOrOfTheWrongLengthAreRefused) {
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-// Replays read the step's tokens again; lengths that are both read and written keep counting.
+// Replays read the step's tokens again; lengths that are both inputs and outputs keep growing.
 TEST(CudaStopCriteria, AReplayedGraphCountsOn) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRequests = 70;
@@ -302,7 +303,7 @@ TEST(CudaStopCriteria, AReplayedGraphCountsOn) {
   ASSERT_FALSE(error) << error.message;
   graph.expect_device_work_only("check_stop");
   arrays.fetch();
-  EXPECT_EQ(kept, Ids(kRequests, -7));  // a captured call only records
+  EXPECT_EQ(kept, Ids(kRequests, -7));  // a captured CUDA graph only records the call
   Ids before;
   for (std::int32_t replay = 0; replay < 6; ++replay) {
     Ids tokens(kRequests);

@@ -1,6 +1,6 @@
 """llama_cpp_server.py MODEL PORT: runs llama.cpp's own server, compiled in the package xllamacpp.
 
-It has eight slots, because an audit has eight requests in flight.
+The server has eight slots, because an audit has eight requests in flight.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Audits of real servers over HTTP on the loopback interface, which `run` installs.
 
-A correct server passes. A switch that deviates from the claim is named. A server whose behaviour
-deviates from its API is named, and a few requests without the audit confirm it.
+A correct server passes. The audit must name the server setting that deviates from the claim. The
+audit must name a server behaviour that deviates from the API, and a few direct requests confirm it.
 """
 
 import json
@@ -22,7 +22,7 @@ from fairdraw_audit.command import main
 #: Words of the vocabulary, none of which ends a text.
 BIAS_TOKENS = (tiny_model.FIRST_WORD + 41, tiny_model.FIRST_WORD + 42)
 FILTERS = ["--temperature", "0.7", "--top-k", "8", "--top-p", "0.9", "--min-p", "0.05"]
-#: llama.cpp's order, with the temperature last.
+#: llama.cpp's order of filters, with the temperature last.
 CHAIN = ["--order", "top_k,top_p,min_p,temperature"]
 PROMPT = "Once upon a time"
 
@@ -90,7 +90,8 @@ def chain(*filters):
     return {"samplers": ["penalties", *filters]}
 
 
-#: By deviation: the claim, the server's switch for it, and the fault to be named.
+#: Maps a deviation to the claim, the server's switch for it, and the fault that the audit must
+#: name.
 SWITCHES = {
     "temperature first": ([], {}, "in another order"),
     "no temperature": (CHAIN, chain("top_k", "top_p", "min_p"), "temperature is another"),
@@ -126,7 +127,8 @@ def llama_cpp_python(gguf, tmp_path_factory):
 
 
 def test_llama_cpp_python_is_accused_of_what_it_does(llama_cpp_python, gguf, tmp_path):
-    # Its requests have a repeat_penalty of 1.1 by default, which the numbers do not show.
+    # Requests to llama-cpp-python have a repeat_penalty of 1.1 by default, which the
+    # log-probabilities do not show.
     code, checks, _ = audit(llama_cpp_python, gguf, tmp_path / "default", *FILTERS, *CHAIN)
     assert code == 1 and failed(checks) > {"n/differ", "unseeded/after_seeds", "greedy"}, checks
     plain = ["--extra", json.dumps({"repeat_penalty": 1.0})]
@@ -164,8 +166,8 @@ def transformers_serve(tmp_path_factory):
         yield url, model
 
 
-#: Claim without log-probabilities, which it does not report, and without top_k and min_p, which it
-#: refuses.
+#: Claim without log-probabilities, which transformers' server does not report, and without top_k
+#: and min_p, which it refuses.
 TEXTS = ["--temperature", "0.7", "--top-p", "0.9", "--top-k-off", "omit"]
 TEXTS += ["--budget-tokens", "2400", "--max-tokens", "8"]
 
@@ -180,7 +182,7 @@ def test_transformers_serve_is_accused_of_what_it_does(transformers_serve, tmp_p
         "logit_bias",
         "stop",
     }
-    assert checks["seeds/repeat"][0] == "passed"  # without neighbours a seed works
+    assert checks["seeds/repeat"][0] == "passed"  # without neighbouring requests a seed works
     assert "still has" in checks["stop"][1] or "has the stop string" in checks["stop"][1]
 
 
@@ -226,7 +228,8 @@ def test_transformers_serve_ignores_or_fails_what_it_takes(transformers_serve):
 
 
 def test_transformers_serve_needs_do_sample_of_the_model(tmp_path):
-    model = tiny_model.write_transformers(tmp_path / "model")  # without defaults of generation
+    model = tiny_model.write_transformers(tmp_path / "model")  # the model has no generation
+    # defaults
     with real_servers.transformers_serve(model, tmp_path / "log") as url:
         drawn = {texts(ask(url, model, temperature=1.5, seed=seed))[0] for seed in range(6)}
         assert drawn == set(texts(ask(url, model, temperature=0)))

@@ -1,9 +1,9 @@
 """Makes a tiny Llama with random weights, as files that engines' servers load.
 
-Its vocabulary has words (" w000"), and tokens that a text must not have: special ones and bytes.
-The first number of the hidden state is a constant, because no layer writes to it; the column of the
-output matrix that reads it is a bias of the logits. With this bias words have a Zipf-like
-distribution, and the other tokens are never drawn, so that a text ends only at max_tokens.
+The model's vocabulary has words (" w000"), and tokens that a text must not have: special ones and
+bytes. The first number of the hidden state is a constant, because no layer writes to it; the column
+of the output matrix that reads it is a bias of the logits. With this bias, words have a Zipf-like
+distribution, and tokens that are not words are never drawn, so that a text ends only at max_tokens.
 """
 
 import json
@@ -18,7 +18,8 @@ WORDS = [f"w{word:03d}" for word in range(253)]
 VOCAB = len(SPECIAL) + len(BYTES) + len(WORDS)
 FIRST_WORD = len(SPECIAL) + len(BYTES)
 EPSILON = 1e-5
-#: The hidden state's first number. The others are about 1, so that it is a fifth of the norm.
+#: Value of the first number of the hidden state. The other numbers are about 1, so that it is a
+#: fifth of the norm.
 CONSTANT = 4.0
 #: Standard deviation of a logit over contexts; its mean falls by 0.7 per natural logarithm of rank.
 SPREAD, DECAY = 3.5, 0.7
@@ -34,7 +35,7 @@ def weights():
     def matrix(outputs, inputs, deviation):
         return (deviation * random.standard_normal((outputs, inputs))).astype(np.float32)
 
-    def writes(inputs):  # makes a matrix whose results are added to the hidden state
+    def writes(inputs):  # makes a matrix whose results a layer adds to the hidden state
         found = matrix(HIDDEN, inputs, inputs**-0.5)
         found[0] = 0
         return found
@@ -54,7 +55,8 @@ def weights():
         found[f"{place}input_layernorm.weight"] = ones
         found[f"{place}post_attention_layernorm.weight"] = ones
     found["model.norm.weight"] = ones
-    # After the norm the constant is between CONSTANT / 2 and CONSTANT, the others about 1.
+    # After normalization the constant is between CONSTANT / 2 and CONSTANT, the other numbers about
+    # 1.
     output = matrix(VOCAB, HIDDEN, SPREAD * HIDDEN**-0.5)
     ranks = random.permutation(len(WORDS)) + 1
     output[FIRST_WORD:, 0] = -DECAY * np.log(ranks) / CONSTANT
@@ -63,7 +65,7 @@ def weights():
     return found
 
 
-#: transformers' names of a layer's matrices -> GGUF's names.
+#: Maps transformers' names of a layer's matrices to GGUF's names.
 LAYER_NAMES = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -90,7 +92,7 @@ def gguf_name(name: str) -> str:
 
 
 def write_gguf(path: Path) -> Path:
-    """Writes the model for llama.cpp. Prompts become bytes, because no words can be merged.
+    """Writes the tiny model for llama.cpp. Prompts become bytes, because no words can be merged.
 
     (Its rotary embedding pairs other numbers than transformers', so that the two models differ.)
     """
@@ -133,7 +135,7 @@ def write_gguf(path: Path) -> Path:
 
 
 def write_transformers(folder: Path, **generation) -> Path:
-    """Writes the model for transformers, with these defaults of generation."""
+    """Writes the tiny model for transformers, with these generation defaults."""
     import torch
     from tokenizers import Tokenizer, decoders, models
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast

@@ -1,8 +1,8 @@
 """Rules of engines' samplers, written from their public sources as differences from `Textbook`.
 
-Needs only NumPy, because show.py runs it from its own folder. The adapters of from_source.py let it
-be judged, and name the sources. A class or function has only the rule in its docstring; all else is
-the textbook's.
+The file needs only NumPy, because show.py runs it from its own folder. The adapters of
+from_source.py let these rules be judged, and name the sources. The docstring of a class or function
+states only its rule; everything else is the textbook's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Textbook:
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
-        self._row: Any = None  # the last row, which often repeats
+        self._row: Any = None  # the previous row, because calls often repeat a row
         self._filtered: Any = None
 
     def stays_by_min_p(self, weights: Array, min_p: Array) -> Any:
@@ -43,7 +43,7 @@ class Textbook:
         return _mass_above(weights) < top_p * weights.sum(axis=-1, keepdims=True)
 
     def refuses(self, logits: Array, t: Any, k: Any, p: Any, m: Any) -> Any:
-        """Returns [...]: rows without a distribution, and parameters out of range."""
+        """Returns [...] bool: rows without a distribution or with parameters out of range."""
         valid = (t == 0) | (t >= 2.0**-126) & (t <= 2.0**64)
         valid &= (k >= -1) & (p >= 0) & (p <= 1) & (m >= 0) & (m <= 1)
         return ~(valid & np.isfinite(logits.max(axis=-1)))
@@ -73,8 +73,8 @@ class Textbook:
     def answer(
         self, logits: Array, t: float, k: int, p: float, m: float, draws: int
     ) -> tuple[Array, Array]:
-        """Returns ([vocab] bool: survivors, [draws] tokens) of one row; nothing and -1 if it is
-        refused."""
+        """Returns ([vocab] bool: survivors, [draws] tokens) of one row; no survivors and -1 if
+        the row is refused."""
         if self.refuses(logits, t, k, p, m):
             return np.zeros(len(logits), bool), np.full(draws, -1)
         row = (logits.tobytes(), t, k, p, m)
@@ -85,7 +85,7 @@ class Textbook:
 
 
 class LiteRtLm(Textbook):
-    """TopKTopPSampling: walks on over cumulative probabilities after it has found its token."""
+    """TopKTopPSampling: continues over cumulative probabilities after it has found its token."""
 
     def draw(self, weights: Array, draws: int) -> Array:
         nucleus = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
@@ -133,7 +133,7 @@ class Sonic(Textbook):
     """
 
     largest_top_k = 128
-    candidates: int | None = None  #: their number without a top_k
+    candidates: int | None = None  #: number of candidates without a top_k
     min_p_of_one_is_off = False
 
     def rounded(self, values: Any) -> Array:
@@ -145,7 +145,7 @@ class Sonic(Textbook):
         kept, tokens = np.zeros(len(logits), bool), np.full(draws, -1)
         if k > self.largest_top_k or self.refuses(logits, t, max(k, -1), min(p, 1), m):
             return kept, tokens
-        if t == 0:  # as its callers request greedy rows
+        if t == 0:  # a greedy row, as SonicSampler's callers request it
             t, k = 1, 1
         with np.errstate(over="ignore"):
             x = self.rounded(self.rounded(logits) / self.rounded(t))
@@ -177,7 +177,7 @@ class SonicPool(Sonic):
 
 
 class SonicMinPOne(Sonic):
-    """Indicator.from_params (core/flags.py): reads min_p only if it is below 1."""
+    """Indicator.from_params (core/flags.py): reads min_p only if min_p is below 1."""
 
     min_p_of_one_is_off = True
 
@@ -199,8 +199,8 @@ class SonicSampler(SonicArithmetic, SonicPool, SonicMinPOne):
 
 
 class Verifier:
-    """A right verifier of drafts: accepts with min(1, p / q), otherwise draws from the excess of p
-    over q."""
+    """A right verifier of drafts: accepts with probability min(1, p / q), otherwise draws from
+    the excess of p over q."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -220,7 +220,8 @@ class Verifier:
         return np.minimum(below.sum(axis=-1), last)
 
     def verify(self, target: Array, draft: Array, drafted: Array, lengths: Array) -> Array:
-        """Returns [requests, n + 1] tokens, -1 after the last, for so many drafts per request.
+        """Returns [requests, n + 1] tokens, -1 after the last one, for `lengths` drafts per
+        request.
 
         target: [requests, n + 1, vocab], draft: [requests, n, vocab] probabilities; drafted: [requests, n].
         """
@@ -253,8 +254,8 @@ class SonicCorrection(Verifier):
     """rejection_sample (ops/verify.py): reuses the draft's noise, which step_weights carries over.
 
     Drafts are given here, so the noise is drawn conditionally on them: the largest sum of log q and
-    noise is the drafted token's, and the other sums are below it. For Gumbel noise both
-    distributions are known.
+    noise belongs to the drafted token, and the other sums are below it. For Gumbel noise the
+    distributions of the largest and of the other sums are known.
     """
 
     def race(self, weights: Array, draft: Array, drafted: Array) -> Any:
@@ -273,7 +274,7 @@ class SonicCorrection(Verifier):
 
 
 def ban(scores: Array, banned: Sequence[Sequence[int]]) -> None:
-    """Bans tokens of each row, [rows, vocab]."""
+    """Bans tokens of each row of scores, [rows, vocab]."""
     for row, ids in enumerate(banned):
         scores[row, list(ids)] = -np.inf
 
@@ -287,12 +288,11 @@ def lmdeploy_ban(scores: Array, banned: Sequence[Sequence[int]]) -> None:
     ids = np.where(mask, ids, 0).reshape(len(banned), longest)
     filtered = np.take_along_axis(scores, ids, axis=1)
     filtered[mask.reshape(filtered.shape)] = -np.inf
-    np.put_along_axis(scores, ids, filtered, axis=1)  # for a repeated id the last value counts
+    np.put_along_axis(scores, ids, filtered, axis=1)  # for a repeated id the last value is written
 
 
 def penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> None:
-    """Subtracts the frequency penalty in one row, [vocab] float32: times the token's count in the
-    output."""
+    """Subtracts the penalty times the token's count in the output, in one row, [vocab] float32."""
     ids, counts = np.unique(output, return_counts=True)
     scores[ids] -= np.float32(penalty) * counts.astype(np.float32)
 

@@ -4,7 +4,7 @@ package, or to a rule written from an engine's source, in rules.py beside this s
 Prints what is wrong and ends with 1, or prints "right" and ends with 0. Needs NumPy, the package
 that the case names in `seen_with`, and torch if that package does. A case named vllm_* uses an
 installed vllm, or the wheel that the environment variable VLLM_WHEEL names: only the called file of
-it, with stand-ins for its other imports.
+the wheel, with stand-ins for its other imports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-#: Ids that the filters keep, or None if a package does not report them; tokens drawn.
+#: Ids that the filters keep, or None if a package does not report them; and the drawn tokens.
 Answer = tuple["set[int] | None", "list[int]"]
 
 
@@ -107,8 +107,8 @@ def llamacpp(
     )
     llama_cpp.llama_sampler_apply(filters, ctypes.byref(array))
     left = candidates[: array.size]
-    # The temperature comes last and drops nothing if it is above 0: the original logits show the
-    # allowed ids.
+    # The temperature sampler comes last and drops nothing if T is above 0: the original logits show
+    # the allowed ids.
     values = np.array(logits, np.float32)[left["id"]] if temperature > 0 else left["logit"]
     kept = set(left["id"][values > -np.inf].tolist())
     draw = chain(llama_cpp.llama_sampler_init_dist(1))
@@ -120,7 +120,7 @@ def llamacpp(
 
 
 class Nothing:
-    """A stand-in whose members are functions that do nothing."""
+    """A stand-in object whose members are functions that do nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: None
@@ -250,7 +250,7 @@ def triton_module(device: str) -> Any:
         "vllm.utils.math_utils": {"next_power_of_2": triton.next_power_of_2},
         "vllm.utils.platform_utils": {"num_compute_units": units},
     }
-    # In the interpreter a loop counter is a Python integer.
+    # In Triton's interpreter a loop counter is a Python integer.
     edits = {"row_id.to(tl.int64)": "row_id"} if device == "cpu" else {}
     return from_wheel(name, stand_ins, edits)
 
@@ -343,7 +343,7 @@ def penalised(
     return None, [int(scores.argmax())]
 
 
-#: Functions by their name in a case's `answer`.
+#: Maps the name in a case's `answer` to its function.
 ANSWERS: dict[str, Callable[..., Answer]] = {
     "banned": banned,
     "drafted": drafted,

@@ -15,11 +15,11 @@ namespace {
 
 using harness::Dice;
 
-constexpr double kUsual = 2;       // three in four temperatures lie below
-constexpr int kHottestOctave = 4;  // the others reach 2^4, uniform over octaves
+constexpr double kUsual = 2;       // three in four temperatures are below this value
+constexpr int kHottestOctave = 4;  // the other temperatures reach 2^4, uniform over octaves
 constexpr double kColdest = kLeastSampledTemperature;
 static_assert(kMostSampledTemperature == 1 << kHottestOctave);
-constexpr int kNearestOctave = 12;  // 2^-12 from the ends of (0, 1)
+constexpr int kNearestOctave = 12;  // fractions are at least 2^-12 from the ends of (0, 1)
 
 double between(Dice& dice, double low, double high) { return low + (high - low) * dice.unit(); }
 
@@ -29,7 +29,8 @@ double over_octaves(Dice& dice, int low, int high) {
   return std::ldexp(1 + dice.unit(), octave);
 }
 
-// Clamps the value, because rounding to float32 may give 0 or 1, which switches a filter off.
+// Clamps the value to the open interval, because rounding to float32 may give 0 or 1, which
+// switches a filter off.
 float inside(double value) {
   return std::clamp(static_cast<float>(value), kLeastSampledFraction, kMostSampledFraction);
 }
@@ -39,7 +40,7 @@ double any_temperature(Dice& dice) {
   return between(dice, kColdest, kUsual);
 }
 
-// Draws half of the fractions uniformly, the others uniformly over octaves towards 0.
+// Draws half of the fractions uniformly, the other half uniformly over octaves towards 0.
 double any_fraction(Dice& dice) {
   return dice.once_in(2) ? over_octaves(dice, -kNearestOctave, 0) : dice.unit();
 }

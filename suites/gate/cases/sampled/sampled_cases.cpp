@@ -102,8 +102,8 @@ void add_single_rows(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds rows with their own parameters. The transform is uniform for all parameters, and in every
-// band of parameters.
+// Adds pit cases of rows with their own parameters. The probability integral transform is uniform
+// for all parameters, and in every band of parameters.
 void add_pit(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -129,7 +129,8 @@ void add_pit(std::vector<NamedCase>& cases) {
     entry.rows = row.rows;
     entry.sampled->operations = static_cast<std::size_t>(row.rows);
     entry.draws = static_cast<std::uint64_t>(row.rows * row.draws_a_row);
-    // As in the table of pit cases. Up to four parameters share the level too, which adds 0.02.
+    // The declared distance is computed as in the table of pit cases. Up to four parameters share
+    // the level of the case too, which adds 0.02.
     entry.declared_discrepancy = 1.1 * 5.6 / std::sqrt(static_cast<double>(entry.draws));
     entry.once = true;
     cases.push_back(named(std::move(entry)));

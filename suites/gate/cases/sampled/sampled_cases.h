@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Returns the cases of all suites, without ids.
+/// Returns the sampled cases of all suites, without ids.
 std::vector<NamedCase> sampled_cases();
 
 }  // namespace fairdraw::suites

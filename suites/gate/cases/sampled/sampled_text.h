@@ -1,5 +1,6 @@
-// Text of the values that the run's seed chose for a case, as a word of its replay line. The replay
-// restores them even if the ranges of sampled.h have changed and the seed would now choose others.
+// Text of the values that the run's seed chose for a case, as a word of its replay line. A replay
+// restores the values even if the ranges of sampled.h have changed and the seed would now choose
+// others.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ namespace fairdraw::suites {
 /// Returns `vocab=187,temperature=0.8123,top_p=0.71,rows=1f2e3d4c5b6a7988` for a case whose values
 /// are filled in; `rows` is the seed of the rows. Many operations are written as their number and a
 /// hash, `operations=4096:1f2e3d4c5b6a7988`. Operations that belong to the case itself are omitted.
-/// Numbers are the shortest that give the same float32.
+/// Numbers are the shortest decimals that give the same float32.
 std::string sampled_text(const Case& drawn);
 
 /// Returns `drawn` with the values of the text. Throws harness::UsageError if a value is missing,

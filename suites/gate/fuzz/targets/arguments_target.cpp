@@ -1,6 +1,6 @@
-// Bytes as values of the command line: operations, 64-bit numbers, shards, sampled values, dtypes,
-// property names. Each is accepted or refused with a UsageError, and an accepted operation has one
-// name.
+// Fuzz target: bytes as values of the command line: operations, 64-bit numbers, shards, sampled
+// values, dtypes, property names. Each value is accepted or refused with a UsageError, and an
+// accepted operation has one name.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

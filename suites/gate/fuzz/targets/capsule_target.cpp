@@ -1,5 +1,5 @@
-// Bytes as a replay capsule: from_json() accepts them or names the error, and an accepted capsule
-// is written and read back unchanged.
+// Fuzz target: bytes as a replay capsule: from_json() accepts them or names the error, and an
+// accepted capsule is written and read back unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const fairdraw::harness::UsageError&) {
     // Bad input.
   } catch (const std::length_error&) {
-    // Valid, but too long once it is written with spaces.
+    // The capsule is valid, but too long once it is written with spaces.
   }
   return 0;
 }

@@ -1,5 +1,6 @@
-// Bytes as a message between the judge and a plugin's process, unchanged and with each byte of the
-// head inverted: the judge refuses or accepts it, and its own state stays the same.
+// Fuzz target: bytes as a message between the judge and a plugin's process, unchanged and with each
+// byte of the head inverted: the judge refuses or accepts the message, and its own state stays the
+// same.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,7 @@ void describe(const Answer& answer) {
   try {
     to_sampler_description(said, "plugin:./fuzzed.so");
   } catch (const UsageError&) {
-    // Refused: the bytes are no message.
+    // The message is refused, because the bytes are not a message.
   }
 }
 
@@ -40,7 +41,7 @@ void take_modes(const FloatState& said) {
   take_float_modes(before);
   expect(float_traps(after) == float_traps(before));
   expect(is_float_state(after));
-  // Every trap has a name in the message.
+  // Every floating-point trap has a name in the message.
   expect(unmasked_traps(0, float_traps(said)).empty() == (float_traps(said) == 0));
 }
 

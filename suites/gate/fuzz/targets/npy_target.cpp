@@ -1,4 +1,4 @@
-// Bytes as a .npy of captured logits: load_npy() accepts them or names the error.
+// Fuzz target: bytes as a .npy file of captured logits: load_npy() accepts them or names the error.
 #include <sys/mman.h>
 #include <unistd.h>
 

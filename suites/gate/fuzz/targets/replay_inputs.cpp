@@ -1,4 +1,4 @@
-// main() of a fuzz target without libFuzzer: runs it on every input of the given archives
+// Runs a fuzz target without libFuzzer: main() passes it every input of the given archives
 // (seeds.py) and folders. A finding ends the program as it would end the fuzzer.
 #include <algorithm>
 #include <cstddef>
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       }
     } else {
       std::ifstream archive(argv[i]);
-      if (!archive) {  // a corpus that is not found must not pass
+      if (!archive) {  // a corpus file that is not found must not pass
         std::printf("cannot read %s\n", argv[i]);
         return 1;
       }
@@ -51,5 +51,5 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%zu inputs\n", inputs);
-  return inputs > 0 ? 0 : 1;  // nor an empty one
+  return inputs > 0 ? 0 : 1;  // an empty corpus must not pass either
 }

@@ -1,5 +1,5 @@
-// Bytes as a report.json: from_json() accepts them or names the error, and an accepted report is
-// rendered, and is written and read back unchanged.
+// Fuzz target: bytes as a report.json: from_json() accepts them or names the error, and an accepted
+// report is rendered, and is written and read back unchanged.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

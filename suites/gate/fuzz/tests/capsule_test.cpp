@@ -34,7 +34,7 @@ Capsule capsule_with(FuzzCase fuzz_case, const char* property) {
 
 std::unique_ptr<harness::Sampler> model() { return harness::make_builtin_sampler("model"); }
 
-// Small cases of each kind; the first two have every optional part.
+// Small capsules of each kind of case; the first two have every optional part.
 Capsule batch_capsule() {
   FuzzCase c;
   c.salt = ~std::uint64_t{0};
@@ -196,7 +196,7 @@ TEST(BadCapsules, AreTruncated) {
   }
 }
 
-// Calls `visit` with the pointer of every value in `json`.
+// Calls `visit` with the JSON pointer of every value in `json`.
 void for_all_places(const Json& json, const Json::json_pointer& here,
                     const std::function<void(const Json::json_pointer&)>& visit) {
   if (!here.empty()) visit(here);
@@ -207,7 +207,8 @@ void for_all_places(const Json& json, const Json::json_pointer& here,
   }
 }
 
-// Expects that an error names the place, or the field around it (for an array of another length).
+// Expects that an error message names the place, or the field around it (for an array of another
+// length).
 void expect_place(const std::string& says, const Json::json_pointer& place) {
   const bool named = says.find(place.to_string()) != std::string::npos ||
                      says.find(place.parent_pointer().to_string() + " ") != std::string::npos;
@@ -253,7 +254,7 @@ TEST(BadCapsules, LackAFieldOrHaveOneMore) {
         EXPECT_EQ(complaint(bad.dump()), "") << place.to_string();
       } else {
         parent.erase(std::stoul(place.back()));
-        // With one value less, the error names this array, or one of the same length.
+        // If an array has one value less, the error names this array, or one of the same length.
         EXPECT_NE(complaint(bad.dump()).find("; expected"), std::string::npos) << place.to_string();
       }
       if (!good[place].is_object()) return;

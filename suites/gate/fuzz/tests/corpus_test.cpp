@@ -39,7 +39,8 @@ TEST(Corpus, FailsOnWhatItWasFoundOn) {
     EXPECT_TRUE(judgement.failed()) << judgement.message;
     EXPECT_EQ(judgement.message, capsule.message);
   }
-  // One mutant has no capsule, because it needs 1000 tokens, and rows of the fuzzer are shorter.
+  // One mutant has no capsule in the corpus, because it needs 1000 tokens, and rows of the fuzzer
+  // are shorter.
   std::set<std::string> all;
   for (const harness::Mutant& mutant : harness::mutants()) all.insert(mutant.name);
   all.erase("tail beyond rank 1000 never drawn");
@@ -57,7 +58,7 @@ TEST(Corpus, HoldsOnEveryBuiltInSampler) {
       EXPECT_FALSE(judgement.failed()) << judgement.message;
       if (judgement.outcome == Outcome::holds) ++judged;
     }
-    // The model supports everything; others may lack rows of probabilities, or chains.
+    // The model supports every case; other samplers may lack rows of probabilities, or chains.
     EXPECT_GE(judged, name == "model" ? corpus().size() : corpus().size() / 2) << name;
   }
 }

@@ -1,5 +1,5 @@
-// Tests of the e-value: its expectation under the distribution is 1, exactly, and discrepancies
-// make it grow.
+// Tests of the fuzzer's e-value: its expectation under the distribution is 1, exactly, and
+// discrepancies make it grow.
 #include "suites/gate/fuzz/evidence.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Calls `visit` with every vector of counts of `draws` draws.
+// Calls `visit` with every possible vector of counts of `draws` draws.
 void for_all_counts(std::uint64_t draws, std::size_t cells,
                     const std::function<void(const Counts&)>& visit) {
   Counts counts(cells, 0);
@@ -51,7 +51,7 @@ double expectation(const DistributionCells& distribution, const std::vector<doub
   return sum;
 }
 
-// Rounding of a few hundred outcomes, with a dozen logarithms of gamma each, stays far below 1e-9.
+// Rounding of a few hundred outcomes, with a dozen log-gamma values each, stays far below 1e-9.
 constexpr double kRounding = 1e-9;
 
 TEST(Evidence, HasExpectationOneUnderTheDistribution) {
@@ -97,15 +97,15 @@ Counts drawn(const std::vector<double>& truth, std::uint64_t draws, std::uint64_
   return counts;
 }
 
-// ln E of a known alternative is n KL on average. The mixtures lose ln 3 for the stakes, ln 62 for
-// the group among its peers, ln 4 for the concentration, and (ln n) / 2 for the one free parameter.
-// Twice the draws of n KL = 13.8 + 15 are ample.
+// ln E of a known alternative is n KL on average. The mixtures of bets lose ln 3 for the stakes, ln
+// 62 for the group among its peers, ln 4 for the concentration, and (ln n) / 2 for the one free
+// parameter. Twice the number of draws for which n KL = 13.8 + 15 is ample.
 TEST(Evidence, FindsALostLane) {
   const std::size_t vocab = 64;
   const std::vector<double> distribution(vocab, 1.0 / 64);
   std::vector<double> truth(vocab, 1.0 / 60);
   for (std::size_t id = 11; id < vocab; id += 16) truth[id] = 0;
-  const double divergence = std::log(64.0 / 60);  // of truth from distribution
+  const double divergence = std::log(64.0 / 60);  // KL divergence of truth from distribution
   const auto draws = static_cast<std::uint64_t>(2 * (13.8 + 15) / divergence);
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     EXPECT_GT(log_evidence({distribution, 0}, drawn(truth, draws, seed)), 13.8);

@@ -31,7 +31,7 @@ class FloatSampler : public harness::Sampler {
   std::string run(const fairdraw_batch& batch) override {
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       std::vector<double> weights = survivors(batch, row);
-      std::vector<bool> kept;  // a token with an underflowed weight stays
+      std::vector<bool> kept;  // a token whose weight underflows stays kept
       double sum = 0;
       std::int32_t size = 0;
       for (double& weight : weights) {
@@ -63,11 +63,11 @@ class FloatSampler : public harness::Sampler {
  private:
   static constexpr double kDropped = -1;
 
-  // Returns the weights of kept tokens, and kDropped for the others; for all of them if the row
-  // fails.
+  // Returns the weights of kept tokens, and kDropped for all other tokens; for all tokens if the
+  // row fails.
   std::vector<double> survivors(const fairdraw_batch& batch, std::int64_t row) const {
     const auto vocab = static_cast<std::size_t>(batch.vocab);
-    std::vector<float> logits(vocab);  // a copy: rows may lie at any alignment
+    std::vector<float> logits(vocab);  // a copy, because rows may have any alignment
     const auto* const bytes = static_cast<const std::byte*>(batch.logits);
     std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
                 vocab * sizeof(float));
@@ -129,8 +129,8 @@ FuzzResult search(Bug bug, bool statistical, bool reports = true) {
   options.statistical = statistical;
   options.generate.max_vocab = 257;
   options.generate.max_draws = 1 << 14;
-  // Its weights are float32 exponentials with an error of one or two ulp (2^-23), and min_p
-  // compares these weights.
+  // The sampler's weights are float32 exponentials with an error of one or two ulp (2^-23), and
+  // min_p compares these weights.
   reference::Semantics semantics = *reference::find_profile("fairdraw");
   semantics.relative_weight_error = 0x1p-22;
   return fuzz(sampler, semantics, options);
@@ -153,7 +153,7 @@ TEST(FloatSampler, IsJudgedByTheIntervalOracle) {
   EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
 }
 
-// Without reports no token is outside of the support; the missing tokens show the bug.
+// Without reported masks no token is outside of the support; the missing tokens show the bug.
 TEST(FloatSampler, IsJudgedByWhatItNeverDraws) {
   const FuzzResult right = search(Bug::none, false, false);
   EXPECT_TRUE(right.findings.empty()) << right.findings.front().message;

@@ -26,7 +26,7 @@ FuzzOptions options(std::uint64_t cases) {
 }
 
 bool needs_long_rows(const harness::Mutant& mutant) {
-  return mutant.name == "tail beyond rank 1000 never drawn";  // it needs longer rows
+  return mutant.name == "tail beyond rank 1000 never drawn";  // this mutant needs longer rows
 }
 
 TEST(Fuzzer, FindsEveryMutant) {
@@ -34,14 +34,14 @@ TEST(Fuzzer, FindsEveryMutant) {
     if (needs_long_rows(mutant)) continue;
     SCOPED_TRACE(mutant.name);
     const auto sampler = mutant.make();
-    // The first three cases find most mutants. The seventeenth finds the mutant of the caller's
-    // float environment; it is the second case on which that property is judged.
+    // The first three fuzz cases find most mutants. The seventeenth case finds the mutant of the
+    // caller's float environment; it is the second case on which that property is judged.
     const FuzzResult result = fuzz(*sampler, fairdraw_semantics(), options(1000));
     ASSERT_EQ(result.findings.size(), 1U);
     const Finding& finding = result.findings.front();
     EXPECT_FALSE(finding.message.empty());
-    // The lane mutant needs a token of lane 11 of 16, drawn by a word that is not shrunk: at most
-    // two rounds of lanes. The others need at most four tokens.
+    // The mutant of lanes needs a token of lane 11 of 16, drawn by a word that is not shrunk: at
+    // most two rounds of lanes. All other mutants need at most four tokens.
     const bool lanes = mutant.name == "one lane of 16 never drawn";
     EXPECT_LE(vocab_of(finding.shrunk), lanes ? 32 : 4);
     EXPECT_LE(rows_of(finding.shrunk), 3);
@@ -193,8 +193,8 @@ TEST(Generators, MeetTheTroubleThatTheyAreFor) {
       if (met) ++exact_mass;
     }
   }
-  // The seeds are fixed, so these counts are deterministic. They show that no kind of difficult row
-  // is rare.
+  // The seeds are fixed, so the counts of rows are deterministic. The counts show that no kind of
+  // difficult row is rare.
   EXPECT_GT(ok, rows / 2);
   EXPECT_GT(bad, rows / 50);
   EXPECT_GT(ties, rows / 4);
@@ -207,7 +207,7 @@ TEST(Shrinking, MakesWellFormedCasesAndEnds) {
   for (std::uint64_t number = 0; number < 60; ++number) {
     const FuzzCase start = generated(number);
     if (start.request.rows == 0) continue;
-    // Everything fails, so the search ends at the simplest case.
+    // Every candidate fails, so the search ends at the simplest case.
     const Shrunk shrunk = shrink(with_shrinks(start), 100000, [](FuzzCase& candidate) {
       expect_well_formed(candidate.request);
       return true;
@@ -286,7 +286,7 @@ TEST(Shrinking, EndsForRequestsWithDrafts) {
 }
 
 TEST(Shrinking, KeepsWhatTheFailureNeeds) {
-  // Fails if some row holds two equal values above 3 and its top_k is at least 5.
+  // The predicate fails if some row holds two equal values above 3 and its top_k is at least 5.
   const auto fails = [](FuzzCase& c) {
     const harness::Request& request = c.request;
     for (std::int64_t row = 0; row < request.rows; ++row) {

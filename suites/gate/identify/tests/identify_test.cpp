@@ -90,7 +90,8 @@ TEST(Identify, Float32SamplersAreTheEngineThatTheyFollow) {
   expect_profile(rosellm, "rosellm");
 }
 
-// An inconsistent sampler: small rows keep the lowest id of ties at k, large rows keep all ties.
+// An inconsistent sampler: small rows keep the lowest id of ties at k, and large rows keep all
+// ties.
 class TwoMinds final : public harness::Sampler {
  public:
   TwoMinds() : small_(lowest()), large_(*find_profile("fairdraw")) {}
@@ -115,7 +116,7 @@ TEST(Identify, SaysMixedWhereNoValueExplainsAllRows) {
   EXPECT_EQ(ties.verdict, ChoiceVerdict::mixed);
   ASSERT_EQ(ties.evidence.size(), 2U);
   EXPECT_NE(ties.evidence[0].find("ties at k"), std::string::npos);
-  // The other choices are still reported.
+  // All other choices are still reported.
   EXPECT_EQ(found.profiles.front().profile, "fairdraw");
   const auto& differences = found.profiles.front().differences;
   EXPECT_NE(std::find(differences.begin(), differences.end(), "top_k_ties"), differences.end());
@@ -132,8 +133,8 @@ TEST(Identify, SaysNotObservableWhereNothingCanBeSeen) {
 }
 
 TEST(Identify, OneChangedChoiceIsNamed) {
-  // Each value of each choice, set alone, must never be reported as another value or as mixed. The
-  // profile has no special case of k = 1 or p = 0 that would hide the value.
+  // Each value of each choice, set alone in a profile, must never be reported as another value or
+  // as mixed. The profile has no special case of k = 1 or p = 0 that would hide the value.
   for (const reference::Choice& choice : reference::semantic_choices()) {
     for (const reference::ChoiceValue& value : choice.values) {
       reference::Semantics changed = *find_profile("fairdraw");

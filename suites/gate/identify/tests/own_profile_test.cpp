@@ -1,5 +1,5 @@
-// Tests that a sampler made from a profile passes under it. A failure is a bug of a check, of the
-// oracle or of the profile, and would be a false alarm for the engine.
+// Tests that a sampler made from a profile passes when it is judged by that profile. A failure is a
+// bug of a check, of the oracle or of the profile, and would be a false alarm for the engine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using harness::RunRecord;
 using harness::Verdict;
 using reference::Semantics;
 
-// Judges by suite smoke, or at night by the suite that FAIRDRAW_RIGHT_SUITE names.
+// Judges by suite smoke, or in nightly runs by the suite that FAIRDRAW_RIGHT_SUITE names.
 RunRecord judge(const Semantics& semantics, ProfileSampler::Failing failing,
                 const std::string& judged_by, const std::string& glob) {
   const char* const suite = std::getenv("FAIRDRAW_RIGHT_SUITE");
@@ -64,7 +64,8 @@ TEST_P(OwnProfile, Passes) {
         << one.id << " " << to_string(one.verdict) << ": " << one.message;
   }
   EXPECT_EQ(record.exit_code(), 0);
-  // At least masks of a dozen families, support, replay, relations, and the checks of draws.
+  // At least the masks of a dozen families, support, replay, relations, and the checks of draws
+  // must pass.
   EXPECT_GE(count(record, Verdict::passed), failing == Failing::rows ? 30U : 15U);
 }
 

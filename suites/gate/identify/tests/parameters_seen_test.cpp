@@ -1,6 +1,6 @@
 // Tests that under every profile a slightly wrong parameter shows in a mask: the slack of a profile
-// covers only float32 and its engine, and hides no such change. A sampler with the engine's
-// distribution stands in for the engine, and gets other parameters than the call has.
+// covers only float32 and its engine's arithmetic, and hides no such change. A sampler with the
+// engine's distribution stands in for the engine, and gets parameters that differ from the call's.
 //
 // The test cannot see smaller changes, which the slack of a profile explains.
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ constexpr Change kChanges[] = {
     {"temperature two percent more", [](Parameters& row) { row.temperature *= 1.02F; }},
 };
 
-// The sampler of a profile with changed parameters. Sets `in_masks` if a mask changes.
+// A profile's sampler with changed parameters. The sampler sets `in_masks` if a mask changes.
 class Changed final : public harness::Sampler {
  public:
   Changed(const std::string& profile, const Change& change, std::atomic<bool>& in_masks)

@@ -1,6 +1,6 @@
 // Right and wrong acceptance rules other than the token-wise one: block verification, matching with
-// a token drawn beforehand, several candidates at once, typical acceptance. Also the token-wise
-// rule in 16 bits.
+// a token drawn beforehand, several candidates at once, typical acceptance. The file also has the
+// token-wise rule in 16 bits.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -22,7 +22,7 @@ enum class BlockFault {
   unweighted_residual,    // p - q instead of r p - q
   unweighted_sum,         // r p - q over the sum of p - q; the last token gets the rest
   weights_shifted,        // the test of a position uses the previous r
-  ends_at_first_failure,  // like the token-wise rule
+  ends_at_first_failure,  // ends at the first rejected draft, like the token-wise rule
   bonus_row_before,       // the bonus comes from the row of the last draft
 };
 
@@ -80,7 +80,7 @@ Rule block(BlockFault fault) {
 enum class MatchFault {
   none,
   draws_again,  // a draft that did not match is replaced by another draw
-  sibling_row,  // after a match the row of its first sibling is used
+  sibling_row,  // after a match the rule reads the row of its first sibling
 };
 
 Rule matching(MatchFault fault) {
@@ -132,13 +132,13 @@ Decision typical(const Drafts& drafts) {
 
 enum class CandidatesFault {
   none,
-  residual_of_one,  // always the residual after one rejected candidate
-  full_tests,       // tests with p, not with p over the number of candidates
+  residual_of_one,  // the residual is always that after one rejected candidate
+  full_tests,       // tests accept with p, not with p over the number of candidates
 };
 
 // Returns the rule for K siblings, each drawn from q. With rho = K, which is always large enough,
-// each is accepted with probability min(1, p / (rho q)), whose mean is b. After K rejections the
-// residual is p - min(p / rho, q) (1 - (1 - b)^K) / b.
+// each sibling is accepted with probability min(1, p / (rho q)), whose mean is b. After K
+// rejections the residual is p - min(p / rho, q) (1 - (1 - b)^K) / b.
 Rule candidates(CandidatesFault fault) {
   return [fault](const Drafts& drafts) {
     Decision decision;
@@ -181,7 +181,8 @@ Rule candidates(CandidatesFault fault) {
 // --- The token-wise rule in floating point -------------------------------------------------------
 
 struct TokenWise {
-  // Ratio and uniform in the dtype of the call's probabilities, the residual in bfloat16.
+  // Whether ratio and uniform are in the dtype of the call's probabilities, and the residual in
+  // bfloat16.
   bool narrow_ratio = false, narrow_uniform = false, narrow_residual = false;
 };
 

@@ -104,8 +104,8 @@ constexpr Entry kBadValues[] = {
      [](fairdraw_batch& batch, Storage& storage) { change_indices(batch, storage, nearest_row); }},
 };
 
-// Bad rows under the profiles of engines: a profile's rule is not followed, or a row that the
-// profile leaves undefined affects other rows.
+// Mutants for bad rows under the profiles of engines: a profile's rule is not followed, or a row
+// that the profile leaves undefined affects other rows.
 
 template <class NewValue>
 void change_temperatures(fairdraw_batch& batch, Storage& storage, NewValue change) {
@@ -118,7 +118,7 @@ bool holds_nan(const fairdraw_batch& batch) {
   const auto* const bytes = static_cast<const std::byte*>(batch.logits);
   for (std::int64_t row = 0; row < batch.rows; ++row) {
     for (std::int64_t id = 0; id < batch.vocab; ++id) {
-      float logit = 0;  // rows may lie at any alignment
+      float logit = 0;  // copied, because rows may have any alignment
       std::memcpy(&logit, bytes + (row * batch.row_stride + id) * std::int64_t{sizeof(float)},
                   sizeof(float));
       if (std::isnan(logit)) return true;
@@ -138,7 +138,7 @@ constexpr Entry kEngineBadRows[] = {
      [](fairdraw_batch& batch, Storage& storage) {
        change_temperatures(batch, storage, [](float value) { return value == -1 ? 1 : value; });
      }},
-    // The profile promises nothing for the row with NaN; only its neighbours show the bug.
+    // The profile defines nothing for the row with NaN; only its neighbours show the bug.
     {"engine-nan-makes-the-call-greedy",
      "a flag for NaN belongs to the call: all of its rows take their largest logit",
      [](fairdraw_batch& batch, Storage& storage) {

@@ -29,7 +29,7 @@ void use_words(fairdraw_batch& batch, Storage& storage, std::vector<std::uint32_
   batch.allowed_stride = (batch.vocab + 31) / 32;
 }
 
-// Returns the row at place `row` of an order with greedy rows first.
+// Returns the row at position `row` of an order that puts greedy rows first.
 std::int64_t sorted_row(const fairdraw_batch& batch, std::int64_t row) {
   std::vector<std::int64_t> order;
   for (const bool greedy : {true, false}) {
@@ -171,8 +171,8 @@ constexpr Entry kDependence[] = {
      }},
 };
 
-// Kernels that are chosen by the number of rows. The kernel for small batches is right, another one
-// is wrong.
+// Mutants whose kernels are chosen by the number of rows. The kernel for small batches is right,
+// and another kernel is wrong.
 
 // Keeps only the first of the tokens that tie with the last kept token.
 void lose_ties(Result& result, const Row& row) {
@@ -183,7 +183,7 @@ void lose_ties(Result& result, const Row& row) {
   keep_only(result, list);
 }
 
-// Bugs of batch sizes, each on a sampler of every claim that can show it. Without seeds,
+// Bugs of batch sizes, each on a sampler of every claim that can show the bug. Without seeds,
 // batches_law/gaussian_wide/* finds the bug unless the row names other cases.
 constexpr Entry kBatchSizes[] = {
     {"last-tile-from-64-rows",
@@ -226,12 +226,12 @@ constexpr Entry kBatchSizes[] = {
 
 // Bugs of medium batch sizes in features that `batches` does not use: strided rows,
 // log-probabilities, the caller's float environment, signed zeros, bad rows, drafts. Below 128
-// rows, and from 16384 rows on, a right kernel is used.
+// rows, and from 16384 rows on, the kernel is right.
 constexpr std::int64_t kMedium = 128, kLarge = 16384;
 
 bool is_medium(std::int64_t rows) { return rows >= kMedium && rows < kLarge; }
 
-// Gives each row from kMedium on the values of the row kMedium places before.
+// Gives each row from kMedium on the values of the row kMedium rows earlier.
 template <class T>
 const T* repeated(const T* values, std::int64_t rows, Storage& storage) {
   std::vector<T> all(values, values + rows);

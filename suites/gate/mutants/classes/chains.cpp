@@ -92,7 +92,7 @@ constexpr Entry kChains[] = {
     {"residual-is-target-without-draft",
      "a rejected draft is replaced by a draw from the target without it, q left out",
      [](Chain& chain, std::size_t i) {
-       // Outside of the drafted token q becomes proportional to the target, and so does the
+       // For all tokens but the drafted one, q becomes proportional to the target, and so does the
        // residual. The mass and the acceptance of the drafted token do not change.
        const std::int32_t token = chain.draft_tokens[i];
        float* const row = chain.draft_row(i);
@@ -181,7 +181,7 @@ constexpr Entry kChainShapes[] = {
        const auto batch = static_cast<std::size_t>(call.batch);
        const auto vocab = static_cast<std::size_t>(call.vocab);
        auto* const rows = const_cast<float*>(static_cast<const float*>(call.target_probs));
-       // This call still sees its original input.
+       // The current call still sees its original input.
        call.target_probs = storage.keep(std::vector<float>(rows, rows + batch * (n + 1) * vocab));
        for (std::size_t b = 0; b < batch; ++b) {
          for (std::size_t i = 0; i < n; ++i) {

@@ -11,7 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Draws the samples of one output without replacement, and starts again after all survivors.
+// Draws the samples of one output without replacement, and starts again when all survivors were
+// drawn.
 void deal_samples(const fairdraw_batch& batch, std::int64_t output, const RowWeights& prefix) {
   std::vector<std::int32_t> survivors;
   for (std::size_t id = 0; id < prefix.size(); ++id) {
@@ -53,7 +54,7 @@ constexpr Entry kDistribution[] = {
      }},
     {"gumbel-sign", "chainerrl PR #104", "the Gumbel noise is subtracted",
      By("chi_squared/gaussian/v1000/top_k_50+top_p_0.9/*/n100000", Base::hf_race),
-     // -g(1 - u) has the distribution of -g(u) and rises with u, as the race needs it.
+     // -g(1 - u) has the distribution of -g(u) and increases with u, as the race requires.
      [](double uniform) { return std::log(-std::log1p(-uniform)); }},
     {"prefix-scan-wrong", "ROCm aiter PR #2035",
      "the prefix sum carries nothing into every second block of 1024",
@@ -70,7 +71,8 @@ constexpr Entry kDistribution[] = {
              const std::size_t block = id / 1024;
              if (block % 2 == 1) memory->running_max[id] -= drawn.prefix[block * 1024 - 1];
            }
-           // A running maximum, so that the first prefix that exceeds the position is found.
+           // A running maximum is taken, so that the first prefix that exceeds the position is
+           // found.
            for (std::size_t id = 1; id < drawn.prefix.size(); ++id) {
              memory->running_max[id] =
                  std::max(memory->running_max[id], memory->running_max[id - 1]);

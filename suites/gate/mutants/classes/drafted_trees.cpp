@@ -1,5 +1,5 @@
 // Mutants of draft trees with known distribution: wrong tests of siblings, or wrong residuals. Each
-// is the reference's walk with one step wrong.
+// mutant is the reference's walk with one step wrong.
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 
@@ -14,7 +14,7 @@ using reference::IntegerRow;
 using reference::SpeculationOutcome;
 
 enum class Fault {
-  residual_not_updated,     // every child is tested against the whole target
+  residual_not_updated,     // every child is tested against the whole target, not the residual
   residual_not_normalised,  // the residual is tested as if it summed to 1
   q_not_normalised,         // a drawn token is removed from q without rescaling
   same_token_not_again,     // a child with a token tested before is skipped
@@ -48,7 +48,7 @@ struct Weights {
   }
 };
 
-// Returns max(p - q, 0), the residual.
+// Returns the residual max(p - q, 0).
 Weights left_of(const Weights& p, const Weights& q) {
   Weights left = p;
   left.sum = 0;
@@ -166,7 +166,7 @@ constexpr Entry kDraftedTrees[] = {
      walk_with<Fault::distribution_behind_the_child>},
     {"bonus-from-the-parent", "a leaf's bonus token comes from its parent's row",
      walk_with<Fault::bonus_from_the_parent>},
-    // Siblings share the word of the first sibling.
+    // All siblings use the random word of the first sibling.
     {"siblings-share-words", "all children of a node are tested with one word",
      [](DraftedTokens& request) {
        for (reference::PositionWords& words : request.words) {

@@ -1,4 +1,4 @@
-// Mutants of parameters at the ends of their range and inside of it, and of equal logits.
+// Mutants for parameters at the ends of their range and inside of it, and for equal logits.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,8 +25,8 @@ constexpr Entry kTies[] = {
        if (!filtered || result.status != RowStatus::ok) return;
        std::vector<Candidate> kept = ranked(result, row);
        const auto total = static_cast<double>(result.total);
-       // Adds tokens one by one, like a sort without a tie rule, and keeps only as many of the last
-       // value as p needs.
+       // Adds tokens one by one, like a sort without a tie rule, and keeps only as many tokens of
+       // the last value as p needs.
        double mass = 0;
        const Result whole = result_with(row, [](Parameters& p) { p.top_p = 1; });
        const auto base = static_cast<double>(whole.total);

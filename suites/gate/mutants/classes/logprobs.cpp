@@ -80,7 +80,7 @@ constexpr Entry kValues[] = {
 
 std::int64_t tokens_of(const fairdraw_batch& batch) { return batch.outputs * batch.num_samples; }
 
-// Changes every reported value: of tokens, of the top n, of whole rows.
+// Changes every reported value: those of tokens, of the top n, of whole rows.
 void change_values(const fairdraw_batch& batch, void (*change)(float&)) {
   for (std::int64_t i = 0; i < tokens_of(batch); ++i) change(batch.report_values[i]);
   for (std::int64_t i = 0; i < batch.outputs * batch.top_n; ++i) change(batch.report_top_values[i]);
@@ -210,8 +210,8 @@ RealLogprobs right_processed(const Row& row, const Result& result, LogprobsMode 
                                            row.parameters.temperature);
 }
 
-// Returns the values of processed modes after incomplete processing. The draw is right, so every
-// token of the support keeps a value.
+// Returns the log-probabilities of processed modes after incomplete processing. The draw is right,
+// so every token of the support keeps a value.
 template <class Forget>
 RealLogprobs without(const Row& row, const Result& result, LogprobsMode mode, Forget forget) {
   if (is_raw(mode)) return right_processed(row, result, mode);

@@ -1,4 +1,4 @@
-// Mutants with wrong filters: a token stays that must be removed, or the reverse.
+// Mutants with wrong filters: a token is kept that must be removed, or the reverse.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,8 +25,8 @@ Result before_top_k_and_top_p(const Row& row) {
   });
 }
 
-// Returns whether all probabilities underflow that are taken relative to the mean of the remaining
-// scores plus ten deviations.
+// Returns whether all probabilities underflow if they are taken relative to the mean of the
+// remaining scores plus ten deviations.
 bool underflows_below_ten_deviations(const Scores& scores) {
   double n = 0;
   double sum = 0;
@@ -49,8 +49,8 @@ double share(const Candidate& token, const Result& of) {
   return static_cast<double>(token.weight) / static_cast<double>(of.total);
 }
 
-// Applies top_p to the survivors of the other filters, in rank order. `keeps(before, after)`
-// decides from the mass before a token and the mass including it. The first token always stays.
+// Applies top_p to the survivors of all other filters, in rank order. `keeps(before, after)`
+// decides from the mass before a token and the mass including it. The first token is always kept.
 void nucleus(Result& result, const Row& row,
              const std::function<bool(double before, double after)>& keeps) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
@@ -102,7 +102,7 @@ void top_p_of_unnormalised(Result& result, const Row& row, const Place&) {
   keep_only(result, kept);
 }
 
-// Sorts by only 8 bits of the logit, and equal ones by id.
+// Sorts by only 8 bits of the logit, and equal values by id.
 void coarse_sort(Result& result, const Row& row, const Place&) {
   if (!(has_top_p(row) || has_top_k(row)) || result.status != RowStatus::ok) return;
   result = before_top_k_and_top_p(row);
@@ -234,7 +234,7 @@ constexpr Entry kMask[] = {
          result = all;
        }
      }},
-    // A bisection of 12 steps for the k-th value. Tokens above its last pivot stay, and so do
+    // A bisection of 12 steps for the k-th value. Tokens above its last pivot are kept, and so are
     // tokens below it that equal the smallest value above the previous pivot.
     {"pivot-search-state-mismatch", "vllm-ascend PR #13847",
      "a bisection that is cut short takes the boundary of one step and the pivot of another",

@@ -1,4 +1,4 @@
-// Mutants with too narrow numbers: for sums, for noise, for small probabilities.
+// Mutants whose numbers have too few bits: for sums, for noise, for small probabilities.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -35,7 +35,7 @@ constexpr Entry kNumeric[] = {
     {"uniform-23-bit-gumbel", "JAX PR #26974, issue #30879",
      "uniforms of 23 bits: Gumbel noise ends at 15.9",
      [](double uniform) {
-       // Uniform in [tiny, 1), like jax.random.uniform with minval = tiny.
+       // The uniform number is in [tiny, 1), like jax.random.uniform with minval = tiny.
        return gumbel(std::max(std::floor(uniform * 0x1p23) * 0x1p-23, 0x1p-126));
      }},
     {"uniform-8-bit-gumbel", "JAX issue #30879", "bfloat16 noise: uniforms of 8 bits",
@@ -58,7 +58,7 @@ constexpr Entry kNumeric[] = {
     {"log1m-residual", "vLLM PR #46665",
      "the residual's correction log(1 - x) is lost for x below one ulp",
      By("chi_squared/gaussian*/v1000/none/*", Base::hf_cdf),
-     // exp(log(1 - p)) instead of exp(log1p(-p)) for the mass of all other tokens.
+     // Computes exp(log(1 - p)) instead of exp(log1p(-p)) for the mass of all other tokens.
      [](std::vector<float>& probs) {
        for (float& probability : probs) {
          if (probability <= 0 || probability >= 1) continue;
@@ -101,17 +101,17 @@ constexpr Entry kNumeric[] = {
      }},
 };
 
-// Weights by tiles (reference/integer_model.h), with a step of their arithmetic wrong. Words at the
-// ends of intervals show all of these bugs in samplers that take words. In other samplers only a
-// dropped tile 48 octaves below is too small for the gate's rows; the kernels' known answers have
-// such tiles.
+// Mutants of weights by tiles (reference/integer_model.h), with a step of their arithmetic wrong.
+// Given random words at the ends of intervals show all of these bugs in samplers that take words.
+// In other samplers only the bug of a dropped tile 48 octaves below is too small for the gate's
+// rows; the kernels' known answers have such tiles.
 //
-// No mutant takes a tile's octave from the tokens that filters leave, because that would be right:
+// No mutant takes a tile's octave from the tokens that filters keep, because that would be right:
 // filters keep the front of the ranking, so a tile with a survivor keeps its largest token.
 
 using reference::TokenOctaves;
 
-// Calls `weigh(id, octaves)` for each token with octaves, banned or not.
+// Calls `weigh(id, octaves)` for each token that has octaves, banned or not.
 template <typename Weigh>
 void for_each_token(const Row& row, Weigh weigh) {
   const float temperature = row.parameters.temperature == 0 ? 1 : row.parameters.temperature;
@@ -134,8 +134,8 @@ void wrap_shifts_at_64(Result& result, const Row& row) {
   });
 }
 
-// Lets the mutation change weights but not masks. Rows with processing and greedy rows are left
-// alone, because nothing is weighed there.
+// Lets the mutation change weights but not masks. Rows with processing and greedy rows are not
+// mutated, because no token is weighed there.
 void change_weights_alone(Mutation& mutation) {
   if (!mutation.result) return;
   mutation.result = [change = mutation.result](Result& result, const Row& row, const Place& place) {

@@ -1,4 +1,5 @@
-// Mutants of logits processing of verified drafts: a row has the wrong history, or a part of it.
+// Mutants of logits processing of verified drafts: a row has the wrong history, or only a part of
+// its history.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -17,8 +18,8 @@ bool has_processing(const DraftedTokens& request) {
   return !request.target.empty() && request.target.front().processing.has_value();
 }
 
-// Calls `change` for each row after the first with the processing of the row and of row 0. The
-// first row is right.
+// Calls `change` for each row after the first, with the processing of the row and of row 0. The
+// first row of a request stays right.
 template <class Change>
 void change_rows(DraftedTokens& request, Change change) {
   if (!has_processing(request)) return;
@@ -96,8 +97,8 @@ constexpr Entry kProcessed[] = {
      }},
     {"verify-history-of-all-drafts",
      "tokens are penalised for the drafts behind them, rejected ones too", of_all_drafts},
-    // Rejected drafts stay in the history: rows after drafts contain them twice, as if an earlier
-    // step had drafted the same tokens and lost them.
+    // Rejected drafts stay in the history: rows after drafts contain the drafts twice, as if an
+    // earlier step had drafted the same tokens and lost them.
     {"verify-rejected-drafts-stay", "drafts are counted when they come, and again when they stand",
      [](DraftedTokens& request) {
        if (!has_processing(request)) return;
@@ -149,8 +150,8 @@ constexpr Entry kProcessed[] = {
        call.processing.repetition_penalty = storage.keep(std::move(repetition));
        call.processing.frequency_penalty = storage.keep(std::move(frequency));
      }},
-    // A list ends where the next one begins, whatever its length. Lists that share memory are then
-    // empty.
+    // A list of token ids ends where the next list begins, whatever its length. Lists that share
+    // memory are then empty.
     {"verify-lists-end-at-the-next", "lists are taken to end where the next one begins",
      [](fairdraw_verification& call, Storage& storage) {
        fairdraw_token_lists& output = call.processing.output;

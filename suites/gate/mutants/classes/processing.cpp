@@ -1,5 +1,6 @@
 // Mutants of logits processing: penalties, bias, minimum tokens, bad words, allowed ids, and values
-// of another row or step. A mutated step is applied by hand and removed from the processing.
+// that belong to another row or step. A mutated processing step is applied by the mutant itself and
+// removed from the model's processing.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,7 +16,7 @@ namespace {
 using reference::RowProcessing;
 using Ids = std::vector<std::int32_t>;
 
-/// Returns how often each token occurs in the output.
+/// Returns the number of occurrences of each token in the output.
 std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row, std::size_t vocab) {
   std::map<std::int32_t, std::int32_t> counts;
   for (const std::int32_t id : row.output) {
@@ -35,7 +36,7 @@ std::set<std::int32_t> seen_by(const RowProcessing& row, std::size_t vocab) {
   return seen;
 }
 
-/// Replaces the repetition penalty by the given step.
+/// Replaces the repetition penalty by the given function.
 void repeat_by(RowProcessing& processing, Row& row,
                float (*step)(float x, float penalty, std::int32_t count)) {
   if (processing.repetition_penalty == 1) return;
@@ -245,8 +246,8 @@ Spread spread_of(const std::vector<float>& logits) {
   return spread;
 }
 
-/// Changes n of a row with top_n_sigma; `change` gets the row and the statistics of its remaining
-/// logits.
+/// Changes the n of a row with top_n_sigma; `change` gets the row and the statistics of its
+/// remaining logits.
 void with_n(RowProcessing& processing, const Row& row,
             double (*change)(double n, const Row& row, const Spread& left)) {
   const float n = processing.top_n_sigma;

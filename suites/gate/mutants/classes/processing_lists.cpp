@@ -58,7 +58,8 @@ constexpr Entry kLists[] = {
      }},
 };
 
-// Races logits over the temperature plus noise in float16, in rows whose largest value exceeds 16.
+// Draws by a race of logits over the temperature plus noise in float16, in rows whose largest value
+// exceeds 16.
 void race_in_float16_of_large_logits(Mutation& mutation) {
   const auto largest = std::make_shared<float>(0.0F);
   mutation.row = [largest](Row& row, const Place&) {

@@ -59,7 +59,7 @@ constexpr Entry kProposals[] = {
      By("boundaries/*", Base::tokens),
      [](const Proposal& of) {
        if (!of.survives()) return false;
-       // top_p is reached at the survivors of the smallest weight.
+       // The mass reaches top_p at the survivors of the smallest weight.
        const RowWeight own = of.row.weight[static_cast<std::size_t>(of.token)];
        for (std::size_t id = 0; id < of.row.mask.size(); ++id) {
          if (of.row.mask[id] != 0 && of.row.weight[id] < own) return true;

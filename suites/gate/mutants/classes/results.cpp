@@ -1,5 +1,5 @@
-// Mutants of results besides the token: wrong values, wrong places, or side effects of requesting a
-// result.
+// Mutants of results besides the token: wrong values, values in the wrong place, or side effects of
+// requesting a result.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"

@@ -1,5 +1,5 @@
 // Mutants of state and lists of a running batch: too narrow counts, padding that counts, and
-// requests that find or leave something in their slot.
+// requests that find or leave data in their slot.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using reference::RowProcessing;
 using Ids = std::vector<std::int32_t>;
 
-/// Replaces the counts of the output by `kept` of them.
+/// Replaces the counts of the output by kept(count).
 void count_in(Row& row, std::int32_t (*kept)(std::int32_t count)) {
   if (!row.processing) return;
   RowProcessing& processing = *row.processing;
@@ -114,7 +114,7 @@ constexpr Entry kPadding[] = {
 /// The memory of a sampler about one request, which is identified by its seed.
 struct Seen {
   std::uint64_t last_call = 0, restored_at = 0;
-  std::size_t lost = 0;  ///< tokens of the output when the request was restored
+  std::size_t lost = 0;  ///< number of output tokens when the request was restored
 };
 
 /// The requests seen so far. note() marks a request as restored if it was absent for at least one

@@ -1,5 +1,5 @@
-// Mutants that are right wherever a table of cases looks: on its rows, sizes and parameters, in
-// float32, on ids below 2^17, in the first thousand draws.
+// Mutants that are right on everything that a fixed case table tests: on its rows, sizes and
+// parameters, in float32, on ids below 2^17, in the first thousand draws.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -59,8 +59,8 @@ constexpr Entry kBands[] = {
      }},
 };
 
-// Returns hashes of the rows of statistical cases, which never change, as a sampler would remember
-// them.
+// Returns hashes of the rows of statistical cases, which never change, so that a sampler could
+// remember them.
 const std::set<std::uint64_t>& known_rows() {
   static const std::set<std::uint64_t> known = [] {
     std::set<std::uint64_t> hashes;
@@ -124,7 +124,7 @@ constexpr Entry kMemorised[] = {
      }},
 };
 
-// Keeps only the first 6 bits of words after `draws` draws of an instance.
+// Keeps only the first 6 bits of random words after `draws` draws of an instance.
 void worsen_after(std::uint64_t draws, Mutation& mutation) {
   mutation.pick = [draws, made = std::uint64_t{0}](const DrawWeights& drawn,
                                                    std::uint64_t word) mutable {

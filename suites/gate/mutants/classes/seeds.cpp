@@ -1,4 +1,5 @@
-// Mutants whose draws depend on more than the request's seed and offset, or share their words.
+// Mutants whose draws depend on more than the request's seed and offset, or whose requests share
+// random words.
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -1,6 +1,6 @@
-// Mutants of sharded vocabularies: each rank knows a part of a row, and a step of their exchange is
-// wrong. The blocks of fairdraw/sharded.h are changed alike on all ranks, so that the call
-// succeeds.
+// Mutants of sharded vocabularies: each rank has a part of a row, and a step of the ranks' exchange
+// is wrong. The blocks of fairdraw/sharded.h are changed in the same way on all ranks, so that the
+// call succeeds.
 #include "harness/adapters/sharded.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using harness::ShardFaults;
 constexpr int kShards = 2;
 const char* const kTwin = "sharded:2";
 
-// Layout of a summary in fairdraw/sharded.h.
+// Sizes and byte offsets in a summary of fairdraw/sharded.h.
 constexpr std::int64_t kHeader = 16;
 constexpr std::int64_t kStatus = 0, kMaxKey = 4, kMaxId = 8, kListed = 24, kLeftKey = 28;
 constexpr std::int64_t kCutValues = 816, kCandidate = 8;
@@ -79,11 +79,11 @@ ShardFaults with_summaries(Change change) {
   return faults;
 }
 
-/// Draws from only the shard's columns.
+/// Draws the token from only the shard's own columns.
 ShardFaults own_token() {
   ShardFaults faults;
   faults.result = [](const ShardedRequest& request, const SampleResult& result) {
-    // Lists contain ids of the whole vocabulary, so calls with processing are left alone.
+    // Lists contain ids of the whole vocabulary, so calls with processing are not mutated.
     if (request.rows.logits.vocab == 0 || request.rows.processing.given()) return;
     if (request.input != TileInput::logits || !result.tokens.given()) return;
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(result.tokens.size));
@@ -120,7 +120,7 @@ ShardFaults salted_seeds() {
     if (!seed.is_array()) return;
     if (request.shard == 0) seeds->clear();
     std::vector<std::uint64_t>& salted = seeds->emplace_back();
-    // Output i is the token of rank i % shards.
+    // Output i gets the token of rank i % shards.
     for (std::int64_t i = 0; i < seed.values.size; ++i) {
       salted.push_back(seed.values.data[i] + static_cast<std::uint64_t>(i % kShards));
     }

@@ -30,7 +30,7 @@ void make_certain(DistributionRow& row, std::int32_t token) {
   row.values[static_cast<std::size_t>(token)] = 1;
 }
 
-// Returns the position of a chain at which a draft was rejected by its distribution, or -1.
+// Returns the position of a chain at which a draft was rejected by its own distribution, or -1.
 std::int64_t rejected_position(const SpeculationOutcome& outcome, const DraftedTokens& request) {
   const bool rejected = outcome.status == RowStatus::ok && !request.tree &&
                         !request.draft.empty() && is_random(request) &&
@@ -99,9 +99,9 @@ void seed_of_the_first(fairdraw_verification& call, Storage& storage) {
       storage.keep(std::vector<std::uint64_t>(static_cast<std::size_t>(call.batch), call.seed[0]));
 }
 
-// Mutants of verification. The base says how the gate finds them: `integers` by the model's tokens;
-// `distribution` by the emitted tokens, in a mutant verify-law-NAME without the claim of exact
-// arithmetic; no base means both.
+// Mutants of verification. The base of an entry tells how the gate finds the mutant: `integers` by
+// the model's tokens; `distribution` by the emitted tokens, in a mutant verify-law-NAME without the
+// claim of exact arithmetic; no base means both.
 constexpr Entry kSpeculation[] = {
     {"residual-not-renormalised", "what is left of p - q is searched as if it summed to 1",
      [](SpeculationOutcome& outcome, const DraftedTokens& request) {
@@ -141,7 +141,7 @@ constexpr Entry kSpeculation[] = {
      [](DraftedTokens& request) {
        for (reference::PositionWords& words : request.words) words.accept = 0;
      }},
-    // A bfloat16 coin (8 bits) of 0 passes `coin <= p / q` even if p is 0.
+    // A bfloat16 random number (8 bits) of 0 passes `coin <= p / q` even if p is 0.
     {"coin-at-most", "SGLang issue #35771",
      "a coin of 0 in bfloat16 accepts a draft that the target excludes",
      [](DraftedTokens& request) {

@@ -10,7 +10,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// Returns a function that always gives the value of the first call.
+// Returns a function that always returns the value of its first call.
 template <class T>
 std::function<T(T)> kept_from_first() {
   const auto first = std::make_shared<std::optional<T>>();
@@ -20,7 +20,7 @@ std::function<T(T)> kept_from_first() {
   };
 }
 
-// Returns a function that gives the value of the previous call.
+// Returns a function that returns the value of its previous call.
 template <class T>
 std::function<T(T)> late_by_one() {
   const auto before = std::make_shared<std::optional<T>>();

@@ -1,5 +1,5 @@
-// Mutants of drafted ids outside of the vocabulary: they count as other tokens, as rejected, or as
-// absent.
+// Mutants of drafted ids outside of the vocabulary: the ids count as other tokens, as rejected, or
+// as absent.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"

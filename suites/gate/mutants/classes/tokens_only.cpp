@@ -73,7 +73,7 @@ constexpr Entry kNoToken[] = {
 };
 
 // Applies top_k in the order `before(a, b)`, in which candidate a precedes b. Ties with the k-th
-// stay.
+// token stay.
 void keep_by(bool (*before)(float a, float b), Result& result, const Row& row) {
   const auto k = static_cast<std::size_t>(std::max(row.parameters.top_k, 0));
   const bool filters = !is_greedy(row) && filters_by_k(row) && row.parameters.top_p == 1 &&
@@ -89,7 +89,7 @@ void keep_by(bool (*before)(float a, float b), Result& result, const Row& row) {
   keep_only(result, list);
 }
 
-// Applies top_p with the largest weight multiplied by `head`, or top_p by `target`.
+// Applies top_p with the largest weight multiplied by `head`, or with top_p multiplied by `target`.
 void keep_nucleus(double head, double target, Result& result, const Row& row) {
   if (result.status != RowStatus::ok || is_greedy(row) || row.parameters.top_p >= 1) return;
   result = result_with(row, [](Parameters& p) { p.top_p = 1; });

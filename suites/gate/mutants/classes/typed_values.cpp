@@ -146,7 +146,7 @@ std::uint32_t sample_of(const WordKey& of) {
   return of.index % static_cast<std::uint32_t>(of.call->num_samples);
 }
 
-// Return the word of a uniform number with `bits` bits, and of one scaled to [0, end).
+// Return the random word of a uniform number with `bits` bits, and of a number scaled to [0, end).
 std::uint64_t cut_to(int bits, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); }
 std::uint64_t scaled_to(double end, std::uint64_t word) {
   return static_cast<std::uint64_t>(static_cast<double>(word >> 11) * end) << 11;

@@ -1,5 +1,5 @@
-// Mutants that are right at the sizes of a table of cases, and wrong at one model's vocabulary, in
-// a band of sizes, or from a size on.
+// Mutants that are right at the sizes of a fixed case table, and wrong at one model's vocabulary,
+// in a band of sizes, or from a size on.
 #include <algorithm>
 #include <cmath>
 #include <functional>
