@@ -1,4 +1,4 @@
-// Functions is_available, unavailable_reason and others that report which paths can run
+// is_available, why_not_available and check_path, which report whether a path can run
 // (fairdraw/cuda.h).
 //
 // A path needs support by the device (compute capability) and by this build (machine code or PTX
