@@ -22,7 +22,7 @@ struct BeamRow {
   double log_mass;  ///< log of the row's mass; set for logits only
 };
 
-/// Arguments of the kernels of a step, in device memory.
+/// Arguments of the kernels of a step, with pointers to device memory.
 struct BeamTask {
   BeamStepRequest step;
   BeamStepResult result;

@@ -11,7 +11,7 @@ constexpr bool needs_order(const LogprobsResult& result) {
   return result.top_n > 0 || result.ranks.given();
 }
 
-/// Arguments of the report kernels, in device memory.
+/// Arguments of the report kernels, with pointers to device memory.
 struct LogprobsTask {
   FilteredRows filtered;  ///< The call's own rows: their statuses and, in processed modes, the
                           ///< survivors, which have reported values. In raw modes without drawn
