@@ -65,8 +65,8 @@ struct Distribution {
   __device__ std::uint64_t weight(std::int64_t token) const {
     return static_cast<std::uint64_t>(weigh(token, values[token]));
   }
-  /// Loads this lane's values: x[i] belongs to token first + 32 i. Tokens beyond the row get a value
-  /// of weight 0.
+  /// Loads this lane's values: x[i] belongs to token first + 32 i. Tokens beyond the row get a
+  /// value of weight 0.
   __device__ __forceinline__ void load_lane(std::int64_t first, std::int64_t vocab,
                                             float (&x)[kLaneTokens]) const {
     values.load(first, kWarp, vocab, weigh.weightless(), x);
