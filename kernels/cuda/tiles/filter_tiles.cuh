@@ -367,7 +367,7 @@ class FilterTilesRow {
   }
   __device__ __forceinline__ std::int32_t propose(std::uint64_t word) {
     const LargestTile largest = blocks_.largest_of(largest_of_warps());
-    if (status_of(largest.key) != RowStatus::ok) return -1;  // fails later
+    if (status_of(largest.key) != RowStatus::ok) return -1;  // the status is written later
     const RowFilters& filters = asked_.filters;
     const DrawWords words = words_of_row(task_, number_);
     const std::int32_t token =
