@@ -182,7 +182,7 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
     }
   }
   if (!result.probs.given()) return {};
-  // An operation that writes nothing else may write `probs` over its input.
+  // An operation that writes only `probs` may write it over its input.
   return check_matrix(wants_tokens ? "probs" : "output", result.probs.rows, result.probs.row_stride,
                       rows, request.logits.vocab, "vocab");
 }

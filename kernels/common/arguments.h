@@ -1,6 +1,6 @@
-// Checks of a call's arguments, the same for every backend. Each returns no error, or one that
-// names the field, its value and the allowed range. They read no array, so they accept device
-// memory too.
+// Checks of a call's arguments, the same for every backend. Each check returns no error, or an
+// error that names the field, its value and the allowed range. The checks read no array, so they
+// accept arrays in device memory too.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace fairdraw {
 
-/// Number of 32-bit words in a row of bits.
+/// Returns the number of 32-bit words in a row of bits.
 constexpr std::int64_t words_of(std::int64_t vocab) { return (vocab + 31) / 32; }
 
 /// Size of a value.
 constexpr std::int64_t bytes_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
-/// Returns a * b of two counts, or the largest int64 if that overflows, which no array's length
-/// equals.
+/// Returns the product of two counts, or the largest int64 if the product overflows; no array has
+/// that length.
 constexpr std::int64_t product_of(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (a <= 0 || b <= 0) return 0;
@@ -37,8 +37,8 @@ Error check_rows(const RowsView& rows, const std::string& name);
 Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
                    const std::string& meaning);
 /// Checks the stride of a matrix of `rows` rows (at most 2^32), `stride` values of `value_bytes`
-/// each apart. Rows must not overlap, and the matrix must end within kMaxArrayBytes, so that no
-/// offset in it overflows.
+/// each apart. Rows of the matrix must not overlap, and the matrix must end within kMaxArrayBytes,
+/// so that no offset in it overflows.
 Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
                    const std::string& meaning, std::int64_t rows, std::int64_t value_bytes);
 /// Checks a matrix with one row per row of logits; by default of 4-byte values (bit words or
@@ -85,7 +85,7 @@ Error check_optional(const View<T>& view, const std::string& name, std::int64_t 
 Error check_token_lists(const TokenLists& lists, const std::string& name, std::int64_t rows,
                         const std::string& meaning);
 
-// Checks of whole calls. Errors call `request.logits` by the name `rows_name`.
+// Checks of whole calls. Error messages call `request.logits` by the name `rows_name`.
 
 Error check_request(const SampleRequest& request, const std::string& rows_name);
 
@@ -93,14 +93,16 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
 
 Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result);
 
-/// Checks the results. Tokens may be absent if the caller wants only masks or probabilities.
+/// Checks the results. The token array may be absent if the caller wants only masks or
+/// probabilities.
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
 
 /// Removes processing and filters from a request, for raw modes of log_probabilities.
 void remove_filters(SampleRequest& request);
-/// Checks that there is one token per sample of each output. Precondition: the request was checked.
+/// Checks that given tokens are one per sample of each output. Precondition: the request has been
+/// checked.
 Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids);
 
 /// Checks the matrix that softmax and the renormalisations write.

@@ -7,20 +7,23 @@
 
 namespace fairdraw {
 
-/// Places arrays in a block. Without a block (null) it only counts bytes, so that one function both
-/// computes the size and places the arrays.
+/// Allocator that places arrays one after the other in a block of memory. Without a block (null)
+/// the allocator only counts bytes, so that one function both computes the size and places the
+/// arrays.
 class BumpAllocator {
  public:
-  /// The alignment of cudaMalloc, so that an array is aligned as if it were a buffer of its own.
+  /// Alignment of device arrays: that of cudaMalloc, so that an array is aligned as if it had a
+  /// buffer of its own.
   static constexpr std::int64_t kDeviceAlignment = 256;
-  /// The size of a cache line, so that no two arrays share one.
+  /// Alignment of host arrays: the size of a cache line, so that no two arrays share a line.
   static constexpr std::int64_t kHostAlignment = 64;
 
-  /// Precondition: `block` is aligned to `alignment` bytes. Each array is aligned likewise.
+  /// Precondition: `block` is aligned to `alignment` bytes. Each array is aligned to the same
+  /// number of bytes.
   explicit BumpAllocator(void* block, std::int64_t alignment = kDeviceAlignment)
       : block_(static_cast<std::byte*>(block)), alignment_(alignment) {}
 
-  /// Returns the next array, or null without a block or without elements.
+  /// Returns the address of the next array, or null without a block or without elements.
   template <class T>
   T* allocate(std::int64_t count) {
     if (count <= 0) return nullptr;
@@ -35,12 +38,12 @@ class BumpAllocator {
     array = allocate<T>(count);
   }
 
-  /// Returns the size of the arrays so far, each rounded up to the alignment.
+  /// Returns the total size of the arrays so far, each rounded up to the alignment.
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  /// A size above any machine's memory. Sizes are clamped to it, so that the sum of a few thousand
-  /// arrays does not overflow.
+  /// Size in bytes that exceeds any machine's memory. Sizes of arrays are clamped to this maximum,
+  /// so that the sum of a few thousand sizes does not overflow.
   static constexpr std::int64_t kMaxArrayBytes = std::int64_t{1} << 50;
 
   std::byte* block_;

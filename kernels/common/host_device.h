@@ -1,4 +1,4 @@
-// Definitions that let a header of kernels/common compile for both host and device.
+// Macros that let a header of kernels/common compile for both host and device.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Threshold of min_p on y, the distance to the maximum in octaves: log2(min_p) as float32.
+// Threshold of min_p for y, a logit's distance to the maximum in octaves: log2(min_p) as float32.
 //
 // The code uses only IEEE double operations (no libm), so that host and device agree. The argument
 // is m * 2^e with m in [sqrt(1/2), sqrt(2)), and log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1)) by its
@@ -16,7 +16,7 @@ namespace fairdraw {
 
 /// Returns log2(min_p) for min_p in (0, 1].
 FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
-  // Each such float is a normal double, so its exponent and mantissa can be read from the bits.
+  // Each such float is a normal double, so its exponent and mantissa can be read from its bits.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(min_p));
   auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
   double mantissa =

@@ -6,19 +6,20 @@
 
 namespace fairdraw {
 
-/// An operation and its arguments, in the form that every backend runs.
+/// An operation of fairdraw/sampling.h and its arguments, in the form that every backend runs.
 struct OperationCall {
-  SampleRequest request;  ///< holds probabilities if from_probs is set
+  SampleRequest request;  ///< contains probabilities if from_probs is set
   SampleResult result;
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< for the renorm operations
-  bool wants_tokens = true;         ///< if false, the operation writes result.probs
+  bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the renorm operations
+  bool wants_tokens = true;         ///< whether tokens are drawn; otherwise the operation writes
+                                    ///< result.probs
 
-  /// Returns the name of `request.logits` in errors.
+  /// Returns the name of `request.logits` in error messages.
   const char* rows_name() const { return from_probs ? "probs" : "logits"; }
 };
 
-/// Returns the call that draws from rows of logits, without filters.
+/// Returns the call that draws from rows of logits without filters.
 inline OperationCall draw_call(const RowsView& rows, const DrawOptions& options,
                                const DrawResult& draws) {
   OperationCall call;
@@ -39,7 +40,7 @@ inline OperationCall draw_from_probs_call(const RowsView& probs, const DrawOptio
   return call;
 }
 
-/// Returns the call that writes the softmax of each row, without filters.
+/// Returns the call that writes the softmax of each row without filters.
 inline OperationCall normalise_call(const RowsView& rows, const FloatRows& normalised,
                                     View<RowStatus> statuses) {
   OperationCall call;

@@ -20,7 +20,7 @@ struct RowParameters {
 };
 
 /// Returns ok, or the status of the first parameter out of range (temperature, top_k, top_p,
-/// min_p). NaN compares false, so it is out of every range.
+/// min_p). Comparisons with NaN are false, so NaN is out of every range.
 FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   const float temperature = parameters.temperature;
   const bool temperature_ok = temperature == 0.0F || (temperature >= kSmallestTemperature &&
@@ -37,7 +37,8 @@ FAIRDRAW_HOST_DEVICE inline bool top_k_is_on(std::int32_t top_k, std::int64_t vo
   return top_k > 0 && top_k < vocab;
 }
 
-/// Returns whether a row is greedy: it takes the largest value, the lowest id among equals.
+/// Returns whether a row is greedy, which means that it takes the largest value, the lowest id
+/// among equals.
 FAIRDRAW_HOST_DEVICE inline bool is_greedy(const RowParameters& parameters) {
   return parameters.temperature == 0.0F || parameters.top_k == 1 || parameters.top_p == 0.0F;
 }

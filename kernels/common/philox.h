@@ -3,7 +3,8 @@
 // Key: the request's 64-bit seed. Counter: {offset low, offset high, purpose + 256 sibling, index}.
 // Each counter yields one 64-bit word, out0 | out1 << 32, so no two purposes, siblings, offsets or
 // indices share bits. Sibling is 0 with two exceptions: purpose accept in a drafted tree
-// (fairdraw/speculative.h), and draws by proposals, where it is the attempt (proposals.h).
+// (fairdraw/speculative.h), and draws by proposals, where sibling is the number of the attempt
+// (proposals.h).
 #pragma once
 
 #include <Random123/philox.h>

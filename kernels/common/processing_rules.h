@@ -11,7 +11,8 @@
 // parameters in their ranges no step makes a NaN: products stay below 2^(64 + 31), no penalty is
 // infinite, and -inf plus or minus a finite value is -inf. Only x itself can become infinite.
 //
-// Precedence of statuses: the first that applies, regardless of later errors in the row.
+// Precedence of statuses: the row's status is the first that applies, regardless of later errors in
+// the row.
 //   inactive
 //   parameters, whether scalars or arrays, and even if no list uses them:
 //     temperature, top_k, top_p, min_p (parameters.h), then
@@ -27,11 +28,11 @@
 //   processing_overflow    any token, even if a later step bans it
 //   no_allowed_token
 //
-// Only what is read is checked. Begin and end of a list are always checked if the list is given.
-// All its entries are checked too, except in histories: ids of `prompt` only if the repetition
-// penalty is not 1; ids of `output`, or `output_counts`, only if some penalty is not neutral. So a
-// row without penalties pays nothing for its history. Bad words are compared with the unchecked ids
-// at the end of `output`: an invalid id there equals no token.
+// Only data that is read is checked. The begin and length of a list are always checked if the list
+// is given. All entries of lists are checked too, except in histories: ids of `prompt` only if the
+// repetition penalty is not 1; ids of `output`, or `output_counts`, only if some penalty is not
+// neutral. So a row without penalties pays nothing for its history. Bad words are compared with the
+// unchecked ids at the end of `output`: an invalid id there equals no token.
 #pragma once
 
 #include <bit>
@@ -59,7 +60,7 @@ FAIRDRAW_HOST_DEVICE inline ProcessingParameters parameters_of(const LogitsProce
           processing.top_n_sigma.at(row)};
 }
 
-/// NaN compares false, so it is out of every range.
+/// Comparisons with NaN are false, so NaN is out of every range.
 FAIRDRAW_HOST_DEVICE inline bool is_penalty(float value) {
   return value >= -kLargestPenalty && value <= kLargestPenalty;
 }
@@ -85,15 +86,15 @@ FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parame
 
 // --- Checks of lists ---------------------------------------------------------------------------
 
-/// One row's list; it is empty if `in_buffer` is false.
+/// List of one row; the list is empty if `in_buffer` is false.
 struct RowList {
   const std::int32_t* ids = nullptr;
-  std::int64_t begin = 0;  ///< offset in the buffer
+  std::int64_t begin = 0;  ///< offset of the list in the buffer
   std::int32_t length = 0;
   bool in_buffer = true;
 };
 
-/// Returns the list of a row; an empty one if no lists are given.
+/// Returns the list of a row, or an empty list if no lists are given.
 FAIRDRAW_HOST_DEVICE inline RowList list_of(const TokenLists& lists, std::int64_t row) {
   RowList list;
   if (!lists.given()) return list;
@@ -111,7 +112,7 @@ FAIRDRAW_HOST_DEVICE inline bool is_token(std::int32_t id, std::int64_t vocab) {
   return id >= 0 && id < vocab;
 }
 
-/// Returns whether every id of a list is a token.
+/// Returns whether every id of a list is a valid token.
 FAIRDRAW_HOST_DEVICE inline bool all_are_tokens(const RowList& list, std::int64_t vocab) {
   for (std::int32_t i = 0; i < list.length; ++i) {
     if (!is_token(list.ids[i], vocab)) return false;
@@ -119,7 +120,7 @@ FAIRDRAW_HOST_DEVICE inline bool all_are_tokens(const RowList& list, std::int64_
   return true;
 }
 
-/// The id at a history's position whose token is not known yet.
+/// Id in a history at a position whose token is not known yet.
 inline constexpr std::int32_t kPlaceholder = -1;
 
 FAIRDRAW_HOST_DEVICE inline bool is_history_id(std::int32_t id, std::int64_t vocab) {
@@ -133,7 +134,7 @@ FAIRDRAW_HOST_DEVICE inline bool is_ban(float bias) {
 
 FAIRDRAW_HOST_DEVICE inline bool is_bias(float bias) { return is_penalty(bias) || is_ban(bias); }
 
-/// Returns the number of output tokens that `min_tokens` compares with.
+/// Returns the number of output tokens that is compared with `min_tokens`.
 FAIRDRAW_HOST_DEVICE inline std::int32_t output_length(const LogitsProcessing& processing,
                                                        std::int64_t row) {
   if (processing.output_lengths.given()) return processing.output_lengths.data[row];
@@ -155,7 +156,7 @@ FAIRDRAW_HOST_DEVICE inline bool completes_word(const std::int32_t* word, std::i
 
 namespace rounded {
 
-// On the host -ffp-contract=off prevents fused operations; on the device intrinsics do.
+// On the host -ffp-contract=off prevents fused multiply-adds; on the device intrinsics do.
 #if defined(__CUDA_ARCH__)
 __device__ inline float multiply(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline float divide(float a, float b) { return __fdiv_rn(a, b); }
@@ -172,7 +173,8 @@ FAIRDRAW_HOST_DEVICE inline float of_count(std::int32_t count) { return static_c
 
 }  // namespace rounded
 
-/// Applies steps 1 and 2 to a token of prompt or output; `count` is how often the output has it.
+/// Applies steps 1 and 2 of processing to a token of prompt or output; `count` is the number of
+/// times that the token occurs in the output.
 FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
                                             const ProcessingParameters& parameters) {
   if (parameters.repetition != 1.0F) {
@@ -186,14 +188,14 @@ FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
   return parameters.presence != 0.0F ? rounded::subtract(x, parameters.presence) : x;
 }
 
-/// Applies step 3 with a bias that is not a ban.
+/// Applies step 3 of processing with a bias that is not a ban.
 FAIRDRAW_HOST_DEVICE inline float biased(float x, float bias) { return rounded::add(x, bias); }
 
 FAIRDRAW_HOST_DEVICE inline bool is_finite(float x) {
   return (std::bit_cast<std::uint32_t>(x) & 0x7f800000U) != 0x7f800000U;
 }
 
-/// Returns whether a step made a finite logit infinite.
+/// Returns whether a processing step made a finite logit infinite.
 FAIRDRAW_HOST_DEVICE inline bool overflowed(float before, float after) {
   return is_finite(before) && !is_finite(after);
 }

@@ -24,20 +24,21 @@
 // Numerics. A token whose real value is d octaves below the row's maximum has a weight whose
 // relative error is at most
 //     2^-22 + 2^-24 ln2 d + 2^(d - 48),
-// apart from a factor common to all tokens. It covers the polynomial with m's rounding (at most
-// 1.96e-7, over every r), the rounding of r and c, and the bits that the two shifts cut off. A
-// row's level does not matter, because x c is exact. So the distribution of a row is within 3.5e-7
-// of softmax in total variation for 2^20 tokens; reference/tile_bound.h derives both. Equal logits
-// weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
+// apart from a factor common to all tokens. The bound covers the polynomial with m's rounding (at
+// most 1.96e-7, over every r), the rounding of r and c, and the bits that the two shifts cut off.
+// Adding a constant to all logits of a row does not matter, because x c is exact. So the
+// distribution of a row is within 3.5e-7 of softmax in total variation for 2^20 tokens;
+// reference/tile_bound.h derives both. Equal logits have equal weights unless they are more than 32
+// octaves below the maximum of one of their tiles.
 //
 // Float and double. octaves_of is the definition, in double, where x c is exact. If the tile's
 // maximum is within kFloatOctaves of 0, float_octaves_of gives the same m and s for every x in the
 // tile: its sum x c + 1.5 2^23 is rounded once, by the fused multiply-add, to the nearest integer.
-// The bits of that sum count octaves, so s is an unsigned difference of bits. If x is so far below
-// that the sum leaves its binade (or x is -inf), s is at least 64, so the weight is 0.
+// The bits of that sum count octaves, so s is an unsigned difference of bits. If x is so small that
+// the sum leaves its binade (or x is -inf), s is at least 64, so the weight is 0.
 //
 // Determinism. IEEE operations rounded once, to nearest, with subnormals; callers set the
-// floating-point environment. The coefficients are part of the specification.
+// floating-point environment. The polynomial's coefficients are part of the specification.
 #pragma once
 
 #include <bit>
@@ -49,17 +50,18 @@
 
 namespace fairdraw {
 
-/// Number of octaves below a tile's maximum from which on a token weighs 0.
+/// Number of octaves below a tile's maximum from which on a token's weight is 0.
 inline constexpr std::uint32_t kTileOctaves = 64;
 
 /// Number of fraction bits that v has below the last bit of m.
 inline constexpr int kTileBits = 32;
 
-/// Number of octaves below the row's maximum up to which a tile counts; S_t is scaled by 2^this.
+/// Number of octaves below the row's maximum up to which a tile counts; S_t is scaled by
+/// 2^kRowBits.
 inline constexpr int kRowBits = 48;
 
-/// Float arithmetic gives the definition's bits if |fl32(M_t c)| is at most this: then
-/// x c + kOctaveOrigin lies in [2^23, 2^24), where floats are the integers.
+/// Float arithmetic gives the definition's bits if |fl32(M_t c)| is at most kFloatOctaves: then x c
+/// + kOctaveOrigin is in [2^23, 2^24), where floats are the integers.
 inline constexpr float kFloatOctaves = 0x1p21F;
 inline constexpr float kOctaveOrigin = 0x1.8p23F;
 
@@ -104,14 +106,14 @@ FAIRDRAW_HOST_DEVICE inline Octaves octaves_of_probability(float probability) {
   return {static_cast<double>(static_cast<std::int32_t>(exponent) - 127), fraction | 0x800000U};
 }
 
-/// n and m by float arithmetic: `origin` is kOctaveOrigin + n, whose bits count octaves. Valid only
-/// relative to a tile maximum that satisfies float_octaves_are_exact.
+/// n and m computed in float arithmetic: `origin` is kOctaveOrigin + n, whose bits count octaves.
+/// Valid only relative to a tile maximum that satisfies float_octaves_are_exact.
 struct FloatOctaves {
   float origin;
   std::uint32_t significand;
 };
 
-/// Returns N of a tile's maximum, as FloatOctaves::origin.
+/// Returns the octave N of a tile's maximum, in the form of FloatOctaves::origin.
 FAIRDRAW_HOST_DEVICE inline float float_octave_origin(float logit, float scale) {
   return std::fma(logit, scale, kOctaveOrigin);
 }
@@ -125,14 +127,14 @@ FAIRDRAW_HOST_DEVICE inline bool float_octaves_are_exact(float tile_maximum, flo
   return std::fabs(tile_maximum * scale) <= kFloatOctaves;
 }
 
-/// Returns v of a token that lies `below` octaves below its tile's maximum.
+/// Returns the weight v of a token that is `below` octaves below its tile's maximum.
 FAIRDRAW_HOST_DEVICE inline std::uint64_t tile_weight(std::uint32_t significand,
                                                       std::uint32_t below) {
   if (below >= kTileOctaves) return 0;
   return (static_cast<std::uint64_t>(significand) << kTileBits) >> below;
 }
 
-/// Returns v of a token in a tile whose maximum has octave `tile_octave`.
+/// Returns the weight v of a token in a tile whose maximum has octave `tile_octave`.
 FAIRDRAW_HOST_DEVICE inline std::uint64_t tile_weight(const Octaves& token, double tile_octave) {
   const double below = tile_octave - token.whole;
   return below < static_cast<double>(kTileOctaves)
@@ -152,7 +154,7 @@ FAIRDRAW_HOST_DEVICE inline int row_shift(double row_octave, double tile_octave)
   return gap <= static_cast<double>(kRowBits) ? kRowBits - static_cast<int>(gap) : -1;
 }
 
-/// Returns v or S_t in the row's unit.
+/// Returns a weight v, or a tile's sum S_t, in the row's unit.
 FAIRDRAW_HOST_DEVICE inline uint128_t row_weight(std::uint64_t tile_weight, int row_shift) {
   return row_shift < 0 ? uint128_t{0} : static_cast<uint128_t>(tile_weight) << row_shift;
 }

@@ -19,15 +19,15 @@ FAIRDRAW_HOST_DEVICE inline bool top_n_sigma_is_on(float n) {
   return n > 0.0F && n <= 0x1.fffffep127F;
 }
 
-inline constexpr double kSigmaSteps = 0x1p20;  ///< per unit of a logit
+inline constexpr double kSigmaSteps = 0x1p20;  ///< steps per unit of a logit
 inline constexpr double kMostSigmaSteps = 0x1p31 - 1;
 
-/// Returns the distance from the largest logit in steps, not yet rounded.
+/// Returns the distance of x from the largest logit in steps, not yet rounded.
 FAIRDRAW_HOST_DEVICE inline double steps_below(float largest, float x) {
   return (static_cast<double>(largest) - static_cast<double>(x)) * kSigmaSteps;
 }
 
-/// Sums over the tokens still allowed.
+/// Sums over the tokens that are still allowed.
 struct SigmaSums {
   std::uint64_t tokens = 0, distances = 0;
   std::uint64_t low = 0, high = 0;  ///< halves of squares
@@ -43,7 +43,7 @@ struct SigmaSums {
     high += square >> 32;
   }
 
-  /// Returns the bound that steps_below() of a kept token must be below; +inf keeps all tokens.
+  /// Returns the upper bound, exclusive, of steps_below() for kept tokens; +inf keeps all tokens.
   FAIRDRAW_HOST_DEVICE double bound(float n) const {
     const uint128_t squares = (static_cast<uint128_t>(high) << 32) + low;
     const uint128_t spread = squares * tokens - static_cast<uint128_t>(distances) * distances;

@@ -1,4 +1,4 @@
-// A batch of rows: computes rows in parallel and writes the results of each output.
+// Batch of rows: computes rows in parallel and writes the results of each output.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,20 @@
 
 namespace fairdraw::cpu {
 
-/// The state of one thread. Its buffers are kept between calls.
+/// State of one thread of a batch. The buffers are kept between calls.
 struct Worker {
   const Passes* passes = nullptr;
   const TilePasses* tile_passes = nullptr;
   RowReader reader;
   IndexedRow sampler;
-  RowReader raw_reader;  ///< for rows that processing or bans changed in `reader`
+  RowReader raw_reader;  ///< reader for the caller's row, if processing or bans changed the row in
+                         ///< `reader`
   RowLogprobs logprobs;
 };
 
 /// Calls `work` for every row in [0, rows), in parallel, with round-to-nearest and subnormals
-/// regardless of the caller's settings. Rows are scheduled one by one, because their costs differ.
+/// regardless of the caller's settings. Rows are assigned to threads one by one, because their
+/// costs differ.
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t row, Worker& worker)>& work);
 
@@ -36,22 +38,22 @@ inline FilterOptions filter_options_of(const SampleRequest& request) {
 
 /// Reads row `logit_row` of the logits, with the processing and the bans of request row `row`, and
 /// filters it with `parameters`. If the status is ok, worker.sampler has the row's distribution,
-/// and `values` is the row that was filtered.
+/// and `values` is set to the filtered row.
 RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
                      const RowParameters& parameters, const FilterOptions& options, Worker& worker,
                      const float*& values);
-/// Filters row `row` of the logits likewise.
+/// Filters row `row` of the logits with the request's own parameters.
 RowStatus filter_row(const SampleRequest& request, std::int64_t row,
                      const RowParameters& parameters, const FilterOptions& options, Worker& worker);
 
-/// Callback for each row whose filters ran and that some output draws from.
+/// Callback for each row whose filters ran and from which some output draws.
 using RowSurvivors = std::function<void(std::int64_t row, IndexedRow& sampler)>;
 
-/// Runs the operations that `sample` and its relatives share. Errors call `request.logits` by the
-/// name `rows_name`. Tokens may be absent if the caller wants only masks or probabilities.
-/// `given_tokens`, [outputs, num_samples], replace drawn tokens: their log-probabilities are
-/// reported. With `logit_rows` [rows], the values of row i are read from row logit_rows[i], which
-/// is not checked. `survivors` is called for each row whose status is ok.
+/// Runs the operations that `sample` and related functions share. Error messages call
+/// `request.logits` by the name `rows_name`. The token array may be absent if the caller wants only
+/// masks or probabilities. `given_tokens`, [outputs, num_samples], replace drawn tokens: their
+/// log-probabilities are reported. With `logit_rows` [rows], the values of row i are read from row
+/// logit_rows[i], which is not checked. `survivors` is called for each row whose status is ok.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
                 bool wants_tokens, View<const std::int32_t> given_tokens = {},

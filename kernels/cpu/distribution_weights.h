@@ -1,5 +1,5 @@
 // Integer weights of two distributions over one vocabulary, and the steps of speculative sampling
-// with them.
+// that use them.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,14 @@ namespace fairdraw::cpu {
 
 /// Writes the weights of n values of a row (speculative.h), floor(m 2^(16 + n - E)) in the terms of
 /// tile_weights.h, where E is the octave of the row's largest allowed value `max`; at most 2^40.
-/// Values below `low` weigh 0, and from position tie_end on values equal to it do too. Weights do
-/// not depend on tiles, so x may be any part of the row. Returns their sum.
+/// Values below `low` have weight 0, and from position tie_end on also values equal to `low`.
+/// Weights do not depend on tiles, so x may be any part of the row. Returns their sum.
 std::uint64_t write_weights_of(const TilePasses& passes, const float* x, std::size_t n,
                                const TileRule& rule, float max, float low, std::size_t tie_end,
                                std::uint64_t* weights);
 
-/// Weights of a row: its survivors' weights, 0 for other tokens. The vector may be longer.
+/// Weights of all tokens of a row: the survivors' weights, and 0 for other tokens. The vector may
+/// be longer than the vocabulary.
 struct DistributionWeights {
   std::vector<std::uint64_t> weight;
   std::uint64_t total = 0;
@@ -44,7 +45,7 @@ inline bool accepts(const DistributionWeights& target, const DistributionWeights
   return accepts(target.weight[x], target.total, draft.weight[x], draft.total, word);
 }
 
-/// Draws a token of the distribution, by prefix sums in token-id order.
+/// Draws a token from the distribution, by prefix sums in token-id order.
 inline std::int32_t draw(const DistributionWeights& distribution, std::uint64_t word) {
   const std::uint64_t t = multiply_high(word, distribution.total);
   std::uint64_t sum = 0;
@@ -55,9 +56,9 @@ inline std::int32_t draw(const DistributionWeights& distribution, std::uint64_t 
 }
 
 /// Draws the token that replaces a rejected one: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
-/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so if one token has
-/// P_x Zq < Q_x Zp, another has a positive residual. All residuals are 0 only if the distributions
-/// are equal. Then a rejected token would have weight 0 in both, which no drawn token has; the
+/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so if one token has P_x Zq
+/// < Q_x Zp, another has a positive residual. All residuals are 0 only if the distributions are
+/// equal. If they are, a rejected token would have weight 0 in both, which no drawn token has; the
 /// function draws from the target in that case.
 inline std::int32_t recover(const DistributionWeights& target, const DistributionWeights& draft,
                             std::size_t vocab, std::uint64_t word) {

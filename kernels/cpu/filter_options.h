@@ -1,4 +1,4 @@
-// Filter options of one row, besides its parameters (common/parameters.h).
+// Filter options of one row, in addition to its parameters (common/parameters.h).
 #pragma once
 
 #include "fairdraw/types.h"
@@ -9,7 +9,8 @@ struct FilterOptions {
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< for the mask and renorm operations
+  bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the mask and renorm
+                                    ///< operations
   /// True if only draws are requested: then a row that draws by proposals needs no threshold.
   bool draws_alone = false;
 };

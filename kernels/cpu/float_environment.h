@@ -12,13 +12,13 @@
 
 namespace fairdraw::cpu {
 
-/// Sets the environment of the calling thread. Code under the guard must be reached through a call
-/// that the compiler cannot move across it (the passes are called through pointers).
+/// Sets the floating-point environment of the calling thread. Code under the guard must be reached
+/// through a call that the compiler cannot move across it (the passes are called through pointers).
 class FloatEnvironment {
  public:
 #if defined(__x86_64__)
   FloatEnvironment() : saved_(_mm_getcsr()) {
-    constexpr unsigned kNearestMaskedNoFlush = 0x1f80;  // the processor's reset value
+    constexpr unsigned kNearestMaskedNoFlush = 0x1f80;  // the value after a processor reset
     _mm_setcsr(kNearestMaskedNoFlush);
   }
   ~FloatEnvironment() { _mm_setcsr(saved_); }

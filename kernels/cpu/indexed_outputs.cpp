@@ -81,7 +81,8 @@ void IndexedRow::write_probabilities(float* probabilities) {
     const std::size_t begin = tile * kTile;
     const std::size_t length = index.tile_length(tile);
     const Segment unit = reaches ? index.segment_of_tile(tile, near) : Segment{begin, 0, -1, 0};
-    if (unit.shift < 0) {  // below the threshold, or too far below the maximum to weigh anything
+    if (unit.shift < 0) {  // all values are below the threshold, or the tile is too far below the
+                           // maximum to have weight
       std::fill_n(probabilities + begin, length, 0.0F);
     } else {
       index.bracket_passes->probabilities(index.x + begin, length, index.rule, unit.maximum, low,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
-/// Number of counts tested together, because most are 0.
+/// Number of counts tested together, because most counts are 0.
 constexpr std::size_t kCountsAtOnce = 64;
 
 bool is_allowed(const std::uint32_t* allowed, std::int32_t id) {
@@ -106,7 +106,7 @@ RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, s
   return RowStatus::ok;
 }
 
-/// Returns false if a count is below 0.
+/// Returns false if any count is negative.
 bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
   const auto n = static_cast<std::size_t>(n_);
   for (std::size_t begin = 0; begin < n; begin += kCountsAtOnce) {
@@ -132,7 +132,7 @@ void LogitsProcessor::tally_mask(const std::uint32_t* words) {
   }
 }
 
-/// Applies the penalties. Precondition: all edits so far are tokens in prompt or output.
+/// Applies the penalties. Precondition: all edits so far belong to tokens in prompt or output.
 void LogitsProcessor::apply_penalties(const ProcessingParameters& parameters) {
   for (Edit& edit : edits_) {
     const float before = edit.value;
@@ -149,7 +149,8 @@ RowStatus LogitsProcessor::apply_bias(const LogitsProcessing& processing, std::i
   if (ids.length == 0) return RowStatus::ok;
   const float* values = processing.bias_values.data + ids.begin;
   if (!std::all_of(values, values + ids.length, is_bias)) return RowStatus::invalid_logit_bias;
-  for (std::int32_t i = ids.length - 1; i >= 0; --i) {  // the last entry of an id counts
+  for (std::int32_t i = ids.length - 1; i >= 0; --i) {  // if several entries have the same id, the
+                                                        // last one counts
     if (!is_here(ids.ids[i])) continue;
     Edit& edit = edit_of(id_of(ids.ids[i]));
     if (edit.has_bias) continue;

@@ -1,9 +1,10 @@
 // Logits processing of one row (fairdraw/logits_processing.h, common/processing_rules.h) as a list
 // of edits: tokens whose logit differs from the caller's, each with its new value.
 //
-// Cost. Histories, biases, words and stop ids cost their lengths, regardless of the vocabulary; a
-// dense prompt_mask costs one read of its words, dense output_counts one read. write() copies the
-// row once, and is not needed if nothing changes; top_n_sigma reads the copy three times.
+// Cost. Histories, biases, words and stop ids take time proportional to their lengths, regardless
+// of the vocabulary; a dense prompt_mask takes one read of its words, dense output_counts one read.
+// write() copies the row once, and is not needed if nothing changes; top_n_sigma reads the copy
+// three times.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +16,37 @@
 
 namespace fairdraw::cpu {
 
-/// The tokens begin, begin + 1, ... that the values of a row belong to, within a larger vocabulary
-/// (a shard's columns). Per-token arrays (prompt_mask, output_counts, the packed mask) then cover
-/// only these tokens; lists have ids of the whole vocabulary. Default: the whole vocabulary.
+/// Tokens begin, begin + 1, ... of a larger vocabulary to which the values of a row belong (a
+/// shard's columns). Per-token arrays (prompt_mask, output_counts, the packed mask) then cover only
+/// these tokens; lists contain ids of the whole vocabulary. The default range is the whole
+/// vocabulary.
 struct TokenRange {
   std::int64_t begin = 0;
-  std::int64_t vocab = 0;  ///< size of the whole vocabulary; 0: the row's size
+  std::int64_t vocab = 0;  ///< size of the whole vocabulary; 0: the vocabulary is the row
 };
 
 class LogitsProcessor {
  public:
   /// Computes the edits of `row` for the tokens in `range`; x are its n logits. Returns the first
-  /// error of its lists, or processing_overflow. Values of the row precede these statuses: if the
-  /// status is not ok, the caller must check all values.
+  /// error of the row's lists, or processing_overflow. Faults of the row's values take precedence:
+  /// if the status is not ok, the caller must check all values.
   RowStatus prepare(const LogitsProcessing& processing, std::int64_t row, const float* x,
                     std::size_t n, const TokenRange& range = {});
 
-  /// Returns whether the row differs from x.
+  /// Returns whether the processed row differs from x.
   bool changes() const {
     return !edits_.empty() || allowed_ids_.length > 0 || top_n_sigma_is_on(top_n_sigma_);
   }
 
-  /// Writes the processed row, with `allowed` (may be null) as the step before top_n_sigma. `out`
-  /// may be x. Returns the scan of x, because the row may no longer contain its NaN or +inf.
+  /// Writes the processed row, applying `allowed` (may be null) as the step before top_n_sigma.
+  /// `out` may be x. Returns the scan of x, because the processed row may no longer contain x's NaN
+  /// or +inf.
   RowScan write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
                 float* out);
 
  private:
   struct Edit {
-    std::int32_t id;     // relative to the range's first
+    std::int32_t id;     // token id relative to the first id of the range
     std::int32_t count;  // in the output
     float value;
     bool has_bias;
@@ -77,8 +80,8 @@ class LogitsProcessor {
   float top_n_sigma_ = 0.0F;
   RowList allowed_ids_;
   std::vector<Edit> edits_;
-  std::vector<std::uint32_t> slot_;  // per token: 1 + its position in edits_; 0: none
-  std::vector<float> kept_;          // values of allowed_ids_
+  std::vector<std::uint32_t> slot_;  // per token: 1 + position of its edit in edits_; 0: no edit
+  std::vector<float> kept_;          // values of the tokens in allowed_ids_
 };
 
 }  // namespace fairdraw::cpu

@@ -1,14 +1,15 @@
 // A row's draws by proposals (common/proposals.h).
 //
-// A proposal costs one read of its tile, after one prefix sum over the index. It survives if A, the
-// sum of the larger values, is below the target. Bounds of A decide that, refined only as needed:
+// A proposal costs one read of its tile, after one prefix sum over the index. A proposal survives
+// if A, the sum of the weights of larger values, is below the target. Bounds of A decide that,
+// refined only as needed:
 //   above  A tile whose largest value is not larger adds 0, any other at most its sum. If few
 //          tokens have most of the mass, these bounds decide already.
 //   tiles  Tiles are summed exactly, one after the other, until A is known to be below the target
 //          or not. If a share u of a flat row's mass is not larger than the proposal, acceptance
 //          takes (1 - p) / u of the tiles: a quarter on average for p = 0.9.
 // Once a value is accepted, all larger values are too; once one is rejected, all smaller ones are.
-// This holds for all attempts and samples of the row.
+// Known decisions are used for all attempts and samples of the row.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +25,13 @@ namespace fairdraw::cpu {
 
 class Proposer {
  public:
-  /// Begins an indexed row, of which min_p keeps the values >= `low`; without min_p, `low` is the
-  /// smallest allowed value.
+  /// Begins with an indexed row, of which min_p keeps the values >= `low`; without min_p, `low` is
+  /// the smallest allowed value.
   void begin(const RowIndex& row, float low, float top_p);
-  /// Begins a row that was only scanned and whose hot tiles are those of `low`; indexes these
-  /// tiles.
+  /// Begins with a row that was only scanned and whose hot tiles are those with values >= `low`;
+  /// indexes these tiles.
   void begin_scanned(const RowIndex& row, float low, float top_p);
-  /// Takes over the known survivors: the values >= threshold.
+  /// Uses the survivors that are already known: the values >= threshold.
   void know_threshold(float threshold);
 
   /// Returns the first accepted proposal, or nothing if no attempt is accepted.

@@ -1,6 +1,6 @@
 // Results of passes over one row of float32: the maximum and the maxima of groups of 32 values
-// (`scan` of passes.h), or keys and sums of its tiles (tile_passes.h). Each is computed at most
-// once.
+// (`scan` of passes.h), or keys and sums of its tiles (tile_passes.h). Each result is computed at
+// most once per row.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ void grow(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(n);
 }
 
-/// Consecutive values weighed relative to one maximum, and the shift from their weights to the
-/// row's unit.
+/// Consecutive values whose weights are relative to one maximum, and the shift from these weights
+/// to the row's unit.
 struct Segment {
   std::size_t begin;
   std::uint32_t length;
@@ -38,17 +38,18 @@ struct Segment {
 /// row's unit and below the sum of the segment; `shift` is the segment's.
 std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift);
 
-/// A row and what is known about it. `max` and `octave` are known after `scan` or `build`; arrays
-/// are per block, group or tile, and valid if their flag is set.
+/// A row and the results of passes over it. `max` and `octave` are known after `scan` or `build`;
+/// arrays are per block, group or tile, and valid if their flag is set.
 struct RowIndex {
   /// Selects the instruction set for the following rows.
   void use(CpuTarget target);
-  /// Begins a new row of n >= 1 values, about which nothing is known.
+  /// Begins a new row of n >= 1 values, for which no results are known.
   void begin(const float* values, std::size_t n, const TileRule& weights);
 
-  /// Weighs all values; writes keys and sums of tiles.
+  /// Computes the weights of all values; writes keys and sums of tiles.
   RowStatus build();
-  /// Finds only the maxima, at an eighth of the cost. `low` is the smallest value that counts.
+  /// Finds only the maxima of groups, at an eighth of the cost of build(). `low` is the smallest
+  /// value that counts.
   RowStatus scan(float low);
   /// Derives the row's maximum and its tiles' shifts from keys that a pass has written.
   RowStatus use_keys();
@@ -57,26 +58,28 @@ struct RowIndex {
 
   float smallest_allowed() const;
   double octave_of(float value) const { return octaves_by(rule, value).whole; }
-  /// Returns whether all values >= low are near (indexed_row.h). Octaves never fall as values grow.
+  /// Returns whether all values >= low are near the maximum (indexed_row.h). Octaves do not
+  /// decrease as values grow.
   bool is_near(float low) const {
     return octave - octave_of(low) <= static_cast<double>(kTileBits);
   }
   int shift_of(float maximum) const { return row_shift(octave, octave_of(maximum)); }
 
   std::size_t tile_length(std::size_t tile) const;
-  /// Returns the segment of a tile that has an allowed token; near: relative to the row's maximum.
+  /// Returns the segment of a tile that has an allowed token; near: whether weights are relative to
+  /// the row's maximum.
   Segment segment_of_tile(std::size_t tile, bool near) const;
   /// Returns the token at offset `rest` in a tile's weights; `rest` is in the row's unit and below
   /// the tile's sum.
   std::size_t token_in(const Segment& tile, uint128_t rest) const;
-  /// Returns weight v of one token with the given value in a tile whose key is known.
+  /// Returns the weight v of one token with a given value in a tile whose key is known.
   std::uint64_t weight_in_tile(std::size_t tile, float value) const;
   /// Returns the weight of all allowed tokens, or of those >= low, in the row's unit.
   uint128_t total();
   uint128_t weight_from(float low);
 
-  /// Lists the tiles that may hold a value >= low in `hot_tiles`. Returns the share of the row's
-  /// groups that do, or of its tiles if only tiles are known.
+  /// Lists in `hot_tiles` the tiles that may have a value >= low. Returns the share of the row's
+  /// groups that have such a value, or of its tiles if only tiles are known.
   double find_hot_tiles(float low);
   /// Calls use(tile, whether the tile may have a value >= low), in order.
   template <class Use>
@@ -97,10 +100,10 @@ struct RowIndex {
 
   bool has_groups = false;
   bool has_keys = false;
-  bool has_sums = false;  ///< sums of all allowed tokens
+  bool has_sums = false;  ///< whether sums of all allowed tokens are known
   std::vector<float> group_max;
   std::vector<std::int32_t> keys;
-  std::vector<int> shifts;  ///< -1 for an empty tile
+  std::vector<int> shifts;  ///< shift of each tile to the row's unit; -1 for an empty tile
   std::vector<std::uint64_t> sums;
   std::vector<std::uint32_t> hot_tiles;
   std::size_t hot_tiles_size = 0;

@@ -84,7 +84,8 @@ void RowLogprobs::write_all(float* values) const {
   const float low = row_.low;
   with_value_of([=](const auto& function) {
     for (std::size_t i = 0; i < n; ++i) {
-      const float value = function(x[i]);  // computed for all tokens, so that no branch is left
+      const float value = function(x[i]);  // computed for all tokens, so that the loop has no
+                                           // branch
       values[i] = x[i] >= low ? value : -kInfinity;
     }
   });
@@ -100,8 +101,8 @@ std::size_t RowLogprobs::find_hot_blocks(float low) {
   return passes_->blocks_at_least(row_.group_max, blocks(), low, hot_blocks_.data());
 }
 
-/// Returns the largest value it finds that at least n counting values reach, or row_.low if fewer
-/// than n values count.
+/// Returns the largest value found such that at least n counting values are >= it, or row_.low if
+/// fewer than n values count.
 float RowLogprobs::threshold_of_top(std::size_t n) {
   if (row_.list != nullptr) {
     const float from = std::max(row_.low, row_.list_low);
@@ -189,7 +190,7 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
   if (!counts(position)) return 0;
   const float x = row_.x[position];
   if (!top_.empty() && x > top_.back().x) {
-    // All values >= x that count are among the top.
+    // All values >= x that count are among the top n.
     const bool at_least = rank_rule_ == RankRule::at_least;
     std::int32_t rank = 0;
     for (const Entry& entry : top_) {
@@ -197,7 +198,8 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
     }
     return rank;
   }
-  // Equal values count up to this position (`position` rule), or all of them (`at_least`).
+  // Equal values count up to this position (rule `position`), or all of them count (rule
+  // `at_least`).
   const std::size_t end = rank_rule_ == RankRule::position ? position + 1
                           : x == row_.low                  ? row_.tie_end
                                                            : row_.n;

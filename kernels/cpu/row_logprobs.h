@@ -1,4 +1,4 @@
-// One row's log-probabilities: values of tokens, their ranks, the n largest, the whole row.
+// Log-probabilities of one row: values of tokens, their ranks, the n largest, the whole row.
 //
 // Semantics and numerics are those of fairdraw/log_probabilities.h. A row is read through the
 // maxima of its groups, which the filters have already found (indexed_row.h), so that only the
@@ -27,8 +27,8 @@
 
 namespace fairdraw::cpu {
 
-/// A scanned row and its top set that has values: the values > low, and those == low before
-/// position tie_end. The set is not empty.
+/// A scanned row, and its top set of tokens that have values: the values > low, and those == low
+/// before position tie_end. The top set is not empty.
 struct ScannedRow {
   const float* x = nullptr;
   std::size_t n = 0;
@@ -36,7 +36,7 @@ struct ScannedRow {
   float max = 0;
   float low = 0;
   std::size_t tie_end = 0;
-  /// All values of the row that are >= list_low, or null if there is no such list.
+  /// list of all values of the row that are >= list_low, or null if there is no such list.
   const float* list = nullptr;
   std::size_t list_size = 0;
   float list_low = 0;
@@ -58,20 +58,20 @@ class RowLogprobs {
     tile_passes_ = &tile_passes;
   }
 
-  /// Scans a row that the filters have not seen: all its values above -inf count. Precondition:
-  /// there is one, and no NaN or +inf.
+  /// Scans a row that the filters have not processed: all its values above -inf count.
+  /// Precondition: at least one value is above -inf, and none is NaN or +inf.
   ScannedRow scan(const float* x, std::size_t n);
-  /// Returns log_mass at temperature 1 of a row whose values above -inf all count.
+  /// Returns log_mass at temperature 1 of a row in which all values above -inf count.
   double log_mass_of(const ScannedRow& row);
 
-  /// Sets the row of the following calls; it must stay alive. `temperature` is the caller's (raw
-  /// modes: 1); `log_mass` is used for log-probabilities only.
+  /// Sets the row of the following calls; the row's memory must stay valid. `temperature` is the
+  /// caller's (in raw modes 1); `log_mass` is used for log-probabilities only.
   void begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_rule, float temperature,
              double log_mass);
 
   float value(std::int32_t token) const;
   std::int32_t rank(std::int32_t token);
-  /// Writes the n largest, n <= kLargestTopN; searches for them once per row.
+  /// Writes the n largest values, n <= kLargestTopN; searches for them once per row.
   void write_top(std::int32_t n, std::int32_t* ids, float* values);
   void write_all(float* values) const;
 
@@ -103,12 +103,12 @@ class RowLogprobs {
   float temperature_ = 1;
   double log_mass_ = 0;
 
-  std::size_t top_size_ = 0;  // the n that was searched for; 0: none yet
+  std::size_t top_size_ = 0;  // the n of the last search; 0: no search yet
   std::vector<Entry> top_;
   std::vector<float> list_;
   std::vector<std::uint32_t> hot_blocks_;
   SelectionScratch scratch_;
-  std::vector<float> group_max_;  // for rows scanned by scan()
+  std::vector<float> group_max_;  // maxima of groups, for rows scanned by scan()
   RowMass mass_;
 };
 

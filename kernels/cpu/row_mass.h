@@ -14,7 +14,7 @@ namespace fairdraw::cpu {
 uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, std::size_t tiles,
                           const TileRule& rule, double row_octave);
 
-/// The log_mass of rows that no filter has seen.
+/// Computation of log_mass for rows that no filter has processed.
 class RowMass {
  public:
   /// Returns log_mass (common/log_mass.h) of a whole row of n logits at temperature 1.

@@ -34,7 +34,7 @@ const float* RowReader::convert(const Passes& passes, const RowsView& rows, std:
 
 namespace {
 
-/// Returns the status of all values of a row, banned tokens included.
+/// Returns the status of a row's values, including those of banned tokens.
 RowStatus status_of(const RowScan& found) {
   if (found.has_nan) return RowStatus::nan_input;
   return found.max == std::numeric_limits<float>::infinity() ? RowStatus::infinite_input
@@ -50,7 +50,7 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   if (allowed == nullptr) return values;
 
   const auto n = static_cast<std::size_t>(rows.vocab);
-  // Counted before bans overwrite negative values; reported after NaN and +inf.
+  // Negative values are counted before bans overwrite them, and reported after NaN and +inf.
   const bool negative = from_probs && passes.count_at_least(values, n, 0.0F) != n;
   if (values_.size() < n) values_.resize(n);
   const float banned = from_probs ? 0.0F : -std::numeric_limits<float>::infinity();
@@ -77,7 +77,7 @@ const float* RowReader::read_processed(const Passes& passes, const RowsView& row
   const auto n = static_cast<std::size_t>(rows.vocab);
   const float* values = convert(passes, rows, row);
   status = prepare(passes, values, n, processing, processed_as, range);
-  // If nothing changes, the caller that samples the row checks its values.
+  // If nothing changes, the caller that samples the row checks the row's values.
   if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   if (values_.size() < n) values_.resize(n);
   status = status_of(processor_.write(passes, values, n, allowed, values_.data()));

@@ -55,7 +55,7 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
     if (out != in) std::memcpy(out, in, vocab * value_size);
     for (std::size_t i = 0; i < vocab; ++i) {
       const bool kept = ((words[i / 32] >> (i % 32)) & 1U) != 0;
-      // Little endian: the pattern's low bytes are the 16-bit value.
+      // On little-endian machines, the pattern's low bytes are the 16-bit value.
       if (!kept) std::memcpy(out + i * value_size, &dropped, value_size);
     }
     if (statuses.given()) statuses.data[row] = status;

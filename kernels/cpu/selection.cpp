@@ -8,22 +8,23 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Length up to which lists are bisected without cutting, because a pass costs less than a cut.
+/// Length up to which lists are bisected without cutting, because a pass over such a list costs
+/// less than a cut.
 constexpr std::size_t kShortList = 128;
 constexpr int kStepsPerCut = 3;
 /// Longer lists of weights are cut after two interpolated pivots, one on each side of the answer:
-/// the second lies beyond the expected answer by this share of the bracket.
+/// the second pivot is beyond the expected answer by the share kBeyond of the bracket.
 constexpr std::size_t kLongList = 1024;
 constexpr double kBeyond = 1.0 / 32;
 constexpr auto kTile = static_cast<std::size_t>(kTileSize);
 
 std::int32_t midpoint_above(std::int32_t low, std::int32_t high) {
   const std::int64_t sum = static_cast<std::int64_t>(low) + high + 1;
-  return static_cast<std::int32_t>(sum >> 1);  // rounds up: low < middle <= high
+  return static_cast<std::int32_t>(sum >> 1);  // rounds up, so that low < middle <= high
 }
 
-/// A list that is cut while it is searched, and the bracket of keys that contains the answer. Sum:
-/// type of the measure.
+/// A list that becomes shorter during a search, and the bracket of keys that contains the answer.
+/// Sum is the type of the measure.
 template <class Sum>
 struct Search {
   const Passes& passes;
@@ -69,7 +70,8 @@ struct Search {
   }
 };
 
-/// Returns the key at which the missing share of the bracket's weight lies, if spread evenly.
+/// Returns the key at which the missing share of the bracket's weight is reached, if the weight is
+/// spread evenly.
 std::int32_t interpolated(const Search<uint128_t>& search, uint128_t from_low, uint128_t target,
                           bool first) {
   const uint128_t above = search.above + search.above_high;
@@ -94,7 +96,8 @@ float kth_largest(const Passes& passes, const float* values, std::size_t n, floa
     const std::size_t count =
         passes.count_at_least(search.values, search.n, from_order_key(middle));
     search.step(middle, count, k);
-    // Exactly k values: any threshold between the k-th and the next value keeps the same ones.
+    // Exactly k values remain: any threshold between the k-th and the next value keeps the same
+    // values.
     if (search.above + count == k) break;
     if (step % kStepsPerCut == 0 && search.n > kShortList) search.cut(scratch);
   }
@@ -131,8 +134,9 @@ float nucleus_end(const NearWeights& near, const float* values, const std::uint6
                   SelectionScratch& scratch) {
   Search<uint128_t> search{*near.passes, values, n, order_key(low), order_key(high)};
   search.tighten();
-  uint128_t from_low = total;  // weight from low_key up
-  // Only once: if weights are spread unevenly, only bisection is certain to shrink the list.
+  uint128_t from_low = total;  // weight of the listed values with keys >= low_key
+  // Interpolation is used only once: if weights are spread unevenly, only bisection is certain to
+  // shrink the list.
   bool interpolates = search.n > kLongList;
   for (int step = 1; search.low_key < search.high_key; ++step) {
     const std::int32_t middle = interpolates ? interpolated(search, from_low, target, step == 1)

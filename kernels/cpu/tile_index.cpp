@@ -13,7 +13,8 @@
 namespace fairdraw {
 namespace {
 
-/// Returns the scale of a row. Greedy rows are weighed at temperature 1, as in log-probabilities.
+/// Returns the scale from logits to octaves for a row. Weights of greedy rows are computed at
+/// temperature 1, as in log-probabilities.
 float scale_of(float temperature) { return logit_scale(temperature == 0.0F ? 1.0F : temperature); }
 
 /// The rows of one call.
@@ -121,8 +122,8 @@ double tile_octave(std::int32_t key, TileInput input, float temperature) noexcep
 }
 
 TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave) noexcept {
-  if (octave > row_octave) return {};  // no tile of such a row
-  // For two empty tiles the difference is NaN, which counts 0.
+  if (octave > row_octave) return {};  // no row of this octave has the tile
+  // For two empty tiles the difference is NaN, which gives weight 0.
   const uint128_t weight = row_weight(sum, row_shift(row_octave, octave));
   return {static_cast<std::uint64_t>(weight), static_cast<std::uint64_t>(weight >> 64)};
 }

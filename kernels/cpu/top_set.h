@@ -1,5 +1,5 @@
-// The tokens that a row's filters keep: the values above a threshold and the first ones equal to
-// it. Their sums and draws use prefix sums over segments: tiles of the row, or of the list of its
+// Tokens that a row's filters keep: the values above a threshold and the first ones equal to it.
+// Their sums and draws use prefix sums over segments: tiles of the row, or of the list of its
 // largest values.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fairdraw::cpu {
 
-/// The kept tokens of one row. All calls must pass the row of `begin` and its list.
+/// The kept tokens of one row. All calls must pass the row given to `begin`, and its list.
 class TopSet {
  public:
   /// Begins a new row, with all allowed tokens.
@@ -27,11 +27,11 @@ class TopSet {
 
   /// Keeps the values >= low, including all equal to it.
   void keep_from(const RowIndex& row, float low);
-  /// Keeps only the first `ties_kept` values equal to low(), at least one.
+  /// Keeps only the first `ties_kept` values equal to low(), which must be at least one.
   void cut_ties(const RowIndex& row, const ValueList& list, std::size_t ties_kept);
 
-  /// Select the domain of the following sums and draws: the row; the row with known sums of its
-  /// tiles; a list of all its values >= list_low.
+  /// The following functions select the domain of later sums and draws: the row; the row with known
+  /// sums of its tiles; a list of all its values >= list_low.
   void use_row();
   void use_tile_sums(const std::uint64_t* sums);
   void use_list(const ValueList& list, float list_low);
@@ -61,13 +61,15 @@ class TopSet {
   void for_both_sides(const Segment& segment, const Use& use) const;
 
   float low_ = 0;
-  std::size_t tie_end_ = 0;  ///< in the row; the row's size if no ties are cut
+  std::size_t tie_end_ = 0;  ///< position in the row at which ties are cut; the row's size if no
+                             ///< ties are cut
   std::size_t tie_end_in_domain_ = 0;
   bool on_list_ = false;
   float list_low_ = 0;
   const std::uint64_t* tile_sums_ = nullptr;
 
-  // Inclusive prefix sums by segment; empty if not yet known. Without segments: by tile.
+  // Inclusive prefix sums by segment; empty if unknown. If there are no segments, the prefix sums
+  // are by tile.
   std::vector<Segment> segments_;
   std::vector<uint128_t> prefix_;
 };

@@ -6,8 +6,8 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Share of a row's groups of 32 values that have a value to list. Above it, a branch per four
-/// vectors is mispredicted too often.
+/// Share of a row's groups of 32 values that contain a value to list. Above this share, a branch
+/// per four vectors is mispredicted too often.
 constexpr double kManyReach = 1.0 / 2;
 
 }  // namespace
@@ -69,11 +69,11 @@ void ValueList::add_segments(const RowIndex& row, float low, std::vector<Segment
     return;
   }
   // Runs of tiles share a segment if none of their values loses bits relative to the largest of
-  // them: then each has the same weight in the row's unit as relative to its own tile. If a tile
-  // may be so low that it counts 0, every run is a segment.
+  // them: then each value has the same weight in the row's unit as relative to its own tile. If a
+  // tile may be so low that it has no weight, every run is a segment.
   const double low_octave = row.octave_of(low);
   const bool merges = row.octave - low_octave <= static_cast<double>(kRowBits);
-  float near_low = low;  // values up to this one are near `low`
+  float near_low = low;  // values up to `near_low` are near `low`
   bool last_is_near = false;
   for (std::size_t run = 0; run < runs_.size(); ++run) {
     const std::size_t length = run_length(run);

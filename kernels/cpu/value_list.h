@@ -9,10 +9,10 @@
 
 namespace fairdraw::cpu {
 
-/// Returns the length up to which a list is faster than passes over the row.
+/// Returns the length up to which a list is faster than passes over the whole row.
 inline std::size_t list_limit(std::size_t n) { return n / 4 < kShortRow ? kShortRow : n / 4; }
 
-/// Returns weights relative to the row's maximum.
+/// Returns the weights of values relative to the row's maximum.
 inline NearWeights near_weights_of(const RowIndex& row) {
   return {row.passes, row.tile_passes, &row.rule, row.max};
 }
@@ -22,14 +22,14 @@ class ValueList {
   /// The listed values of one tile.
   struct Run {
     std::size_t tile;
-    std::size_t begin;  ///< position in the list
+    std::size_t begin;  ///< position of the run's first value in the list
   };
 
-  /// Lists the values in [low, high]. Returns false, without a list, if there are more than
-  /// `limit`.
+  /// Lists the values in [low, high]. Returns false, without a list, if more than `limit` values
+  /// are in the range.
   bool collect(RowIndex& row, float low, float high, std::size_t limit);
-  /// Takes over `size` values that a pass wrote to `room_for`; run_begin has the begin of each
-  /// tile.
+  /// Takes over `size` values that a pass wrote to `room_for`; run_begin has the list position of
+  /// each tile's first value.
   void take(const RowIndex& row, const std::uint32_t* run_begin, std::size_t size);
   float* room_for(std::size_t n);
 
@@ -37,12 +37,12 @@ class ValueList {
   std::size_t size() const { return size_; }
   const std::vector<Run>& runs() const { return runs_; }
   std::size_t run_length(std::size_t run) const;
-  /// Returns the row position of the list's value at `position`. Precondition: the list has all
-  /// values >= low.
+  /// Returns the position in the row of the value at `position` in the list. Precondition: the list
+  /// contains all values >= low.
   std::size_t row_position(const RowIndex& row, std::size_t position, float low) const;
 
-  /// Appends the segments of a list of the row's largest values; it holds at least
-  /// all those >= low.
+  /// Appends the segments of a list of the row's largest values; the list must contain at least all
+  /// values >= low.
   void add_segments(const RowIndex& row, float low, std::vector<Segment>& segments) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace fairdraw::serving {
 namespace {
 
-/// Returns a text of nine digits, which is unique for every float.
+/// Returns the value as text of nine digits, which is unique for every float.
 std::string text_of(float value) {
   std::array<char, 32> text{};
   static_cast<void>(std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(value)));
@@ -28,7 +28,7 @@ Error check_at_least(const char* field, std::int64_t value, std::int64_t least) 
   return out_of_range(field, std::to_string(value), ">= " + std::to_string(least));
 }
 
-/// NaN compares false, so it is out of every range.
+/// Comparisons with NaN are false, so NaN is out of every range.
 Error check_between(const std::string& field, float value, float least, float most,
                     const char* range) {
   if (value >= least && value <= most) return {};
@@ -47,7 +47,7 @@ Error check_room(const char* field, std::size_t length, std::int64_t room, const
                       "0 to " + std::to_string(room) + " (" + option + ")");
 }
 
-/// Checks a list of ids and its length against the capacity of the option.
+/// Checks a list of ids, and its length against the capacity that an option sets.
 Error check_list(const char* field, const std::vector<std::int32_t>& ids, std::int64_t room,
                  const char* option, std::int64_t vocab) {
   if (Error error = check_room(field, ids.size(), room, option)) return error;

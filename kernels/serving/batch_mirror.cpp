@@ -7,7 +7,7 @@
 namespace fairdraw::serving {
 namespace {
 
-/// Number of epochs remembered without deliveries; above the number of calls in any ring of
+/// Number of epochs that are kept without deliveries; above the number of calls in any ring of
 /// records.
 constexpr std::size_t kMaxEpochs = 4096;
 
@@ -15,7 +15,8 @@ constexpr std::size_t kMaxEpochs = 4096;
 
 BatchMirror::BatchMirror(BatchSlots& slots)
     : slots_(slots),
-      changes_(slots.changes - 1),  // differs from slots.changes, because the copy is empty
+      changes_(slots.changes - 1),  // differs from slots.changes, because the device's copy is
+                                    // empty
       bitmask_changes_(slots.bitmask_changes),
       from_(static_cast<std::size_t>(slots.options.capacity), -1) {
   epochs_.push_back({0, std::vector<std::uint64_t>(from_.size(), 0)});
@@ -60,7 +61,7 @@ bool BatchMirror::has_processing(std::int32_t slot) const {
          (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
 }
 
-/// Returns the slot of an entry, most often `slot`; -1 if it has left.
+/// Returns the slot of an entry, usually `slot`; -1 if the entry has left the batch.
 std::int32_t BatchMirror::find(std::uint64_t entry, std::int32_t slot) const {
   if (entry == 0) return -1;
   const std::uint64_t* const entries = slots_.arrays.entry;

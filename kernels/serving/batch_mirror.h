@@ -3,9 +3,10 @@
 //
 // The device runs ahead: it appends tokens to its copy of a request's history, and the host
 // receives them later. So while a request is in the batch, the device owns the length of its output
-// and its offset; the host owns everything else. When a request moves, the device moves its own two
-// values; when it has left, tokens drawn for it in the meantime are dropped. A request to which the
-// caller appends tokens counts as a request that left and entered again with another history.
+// and its offset; the host owns everything else. When a request moves, the device moves the
+// request's length and offset; when it has left, tokens drawn for it in the meantime are dropped. A
+// request to which the caller appends tokens counts as one that left and entered again with another
+// history.
 //
 // A request is identified by its entry number (SlotArrays::entry), a state of the slots by its
 // epoch; records of calls carry the epoch in which their tokens were drawn.
@@ -26,9 +27,9 @@ namespace fairdraw::serving {
 /// rows, etc.
 struct CallRecord {
   std::int32_t token;   ///< -1: none
-  RowStatus status;     ///< of the request, in the step so far
+  RowStatus status;     ///< status of the slot's request, in the step so far
   std::uint32_t call;   ///< call number modulo 2^31, and the flag kFirstOfStep
-  std::uint32_t epoch;  ///< BatchMirror::epoch() when the call ran
+  std::uint32_t epoch;  ///< BatchMirror::epoch() at the time of the call
 };
 static_assert(sizeof(CallRecord) == 16);
 
@@ -40,17 +41,19 @@ class BatchMirror {
 
   const BatchSlots& slots() const { return slots_; }
 
-  /// Returns whether update() has nothing to copy.
+  /// Returns whether the device's copy is up to date, so that update() has nothing to copy.
   bool is_current() const {
     return changes_ == slots_.changes && bitmask_changes_ == slots_.bitmask_changes;
   }
 
-  /// Plans the copy of the slots' present contents. Allocates a little, for the new epoch.
+  /// Plans the copy of the slots' present contents to the device. Allocates a little memory, for
+  /// the new epoch.
   void update();
 
-  // Results of the last update.
+  // The following functions return results of the last update.
   std::uint32_t epoch() const { return epochs_.back().number; }
-  /// [capacity]: the slot of the copy with the contents of this slot; -1: none, or empty.
+  /// [capacity]: the slot of the copy that has the contents of this slot; -1: no slot has them, or
+  /// this slot is empty.
   const std::vector<std::int32_t>& from() const { return from_; }
   /// Occupied slots whose contents differ in the copy, in ascending order.
   const std::vector<std::int32_t>& changed() const { return changed_; }
@@ -59,14 +62,14 @@ class BatchMirror {
   /// Returns whether any request has penalties, biases or bans.
   bool uses_processing() const { return uses_processing_; }
 
-  // Delivery of tokens from the copy.
+  // The following functions deliver tokens from the copy.
 
-  /// Delivers the tokens of a call, [capacity], to those requests they were drawn for that are
-  /// still in the batch. Calls must be delivered in the order in which they ran.
+  /// Delivers the tokens of a call, [capacity], to the requests for which they were drawn and that
+  /// are still in the batch. Calls must be delivered in the order in which they ran.
   Error deliver(const CallRecord* call);
-  /// Returns the host's slot of the request in the copy's `slot`; -1: it has left.
+  /// Returns the host's slot of the request in the copy's `slot`; -1: the request has left.
   std::int32_t slot_on_host(std::int32_t slot) const;
-  /// Delivers tokens that follow the history of a slot of the host.
+  /// Delivers tokens that continue the history of a slot of the host.
   void deliver(std::int32_t slot_on_host, const std::int32_t* tokens, std::int64_t count);
   /// Promises that no calls of earlier epochs will be delivered.
   void forget_earlier_epochs();
@@ -81,7 +84,7 @@ class BatchMirror {
 
   BatchSlots& slots_;
   std::uint64_t changes_, bitmask_changes_;
-  std::deque<Epoch> epochs_;  // never empty; the last one is that of the copy
+  std::deque<Epoch> epochs_;  // never empty; the last epoch is that of the copy
   std::vector<std::int32_t> from_, changed_;
   bool has_new_bitmask_ = false;
   bool uses_processing_ = false;

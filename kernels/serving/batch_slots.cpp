@@ -94,14 +94,14 @@ void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& re
   std::int32_t* end = ids;
   if (is_read) {
     end = std::copy_if(request.prompt.begin(), request.prompt.end(), ids,
-                       [](std::int32_t id) { return id >= 0; });  // placeholders are no tokens
+                       [](std::int32_t id) { return id >= 0; });  // placeholders are not tokens
     std::sort(ids, end);
     end = std::unique(ids, end);
   }
   arrays.list(ListName::distinct_prompt).lengths[slot] = static_cast<std::int32_t>(end - ids);
 }
 
-/// Empties a slot: neutral parameters and empty lists in its lane.
+/// Empties a slot: sets neutral parameters, and empty lists in the slot's lane.
 void BatchSlots::clear(std::int32_t slot) {
   const std::int32_t lane = arrays.lane[slot];
   arrays.for_each_of_table([slot](auto* array) { array[slot] = {}; });
@@ -113,7 +113,8 @@ void BatchSlots::clear(std::int32_t slot) {
   for (ListArrays& each : arrays.lists) each.begins[slot] = lane * each.room;
 }
 
-/// Visits the dense history's entries of a slot's tokens, and no other entries of the vocabulary.
+/// Visits the entries of a dense history that belong to a slot's tokens, and no other entries of
+/// the vocabulary.
 template <class OfOutput, class OfPrompt>
 void BatchSlots::for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt) {
   if (options.history != HistoryForm::dense) return;

@@ -15,7 +15,8 @@
 //      their ids. When the list is full (many ties), it is cut to its best. Later values have
 //      larger ids than all listed ones, so from then on only larger scores count, and a row of
 //      equal values is cut once.
-// Cost: the scan (F1), the weights' pass if from logits (F2), and some blocks of 512 values.
+// Cost: the scan of the row (F1), the pass for weights if they are from logits (F2), and some
+// blocks of 512 values.
 //
 // Numerics and determinism. fairdraw/beam_search.h defines scores; the sum of weights is an
 // integer, so no result depends on the instruction set.
@@ -32,8 +33,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
-/// Factor by which the list may exceed `most` before it is cut; it may always grow to kRoom. A cut
-/// is linear, so its cost per value stays small.
+/// Factor by which the list may exceed `most` before it is cut; the list may always grow to kRoom.
+/// A cut takes linear time, so its cost per value stays small.
 constexpr std::size_t kGrowth = 4;
 constexpr std::size_t kRoom = 1024;
 
@@ -52,7 +53,7 @@ float BeamCandidates::score_of(float x) const {
   return beam_score_ + static_cast<float>(distance - log_mass_);
 }
 
-/// Returns the smallest finite float with the score of x.
+/// Returns the smallest finite float whose score equals the score of x.
 float BeamCandidates::smallest_with_score_of(float x) const {
   const float score = score_of(x);
   std::int64_t low = order_key(-kLargest);
@@ -68,11 +69,12 @@ float BeamCandidates::smallest_with_score_of(float x) const {
   return from_order_key(static_cast<std::int32_t>(high));
 }
 
-/// Cuts the list to the `most` best; from then on only scores above the last one's count.
+/// Cuts the list to the `most` best candidates; from then on only scores above the last candidate's
+/// count.
 void BeamCandidates::prune() {
   keep_best(found_, most_);
   const float last = std::max_element(found_.begin(), found_.end(), comes_before)->score;
-  // The smallest value with a larger score: bisection between the cut and the maximum.
+  // Finds the smallest value with a larger score, by bisection between the cut and the maximum.
   std::int64_t low = order_key(cut_);
   std::int64_t high = static_cast<std::int64_t>(order_key(max_)) + 1;
   while (low < high) {
@@ -90,7 +92,7 @@ void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     if (!(x[i] >= cut_)) continue;
     const float score = score_of(x[i]);
-    if (score == -kInfinity) continue;  // no candidate, because the sum is out of float32's range
+    if (score == -kInfinity) continue;  // no candidate: the score is out of float32's range
     found_.push_back({score, beam_, static_cast<std::int32_t>(i)});
     if (found_.size() == room_) prune();
   }
@@ -126,7 +128,7 @@ const std::vector<BeamCandidate>& BeamCandidates::find(
   const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());
   for (std::size_t i = 0; i < found; ++i) {
     const float* group = group_max_.data() + blocks_[i] * kGroups;
-    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the cut has risen since
+    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the cut has risen
     const std::size_t begin = blocks_[i] * kBlock;
     scan(x, begin, std::min(n, begin + kBlock));
   }

@@ -1,4 +1,4 @@
-// The best candidates of one live beam.
+// Search for the best candidates of one live beam.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace fairdraw::cpu {
 
-/// Keeps the first `most` of the list by comes_before, in any order.
+/// Keeps the first `most` candidates of the list by comes_before, in any order.
 void keep_best(std::vector<BeamCandidate>& candidates, std::size_t most);
 
-/// Finds the best candidates of rows; keeps its buffers between rows.
+/// Finder of the best candidates of rows, which keeps its buffers between rows.
 class BeamCandidates {
  public:
   /// Returns the first `most` candidates of a row of n >= 1 values (or all, if fewer), in any
@@ -38,7 +38,7 @@ class BeamCandidates {
   double log_mass_ = 0;
   std::int32_t beam_ = 0;
   std::size_t most_ = 0, room_ = 0;
-  float cut_ = 0;  ///< no value below it is a candidate
+  float cut_ = 0;  ///< no value below the cut is a candidate
 
   std::vector<BeamCandidate> found_;
   std::vector<float> group_max_;

@@ -1,12 +1,13 @@
 // One step of beam search.
 //
-// Contract. fairdraw/beam_search.h has the rules. Requests are independent: an invalid one fails
-// alone and does not change a bit of its neighbours' results.
+// Contract. fairdraw/beam_search.h has the rules. Requests are independent: an invalid request does
+// not change a bit of the results of other requests.
 //
 // Algorithm. The rows of all live beams are reduced in parallel to their best candidates
-// (beam_candidates.cpp); this is the cost of the call. Then the requests are finished in parallel:
-// merge the candidates of their beams, sort them, and walk over them. A request's parameters are
-// checked first, and nothing is written for a request before its rows are known to be valid.
+// (beam_candidates.cpp), which is most of the cost of the call. Then the requests are finished in
+// parallel: the candidates of their beams are merged, sorted and processed in order. A request's
+// parameters are checked first, and nothing is written for a request before its rows are known to
+// be valid.
 //
 // Determinism. Candidates are totally ordered, scores have stated roundings, and rows are
 // independent: neither threads nor instruction sets change a result.
@@ -31,7 +32,7 @@ constexpr std::size_t kFewCandidates = std::size_t{1} << 14;
 /// One request of the call.
 struct Request {
   BeamTerms terms;
-  std::size_t first_row = 0;  // its first row among all rows of the call
+  std::size_t first_row = 0;  // number of the request's first row among all rows of the call
 };
 
 struct Row {
@@ -41,7 +42,7 @@ struct Row {
   std::size_t begin = 0, count = 0;  // its candidates
 };
 
-/// Buffers of a call, kept between calls.
+/// Buffers of a call, reused by later calls.
 struct Workspace {
   std::vector<Request> requests;
   std::vector<Row> rows;
@@ -87,7 +88,7 @@ void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i
             work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin));
 }
 
-/// Collects the candidates of a request that count, in order.
+/// Collects, in order, the candidates of a request that count.
 RowStatus ranked_candidates(const Workspace& work, const Request& request,
                             std::vector<BeamCandidate>& ranked) {
   ranked.clear();
@@ -124,7 +125,7 @@ Error beam_search_step(const BeamStepRequest& request, const BeamStepResult& res
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_beam_step(request, result)) return error;
   thread_local Workspace own;
-  Workspace& work = own;  // a worker's thread has another `own`
+  Workspace& work = own;  // the thread of a worker has another `own`
   {
     // pow runs in the floating-point environment that scores require.
     const cpu::FloatEnvironment environment;

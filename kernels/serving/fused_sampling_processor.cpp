@@ -5,12 +5,13 @@
 // Algorithm. A step is one call of `sample` with one row per slot. Rows of logits are not gathered:
 // for slot i the call reads row logit_rows[i] of the caller's matrix (run_batch), and parameters,
 // histories and bitmask are the state's own arrays. With StepRows::all there is one such call for
-// the first rows of all requests, one for the second rows and so on, because a row's history
-// includes the token before it. Between calls the tokens are appended to the state.
+// the first rows of all requests, one for the second rows and so on, because the history of a row
+// includes the token drawn from the row before. Between calls the tokens are appended to the state.
 //
-// Cost. That of `sample`, and a few stores per slot. No allocation after the first step.
+// Cost. Cost: the cost of `sample`, and a few stores per slot. No memory is allocated after the
+// first step.
 //
-// Randomness. That of BatchState: one seed and offset per request, purpose draw, index 0.
+// Randomness. Randomness as in BatchState: one seed and offset per request, purpose draw, index 0.
 //
 // Determinism. A token depends on its row, the request's parameters and history, seed and offset;
 // not on the slot, other requests, threads or the instruction set.
@@ -40,20 +41,21 @@ struct FusedSamplingProcessor::Buffers {
         statuses(capacity),
         copied_tokens(capacity) {}
 
-  // The step: request i has the rows from begins[i] up to, but not including, begins[i + 1].
+  // Rows of the step: request i has the rows from begins[i] up to, but not including, begins[i +
+  // 1].
   std::vector<std::int64_t> begins;
-  // One call of the step.
+  // Arguments of one call of `sample` in the step.
   std::vector<std::int64_t> logit_rows;
   std::vector<std::uint8_t> active;
   std::vector<std::int32_t> drawn;
   std::vector<RowStatus> drawn_statuses;
-  // Results of the step.
+  // Results of the last step.
   std::int64_t slots = 0;
   bool has_stepped = false;
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> counts;
   std::vector<RowStatus> statuses;
-  // Results of the copy.
+  // Copy of the step's tokens, and its number of slots.
   std::int64_t copied = -1;
   std::vector<std::int32_t> copied_tokens;
 };
@@ -67,7 +69,8 @@ Error check_slots(const char* field, std::int64_t slots, const BatchState& state
                           std::to_string(state.options().capacity) + " (capacity)");
 }
 
-/// Reads the row offsets, or assumes one row per slot without them. Writes nothing on an error.
+/// Reads the row offsets, or assumes one row per slot if there are no offsets. Writes nothing if
+/// there is an error.
 template <class Offset>
 Error read_offsets(const RowsView& logits, View<const Offset> offsets, const BatchState& state,
                    std::vector<std::int64_t>& begins, std::int64_t& slots) {
@@ -162,8 +165,8 @@ Error FusedSamplingProcessor::step_with(const RowsView& logits, View<const Offse
   }
 }
 
-/// Chooses each request's row for one call: its last one, or the one numbered `call`. Returns false
-/// if no rows are left.
+/// Chooses each request's row for one call: its last row, or the row numbered `call`. Returns false
+/// if no request has such a row.
 bool FusedSamplingProcessor::choose_rows(StepRows rows, std::int64_t call) {
   if (rows == StepRows::last && call > 0) return false;
   Buffers& b = *buffers_;

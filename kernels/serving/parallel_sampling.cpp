@@ -1,8 +1,8 @@
-// Several outputs of one prompt.
+// Several sampled outputs of one prompt: their seeds, scores and ranking.
 //
-// Contract. Seeds are integer arithmetic; sums and scores are doubles, each operation rounded once.
-// Only a pow of the C library may round differently with another library. It is used only if the
-// length penalty is neither 0 nor 1.
+// Contract. Seeds are computed in integer arithmetic; sums and scores are doubles, each operation
+// rounded once. Only `pow` of the C library may round differently with another library. `pow` is
+// used only if the length penalty is neither 0 nor 1.
 //
 // Algorithm. A prompt has few candidates, so they are sorted by (score, number).
 #include "fairdraw/parallel_sampling.h"
@@ -28,8 +28,8 @@ RowStatus status_of_sum(double value) {
   return value == kInfinity ? RowStatus::infinite_input : RowStatus::ok;
 }
 
-/// Adds the values to `sum`, unless one of them is not a log-probability. Not inlined, because its
-/// arithmetic must stay inside the floating-point environment that the caller sets.
+/// Adds the values to `sum`, unless one of them is not a log-probability. Not inlined, because the
+/// function's arithmetic must stay inside the floating-point environment that the caller sets.
 [[gnu::noinline]] RowStatus add_in_order(const float* values, std::int64_t count, double& sum) {
   double added = sum;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -16,7 +16,7 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
     ListArrays& list = arrays.list(name);
     list.room = room;
     list.size = capacity * room;
-    // At least one element, so that data is not null: lists of length 0 are lists.
+    // The list has at least one element, so that data is not null: lists of length 0 are lists.
     memory.allocate(list.data, list.size > 0 ? list.size : 1);
   };
   give_list(ListName::prompt, options.max_length);

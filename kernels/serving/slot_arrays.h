@@ -1,10 +1,10 @@
 // The memory of a batch state: arrays with one value per slot, and lists with one place per slot.
 //
-// Layout. One block. It begins with the table: all arrays with one value per slot (parameters,
-// seeds, offsets, begins and lengths of the lists), side by side, about 200 bytes per slot. A step
-// changes little else, so a copy of the state on a device needs one transfer of a few kilobytes per
-// step. After the table come the lists, of fixed capacity per slot. The same function places the
-// arrays in any block.
+// Layout. One block. The memory begins with the table: all arrays with one value per slot
+// (parameters, seeds, offsets, begins and lengths of the lists), side by side, about 200 bytes per
+// slot. A step changes little else, so a copy of the state on a device needs one transfer of a few
+// kilobytes per step. After the table come the lists, of fixed capacity per slot. The same function
+// places the arrays in a block on the host or on a device.
 //
 // Lanes. The storage of a list belongs to a lane, and each slot has a lane: the begins locate the
 // lists. So two slots are exchanged by exchanging their columns of the table; no token is copied,
@@ -19,7 +19,7 @@
 
 namespace fairdraw::serving {
 
-/// The lists of a request. The output begins right after the prompt, in the same lane.
+/// Names of the lists of a request. The output begins right after the prompt, in the same lane.
 enum class ListName : std::size_t {
   prompt,
   output,
@@ -28,11 +28,12 @@ enum class ListName : std::size_t {
   bad_words,
   bad_word_lengths,
   allowed_ids,
-  distinct_prompt,  ///< the distinct tokens of the prompt, ascending, for the repetition penalty
+  distinct_prompt,  ///< the distinct tokens of the prompt in ascending order, for the repetition
+                    ///< penalty
 };
 inline constexpr std::size_t kLists = 8;
 
-/// One list per slot.
+/// Arrays of one list per slot.
 struct ListArrays {
   std::int32_t* data = nullptr;     ///< [capacity * room]
   std::int64_t room = 0;            ///< elements of a lane
@@ -50,7 +51,8 @@ struct SlotArrays {
   std::uint64_t* seed = nullptr;
   std::uint64_t* offset = nullptr;
   std::uint64_t* id = nullptr;
-  std::uint64_t* entry = nullptr;  ///< unique number that each request gets as it enters; 0: empty
+  std::uint64_t* entry = nullptr;  ///< unique number that each request gets when it enters the
+                                   ///< batch; 0: the slot is empty
   std::int32_t* lane = nullptr;
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -59,7 +61,7 @@ struct SlotArrays {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type* name = nullptr;
 #include "fairdraw/processing_parameters.inc"
   std::int32_t* penalised_prompt =
-      nullptr;  ///< its number of tokens; 0 without repetition_of_prompt
+      nullptr;  ///< number of distinct tokens of the prompt; 0 without repetition_of_prompt
   std::uint8_t* repetition_of_prompt = nullptr;
   std::uint8_t* active = nullptr;
   std::array<ListArrays, kLists> lists;
@@ -69,12 +71,12 @@ struct SlotArrays {
 
   float* bias_values = nullptr;  ///< parallel to list(ListName::bias).data
 
-  // With HistoryForm::dense only.
+  // The following arrays exist with HistoryForm::dense only.
   std::int32_t* output_counts = nullptr;  ///< [capacity, vocab]
   std::uint32_t* prompt_mask = nullptr;   ///< [capacity, words of vocab]
 
-  std::int64_t table_bytes = 0;  ///< size of the block up to the lists
-  std::int64_t bytes = 0;        ///< size of the whole block
+  std::int64_t table_bytes = 0;  ///< size in bytes of the table, after which the lists begin
+  std::int64_t bytes = 0;        ///< size in bytes of the whole block
 
   /// Calls visit(array) for every array of the table.
   template <class Visit>
@@ -101,12 +103,12 @@ struct SlotArrays {
 /// Largest size of a block, in bytes: above any machine's memory, and far from overflow.
 inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
-/// Places the arrays in a block at `block`, which is aligned to 64 bytes. With null it only
-/// computes sizes, which do not overflow.
+/// Places the arrays in a block at `block`, which is aligned to 64 bytes. With a null block the
+/// function only computes sizes, which do not overflow.
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block);
 
-/// Returns the call of `sample` over the arrays of the first logits.rows slots, on host or device,
-/// without a bitmask, because that is stored elsewhere.
+/// Returns the request for `sample` over the arrays of the first logits.rows slots, on host or
+/// device, without a bitmask, because the bitmask is stored elsewhere.
 SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& options,
                         const RowsView& logits);
 

@@ -1,4 +1,4 @@
-// The end of requests, on the CPU.
+// Stop criteria of requests, checked on the CPU.
 //
 // Contract. fairdraw/stop_criteria.h has the rules and the order of the criteria, stop_rules.h the
 // work per request in both backends: one pass over the tokens of its step. Requests are

@@ -1,4 +1,4 @@
-// The blocks of a call in progress: this shard's own block, and the received ones.
+// Exchange blocks of a call in progress: this shard's own block, and the received blocks.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class CallBlocks {
   std::byte* start(std::size_t bytes);
   const std::vector<std::byte>& block() const { return block_; }
 
-  /// Accepts the blocks of all shards. Returns an error if one of them does not belong to this
-  /// exchange of this call.
+  /// Accepts the blocks of all shards for the current exchange. Returns an error if one of the
+  /// blocks does not belong to this exchange of this call.
   Error take(const std::byte* blocks);
   /// Returns the part after the header of each shard's block.
   std::vector<const std::byte*> parts(const std::byte* blocks) const;

@@ -10,13 +10,15 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// Limits of a shard's number of candidates: enough for the usual top_k and most nuclei. Two shards
-/// of 128256 tokens exchange 6.8 KB per row with them. With more shards, each sends fewer.
+/// Limits of a shard's number of candidates, which suffice for the usual top_k and most nuclei.
+/// With these limits, two shards of 128256 tokens exchange 6.8 KB per row. With more shards, each
+/// shard sends fewer candidates.
 constexpr std::int64_t kCandidatesOfAll = 512;
 constexpr std::int64_t kFewestCandidates = 64;
 constexpr std::int64_t kMostCandidates = 256;
 
-/// Checks that a call on probabilities asks only for what the operations of sampling.h support.
+/// Checks that a call on probabilities requests only results that the operations of sampling.h
+/// support.
 Error check_input(const ShardedRequest& request, const SampleResult& result) {
   if (static_cast<std::uint32_t>(request.input) > 1) {
     return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
@@ -40,8 +42,8 @@ Error check_input(const ShardedRequest& request, const SampleResult& result) {
   return {};
 }
 
-/// Returns whether the results include survivors or whole rows of reports, but nothing about
-/// tokens.
+/// Returns whether the results include survivors or whole rows of log-probabilities, but no data
+/// about tokens.
 bool wants_columns_alone(const SampleResult& result) {
   const LogprobsResult& reports = result.logprobs;
   const bool of_tokens = result.tokens.given() || result.logprob.given() ||
@@ -50,7 +52,8 @@ bool wants_columns_alone(const SampleResult& result) {
   return !of_tokens && (result.mask.given() || result.probs.given() || reports.all.given());
 }
 
-/// Returns whether any row is filtered. Arrays that cannot be read may contain any value.
+/// Returns whether any row of the call is filtered. Arrays that cannot be read are assumed to
+/// contain any value.
 bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLie arrays) {
   const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
                       request.top_p.is_array() || request.min_p.is_array();
@@ -65,8 +68,8 @@ bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLi
   return false;
 }
 
-/// Returns whether attempts may decide a row without a known threshold; false if results need the
-/// threshold. Parameter arrays may contain any value.
+/// Returns whether attempts may decide a row whose threshold is unknown; false if the results need
+/// the threshold. Parameter arrays are assumed to contain any value.
 bool may_be_wide(const ShardedRequest& request, const SampleResult& result,
                  const CallRules& rules) {
   const SampleRequest& rows = request.rows;

@@ -1,4 +1,4 @@
-// A hash that detects ranks whose calls disagree by mistake.
+// Hash that detects ranks whose calls disagree by mistake.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace fairdraw::sharded {
 
-/// The location of arrays of parameters, seeds and lists. Device arrays are not read: a call with
+/// Location of the arrays of parameters, seeds and lists. Device arrays are not read: a call with
 /// device parameters counts as filtered, and the fingerprint covers everything else.
 enum class ArraysLie { on_host, on_device };
 
-/// FNV-1a, 64 bits. It only has to detect ranks that differ by mistake.
+/// FNV-1a, 64 bits. The hash only has to detect mistakes, not attacks.
 class Fingerprint {
  public:
   explicit Fingerprint(ArraysLie arrays = ArraysLie::on_host)
@@ -39,7 +39,7 @@ class Fingerprint {
     add(lists.begins);
     add(lists.lengths);
   }
-  /// Adds everything except values per column.
+  /// Adds all data of the processing to the hash, except for values per column.
   void add(const LogitsProcessing& processing) {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) add(processing.name);
 #include "fairdraw/processing_parameters.inc"

@@ -1,4 +1,4 @@
-// The merge of summaries (merged_row.h).
+// Merges the summaries of all shards (merged_row.h).
 #include "sharded/merged_row.h"
 
 #include <algorithm>
@@ -20,9 +20,10 @@ int precedence(RowStatus status) {
     case RowStatus::ok:
       return 1000;
     case RowStatus::no_allowed_token:
-      return 999;  // of a shard; it is the row's status only if no shard has an allowed token
+      return 999;  // status of one shard, and of the row only if no shard has an allowed token
     default:
-      return static_cast<int>(status);  // in order: NaN, +inf, negative, lists, overflow
+      return static_cast<int>(status);  // statuses in the order of precedence: NaN, +inf, negative,
+                                        // lists, overflow
   }
 }
 
@@ -60,7 +61,8 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   decide();
 }
 
-/// Finds the first fault of all shards. A row has no allowed token if no shard has one.
+/// Finds the first fault among the statuses of all shards. The row's status is no_allowed_token
+/// only if no shard has an allowed token.
 void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   RowStatus worst = RowStatus::ok;
   bool any_allowed = false;
@@ -72,8 +74,8 @@ void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   status_ = worst == RowStatus::no_allowed_token && any_allowed ? RowStatus::ok : worst;
 }
 
-/// Joins the values of cut tiles: each shard sent its head, then its tail. No shard counts a cut
-/// tile among its whole tiles.
+/// Joins the values of cut tiles: each shard has sent its head, then its tail. No shard includes a
+/// cut tile in its whole tiles.
 void MergedRow::assemble_cut_tiles(const std::vector<const std::byte*>& summaries) {
   cut_tiles_.clear();
   const Partition& partition = rules_->partition;
@@ -163,7 +165,7 @@ void MergedRow::merge_totals(const std::vector<RowSummary>& summaries) {
   }
 }
 
-/// Merges the caller's row at temperature 1.
+/// Merges the masses of the caller's row at temperature 1.
 void MergedRow::merge_raw(const std::vector<const std::byte*>& summaries) {
   const cpu::TileRule rule{false, logit_scale(1.0F)};
   std::vector<RawSummary> raws;
@@ -208,7 +210,8 @@ bool comes_first(float x, std::int32_t id, float other, std::int32_t other_id) {
 
 }  // namespace
 
-/// Returns the largest of the caller's logits, in order, if they may differ from the filtered ones.
+/// Returns the largest of the caller's logits, in order, if they may differ from the filtered
+/// values.
 std::vector<KnownToken> MergedRow::raw_candidates(
     const std::vector<const std::byte*>& summaries) const {
   std::vector<KnownToken> known;
@@ -287,8 +290,8 @@ void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
   weigh_known();
 }
 
-/// Weighs known values. A shard's list contains the largest value of every tile from which it has
-/// one.
+/// Weighs known values. If a shard's list contains a value of a tile, it also contains the tile's
+/// largest value.
 void MergedRow::weigh_known() {
   std::sort(known_.begin(), known_.end(),
             [](const KnownValue& a, const KnownValue& b) { return a.id < b.id; });
@@ -365,7 +368,7 @@ void MergedRow::take(const std::vector<const std::byte*>& answers) {
   if (std::holds_alternative<GatherRow>(answered)) {
     know_all(answers);
     decide();
-    // Afterwards only the reported values are read, and many rows may be held.
+    // Afterwards only the reported values are read, and many rows may be kept in memory.
     known_.resize(std::min(known_.size(), rules_->layout.reported));
     known_.shrink_to_fit();
   } else if (const auto* draws = std::get_if<DrawTokens>(&answered)) {

@@ -1,23 +1,24 @@
-// The knowledge that all ranks share of one row: the merged summaries of the shards, the survivors
-// of the filters, and the tokens. It uses no logits, only exchanged data, so every rank derives the
-// same.
+// Data about one row that all ranks share: the merged summaries of the shards, the survivors of the
+// filters, and the tokens. The class reads no logits, only exchanged data, so every rank computes
+// the same results.
 //
 // A row consists of each shard's whole tiles, whose total is in the summary; the tiles that
 // boundaries cut, with all their values; and the candidates, the first values of each shard in the
-// order of value (descending) and id. `left_key` is the largest value that is in no list: every
-// value above it is known, with its token. Candidates can be weighed, because a list that has a
-// value of a tile also has the tile's largest value.
+// order of value (descending) and id. `left_key` is the largest key that is in no list: every value
+// above it is known, with its token. Candidates can be weighed, because a list that contains a
+// value of a tile also contains the tile's largest value.
 //
 // Every filter keeps the values at or above a threshold, and a threshold is the largest value at
 // which a measure of the row (a count or a mass) reaches a target: a walk down the list. If the
-// list ends before the threshold, the row is gathered; then all of it is known, and the walk is the
-// same. If nothing is dropped, the token's position lies in a cut tile, or in a shard that is asked
-// for the token. The same holds for attempts of rows that draw by proposals (common/proposals.h):
-// all ranks know the attempts' positions and the threshold, and each shard answers with its first
-// surviving attempt. If the list ends before the threshold and only tokens are requested, shards
-// answer with the attempts that may be the first accepted one, and then with the mass above these.
-// Two kinds of rows are gathered too: if min_p drops tiles, because no rank knows the positions;
-// and if no attempt is accepted, because the token is then drawn from the survivors.
+// list ends before the threshold, the row is gathered; then all its values are known, and the walk
+// is the same. If no token is dropped, the drawn position is in a cut tile, or in a shard that is
+// asked for the token. Attempts of rows that draw by proposals (common/proposals.h) are found in
+// the same way: all ranks know the attempts' positions and the threshold, and each shard answers
+// with its first surviving attempt. If the list ends before the threshold and only tokens are
+// requested, shards answer with the attempts that may be the first accepted one, and then with the
+// mass above these attempts. Two more kinds of rows are gathered: rows in which min_p drops tiles,
+// because no rank knows the positions; and rows without an accepted attempt, because the token is
+// then drawn from the survivors.
 #pragma once
 
 #include <cstddef>
@@ -50,12 +51,12 @@ struct CallRules {
   bool ranks = false;  ///< whether ranks are requested
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
-  bool processed = false;  ///< whether the filtered row may differ from the caller's
+  bool processed = false;  ///< whether filtered rows may differ from the caller's rows
 
-  /// Returns whether reports are of values that summaries do not list.
+  /// Returns whether reported values are ones that summaries do not list.
   bool reports_raw_values() const { return processed && is_raw(mode); }
 
-  /// Returns whether a row has one survivor, the first of its largest values.
+  /// Returns whether a row has only one survivor, the first of its largest values.
   bool is_greedy(const RowParameters& parameters) const {
     const bool ties_of_largest = top_k_1_keeps_ties && parameters.top_k == 1;
     return fairdraw::is_greedy(parameters) && !ties_of_largest;
@@ -69,14 +70,15 @@ struct CallRules {
     if (from_probs) return {true, 1.0F};
     return {false, logit_scale(temperature == 0.0F ? 1.0F : temperature)};
   }
-  /// Returns the smallest value that may be drawn: all others are -inf, or probabilities of 0.
+  /// Returns the smallest value that may be drawn: values that may not be drawn are -inf, or
+  /// probabilities of 0.
   float smallest() const {
     return from_probs ? std::numeric_limits<float>::denorm_min()
                       : -std::numeric_limits<float>::max();
   }
 };
 
-/// The random words of one token: from its seed, or one that the caller supplied.
+/// Random words of one token, derived from its seed or supplied by the caller.
 struct TokenWords {
   DrawWords of_seed{};
   std::optional<std::uint64_t> brought = std::nullopt;
@@ -90,18 +92,18 @@ struct TokenWords {
 struct KnownToken {
   std::int32_t id = -1;
   float x = 0;    ///< its value
-  float raw = 0;  ///< the caller's logit; only if reports_raw_values()
+  float raw = 0;  ///< the caller's logit; set only if reports_raw_values()
 };
 
 class MergedRow {
  public:
-  /// Merges `summaries` (one per shard); `words` are one per token.
+  /// Merges `summaries` (one per shard) into the row; `words` has one entry per token.
   void merge(const CallRules& rules, const RowParameters& parameters,
              const std::vector<const std::byte*>& summaries, std::vector<TokenWords> words);
 
-  /// Returns the question to all shards; it is empty when the row is decided.
+  /// Returns the row's question to all shards, which is empty when the row is decided.
   const Question& question() const { return question_; }
-  /// Accepts the answers, one per shard.
+  /// Accepts the answers to the row's question, one per shard.
   void take(const std::vector<const std::byte*>& answers);
 
   RowStatus status() const { return status_; }
@@ -114,22 +116,22 @@ class MergedRow {
   /// Survivors are the values above low(), and those equal to it with an id below tie_end().
   float low() const { return low_; }
   std::int64_t tie_end() const { return tie_end_; }
-  /// Attempts with keys below rejected_below() are rejected; those from accepted_from() on are
-  /// accepted. Only for rows that ask for tokens.
+  /// Attempts with keys below rejected_below() are rejected; attempts with keys of at least
+  /// accepted_from() are accepted. Valid only for rows that ask for tokens.
   std::int32_t rejected_below() const { return rejected_below_; }
   std::int32_t accepted_from() const { return accepted_from_; }
   std::int64_t support_size() const { return support_size_; }
   uint128_t survivors_weight() const { return survivors_weight_; }
   uint128_t unfiltered_weight() const { return unfiltered_weight_; }
-  uint128_t raw_weight() const { return raw_weight_; }  ///< of the caller's row at temperature 1
+  uint128_t raw_weight() const { return raw_weight_; }  ///< mass of raw logits at T = 1
   float raw_max() const { return raw_max_; }
 
   const std::vector<KnownToken>& tokens() const { return tokens_; }
   const std::vector<std::int32_t>& ranks() const { return ranks_; }
-  /// Returns the n largest of the reported values, in order.
+  /// Returns the n largest of the reported values, in descending order.
   std::vector<KnownToken> largest(std::size_t n) const;
 
-  /// The cut tile that has an id: its first id, and its largest allowed value. Precondition: the
+  /// First id and largest allowed value of the cut tile that contains an id. Precondition: the
   /// row's status is ok.
   struct TileMaximum {
     std::int64_t begin = 0;
@@ -137,8 +139,8 @@ class MergedRow {
   };
   TileMaximum cut_tile_of(std::int64_t id) const;
 
-  /// Finds an attempt of a token in the shard's whole tiles, as the mass before it; nothing if the
-  /// attempt lies elsewhere. Precondition: the row asks for tokens.
+  /// Finds an attempt of a token in the shard's whole tiles, as the mass before it; returns nothing
+  /// if the attempt is elsewhere. Precondition: the row asks for tokens.
   std::optional<uint128_t> place_in_shard(std::uint32_t token, std::uint32_t attempt,
                                           int shard) const;
 
@@ -149,7 +151,7 @@ class MergedRow {
     std::vector<float> raw;
     std::int32_t key = kEmptyTileKey;
     std::uint64_t sum = 0;
-    int shift = -1;  // into the row's unit; -1: it weighs 0 there
+    int shift = -1;  // left shift into the row's unit; -1: the tile has no weight in the row
   };
   /// A value known to all ranks.
   struct KnownValue {
@@ -157,14 +159,14 @@ class MergedRow {
     float raw;
     std::int32_t id;
     std::int32_t key;
-    uint128_t weight;  // for filtered rows only
+    uint128_t weight;  // set for filtered rows only
   };
-  /// The number of values and their weight in the row's unit.
+  /// Number of values, and their weight in the row's unit.
   struct Measure {
     std::uint64_t count = 0;
     uint128_t mass = 0;
   };
-  /// All values >= key, with their measure.
+  /// Threshold key of a filter, and the measure of all values >= key.
   struct Threshold {
     std::int32_t key = 0;
     Measure at_least;
@@ -173,9 +175,9 @@ class MergedRow {
   struct Survivors {
     Threshold from;
     std::int64_t tie_end = 0;
-    Measure cut;  // ties that top_k drops
+    Measure cut;  // measure of the ties that top_k drops
   };
-  /// Consecutive ids that are weighed together: a shard's whole tiles, or a cut tile.
+  /// Consecutive ids whose weights are added together: a shard's whole tiles, or a cut tile.
   struct Part {
     std::int64_t begin;
     int shard;  // -1: a cut tile
@@ -184,7 +186,7 @@ class MergedRow {
   };
   struct Place {
     const Part* part;
-    uint128_t rest;  // mass before it in the part
+    uint128_t rest;  // mass within the part before the position
   };
   /// Known values in the order of ids, from which tokens are drawn.
   struct Pool {
@@ -254,15 +256,15 @@ class MergedRow {
   KnownToken first_at_max_;
   std::vector<CutTile> cut_tiles_;
   std::vector<Part> parts_;
-  std::vector<Measure> whole_;  // per shard: measure of its whole tiles
+  std::vector<Measure> whole_;  // measure of each shard's whole tiles
   uint128_t unfiltered_weight_ = 0;
   uint128_t raw_weight_ = 0;
   float raw_max_ = 0;
-  std::vector<KnownValue> known_;  // value descending, id ascending
+  std::vector<KnownValue> known_;  // known values in the order of value (descending) and id
   std::int32_t left_key_ = kEmptyTileKey;
   std::vector<KnownToken> raw_known_;
 
-  // Set by decide() and by answers.
+  // The following members are set by decide() and by answers.
   std::int32_t base_key_ = kEmptyTileKey;  // key of the smallest value that min_p keeps
   float low_ = 0;
   std::int64_t tie_end_ = 0;
@@ -271,14 +273,15 @@ class MergedRow {
   uint128_t survivors_weight_ = 0;
   std::int32_t rejected_below_ = kEmptyTileKey;
   std::int32_t accepted_from_ = kEmptyTileKey;
-  uint128_t target_ = 0;  // target of a nucleus without a known threshold
+  uint128_t target_ = 0;  // target mass of a nucleus whose threshold is unknown
   std::vector<TokenWords> words_;
   std::vector<KnownToken> tokens_;
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<std::vector<DrawnToken>> records_;  // per token, until masses are known
-  std::vector<std::size_t> asked_;                // tokens whose ranks the question asks for
+  std::vector<std::vector<DrawnToken>> records_;  // attempts of each token, until the masses above
+                                                  // them are known
+  std::vector<std::size_t> asked_;                // tokens for whose ranks the question asks
 };
 
 }  // namespace fairdraw::sharded

@@ -1,4 +1,4 @@
-// From a merged row to its survivors, its tokens and their ranks (merged_row.h).
+// Determines a merged row's survivors, its tokens and their ranks (merged_row.h).
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -13,12 +13,12 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// A target that no measure reaches.
+/// A target mass that no values reach.
 constexpr uint128_t kUnreachable = ~uint128_t{0};
 
 }  // namespace
 
-/// Advances to the next question, or finishes.
+/// Advances to the row's next question, or finishes the row.
 void MergedRow::decide() {
   if (greedy_) {
     low_ = max_;
@@ -40,7 +40,7 @@ void MergedRow::ask_for_row() {
 // --- Survivors
 // ------------------------------------------------------------------------------------
 
-/// Finds the survivors; returns false if the known values do not suffice.
+/// Finds the survivors of the filters; returns false if the known values do not suffice.
 bool MergedRow::find_survivors() {
   std::int32_t base = smallest_key();
   if (parameters_.min_p > 0.0F) {
@@ -83,7 +83,7 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
     }
   }
   const uint128_t target = nucleus_target(parameters_.top_p, measured);
-  // In the joint order top_k may keep less than the nucleus needs; then all of it stays.
+  // In the joint order top_k may keep less mass than the nucleus needs; then top_p drops nothing.
   if (mass < target) return true;
   Threshold end;
   if (!find(By::mass, target, survivors.from.key, end)) return false;
@@ -91,7 +91,7 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
   return true;
 }
 
-/// Keeps only the first values at the threshold, in the order of ids, so that `wanted` values stay.
+/// Keeps only the values with the lowest ids at the threshold, so that `wanted` values survive.
 void MergedRow::cut_ties(std::uint64_t wanted, Survivors& survivors) const {
   const std::uint64_t kept = survivors.from.at_least.count;
   if (kept <= wanted) return;
@@ -111,8 +111,8 @@ MergedRow::Measure MergedRow::everything() const {
   return all;
 }
 
-/// Finds the largest value >= low_key from which on the row measures at least `target`, or low_key
-/// if there is none. Returns false if the known values do not suffice.
+/// Finds the largest value >= low_key such that the values that are at least as large measure at
+/// least `target`, or low_key if there is none. Returns false if the known values do not suffice.
 bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& found) const {
   Measure sum;
   for (std::size_t i = 0; i < known_.size();) {
@@ -127,11 +127,11 @@ bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& f
     const uint128_t measured = by == By::count ? uint128_t{sum.count} : sum.mass;
     if (key == low_key || measured >= target) return true;
   }
-  found = {low_key, sum};  // no known value is equal to it
+  found = {low_key, sum};  // no known value has the key low_key
   return left_key_ < low_key;
 }
 
-/// Measures the row from a key on, exactly.
+/// Measures, exactly, the values of the row whose keys are at least `key`.
 bool MergedRow::measure(std::int32_t key, Threshold& found) const {
   return find(By::count, kUnreachable, key, found);
 }
@@ -139,14 +139,15 @@ bool MergedRow::measure(std::int32_t key, Threshold& found) const {
 // --- Tokens
 // ---------------------------------------------------------------------------------------
 
-/// Returns whether tokens are drawn by attempts. Supplied words always select among the survivors.
+/// Returns whether tokens are drawn by proposals. Random words that the caller supplied always
+/// select among the survivors.
 bool MergedRow::proposes() const {
   return !words_.front().brought &&
          fairdraw::proposes(top_k_is_on(parameters_.top_k, rules_->partition.vocab()),
                             parameters_.top_p);
 }
 
-/// Returns whether attempts may decide a row whose threshold lies below the list.
+/// Returns whether attempts may decide a row whose threshold is below the listed values.
 bool MergedRow::is_wide() {
   const bool may_be_wide = rules_->layout.attempts > 1;
   if (!may_be_wide || words_.empty() || !proposes() || base_key_ > smallest_key()) {
@@ -159,10 +160,11 @@ bool MergedRow::is_wide() {
   return true;
 }
 
-/// Draws the tokens; returns false if the positions of attempts are not known.
+/// Draws the tokens; returns false if the positions of some attempts are unknown.
 bool MergedRow::draw_tokens() {
   if (words_.empty()) return true;
-  if (survivors_weight_ == 0) {  // only with invalid blocks, because every row has a survivor
+  if (survivors_weight_ == 0) {  // possible only with invalid blocks, because every row has a
+                                 // survivor
     tokens_.assign(words_.size(), {});
     return true;
   }
@@ -177,8 +179,8 @@ bool MergedRow::draw_tokens() {
     return true;
   }
   if (base_key_ > smallest_key()) return false;
-  // The known values do not reach the target, so less than the target lies above the first unknown
-  // one.
+  // The known values do not reach the target, so the mass above the first unknown value is less
+  // than the target.
   if (target_ > 0) accepted_from_ = left_key_;
   draw_by_parts(target_ > 0 ? kWideAttempts : kAttempts);
   return true;
@@ -201,7 +203,7 @@ std::optional<uint128_t> MergedRow::place_in_shard(std::uint32_t token, std::uin
   return place->rest;
 }
 
-/// Asks for attempts in whole tiles that precede the first attempt in a cut tile.
+/// Asks shards for those attempts in whole tiles that precede the first attempt in a cut tile.
 void MergedRow::draw_by_parts(std::uint32_t most) {
   tokens_.resize(words_.size());
   DrawTokens question;
@@ -273,7 +275,7 @@ std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::s
   return records;
 }
 
-/// Accepts attempts. If one token has no attempt that may be accepted, the row is gathered.
+/// Accepts attempts. The row is gathered if a token has no attempt that may be accepted.
 void MergedRow::take_tokens(const DrawTokens& question,
                             const std::vector<const std::byte*>& answers) {
   SumAbove sums{std::vector<std::int32_t>(words_.size() * kRecords, kNoRecord)};
@@ -301,7 +303,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
   if (asks) question_ = std::move(sums);
 }
 
-/// Accepts masses. If all attempts of one token are rejected, the row is gathered.
+/// Accepts masses. The row is gathered if all attempts of a token are rejected.
 void MergedRow::take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers) {
   for (std::size_t t = 0; t < words_.size(); ++t) {
     const std::vector<DrawnToken>& records = records_[t];
@@ -324,7 +326,7 @@ void MergedRow::take_sums(const SumAbove& question, const std::vector<const std:
   }
 }
 
-/// Returns the known values that pass, in the order of ids.
+/// Returns the known values that the filters keep, in the order of ids.
 template <class Passes>
 MergedRow::Pool MergedRow::pool_of(const Passes& passes) const {
   Pool pool;
@@ -360,7 +362,7 @@ const MergedRow::KnownValue& MergedRow::drawn(const Pool& pool, std::uint64_t wo
   return *pool.values[static_cast<std::size_t>(found - pool.prefix.begin())];
 }
 
-/// Draws from the survivors. Precondition: all of them are known.
+/// Draws tokens from the survivors. Precondition: all survivors are known.
 void MergedRow::draw_known() {
   const Pool pool = survivors();
   if (pool.prefix.empty() || pool.prefix.back() == 0) {  // possible only with invalid blocks
@@ -372,7 +374,7 @@ void MergedRow::draw_known() {
   }
 }
 
-/// Draws by proposals. Precondition: the whole row is known.
+/// Draws by proposals. Precondition: all values of the row are known.
 void MergedRow::propose_known() {
   const Pool all = survivors(), tiles = tiles_kept();
   if (all.values.empty()) {  // possible only with invalid blocks
@@ -409,14 +411,14 @@ std::size_t MergedRow::place_in_cut_tile(const CutTile& tile, uint128_t place) c
 // --- Ranks
 // ----------------------------------------------------------------------------------------
 
-/// Returns the id below which equal values count in the rank.
+/// Returns the id below which values equal to the token's count in its rank.
 std::int64_t MergedRow::end_of_equals(const KnownToken& token) const {
   if (rules_->rank_rule == RankRule::position) return token.id + std::int64_t{1};
   const bool cut = !is_raw(rules_->mode) && token.x == low_;
   return cut ? tie_end_ : rules_->partition.vocab();
 }
 
-/// Finds the rank of a token whose peers are all known.
+/// Finds the rank of a token if all values that its rank depends on are known.
 bool MergedRow::known_rank(const KnownToken& token, std::int32_t& rank) const {
   if (greedy_ && !is_raw(rules_->mode)) {
     rank = 1;

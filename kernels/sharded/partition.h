@@ -1,9 +1,9 @@
-// The columns of each shard, and the shard's whole tiles.
+// Columns of each shard, and its whole tiles.
 //
-// A shard's columns are, in the order of ids: a head, the end of a tile that begins in an earlier
-// shard; whole tiles; a tail, the beginning of a tile that ends in a later shard. The last tile of
-// the vocabulary counts as whole even if it is short. A shard inside one tile is all head or all
-// tail.
+// A shard's columns are, in the order of ids: a head, which is the end of a tile that begins in an
+// earlier shard; whole tiles; a tail, which is the beginning of a tile that ends in a later shard.
+// The last tile of the vocabulary counts as whole even if it has fewer than 256 ids. The columns of
+// a shard inside one tile are all head or all tail.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Ids {
 class Partition {
  public:
   Partition() = default;
-  /// boundaries: [shards + 1], starting at 0, never falling.
+  /// boundaries: [shards + 1] ids, the first one 0, never decreasing.
   explicit Partition(std::vector<std::int64_t> boundaries) : boundaries_(std::move(boundaries)) {}
 
   int shards() const { return static_cast<int>(boundaries_.size()) - 1; }
@@ -50,7 +50,7 @@ class Partition {
   }
   Ids head(int shard) const { return {columns(shard).begin, whole_tiles(shard).begin}; }
   Ids tail(int shard) const { return {whole_tiles(shard).end, columns(shard).end}; }
-  /// Returns the number of the shard's values in cut tiles.
+  /// Returns the number of the shard's values that are in cut tiles.
   std::int64_t cut_values(int shard) const { return head(shard).size() + tail(shard).size(); }
   std::int64_t most_cut_values() const {
     std::int64_t most = 0;

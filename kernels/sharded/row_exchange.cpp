@@ -6,7 +6,7 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// Returns pointers `offset` bytes into each shard's part.
+/// Returns pointers to the byte `offset` of each shard's part.
 std::vector<const std::byte*> parts_at(const std::vector<const std::byte*>& parts,
                                        std::size_t offset) {
   std::vector<const std::byte*> found;

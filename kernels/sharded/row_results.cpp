@@ -99,7 +99,8 @@ void RowResults::write(const MergedRow& row, cpu::Worker& worker) const {
 // --- Reports
 // --------------------------------------------------------------------------------------
 
-/// Returns n reported values of the row, with the row's maximum and threshold; ties are not cut.
+/// Returns n reported values of the row as a ScannedRow, with the row's maximum and threshold; ties
+/// are not cut.
 cpu::ScannedRow RowResults::reported_row(const MergedRow& row, const float* x,
                                          std::size_t n) const {
   const bool raw = is_raw(rules_.mode);
@@ -125,7 +126,7 @@ void RowResults::begin_reports(const MergedRow& row, const float* x, std::size_t
                         is_raw(rules_.mode) ? 1.0F : row.parameters().temperature, log_mass);
 }
 
-/// Returns the reported value of a value that counts.
+/// Returns the log-probability or logit to report for a value that counts.
 float RowResults::reported_value(const MergedRow& row, float x, cpu::Worker& worker) const {
   begin_reports(row, &x, 1, worker);
   return worker.logprobs.value(0);

@@ -1,4 +1,4 @@
-// Writing of a decided row to the arrays of a result.
+// Writes the results of a decided row to the arrays of a call.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::sharded {
 
-/// Writes the outputs whose index names no row.
+/// Writes the outputs whose index is not the number of a row.
 void write_failures(const SampleRequest& request, const SampleResult& result);
 
 class RowResults {
@@ -24,12 +24,12 @@ class RowResults {
   void write_failure(RowStatus status) const;
   /// Writes mask, probabilities and whole rows of reports of a failed row that is not padding.
   void write_failed_columns() const;
-  /// Writes the results that are the same on all ranks.
+  /// Writes the results of a row that are the same on all ranks.
   void write(const MergedRow& row, cpu::Worker& worker) const;
   bool wants_columns() const {
     return result_.mask.given() || result_.probs.given() || result_.logprobs.all.given();
   }
-  /// Writes the results for the shard's own columns.
+  /// Writes the results of a row for the shard's own columns.
   void write_columns(const MergedRow& row, ShardRow& shard, cpu::Worker& worker) const;
 
  private:

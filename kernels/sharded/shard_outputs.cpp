@@ -8,8 +8,8 @@
 
 namespace fairdraw::sharded {
 
-/// Writes the mask. For greedy rows too: their threshold is the maximum, whose ties end at the
-/// token.
+/// Writes the mask. This includes greedy rows: their threshold is the maximum, whose ties end at
+/// the token.
 void ShardRow::write_mask(const MergedRow& row, std::uint32_t* words) {
   const std::size_t n = columns();
   worker_.passes->mask_bits(values_, n, row.low(), words);

@@ -78,7 +78,7 @@ RowStatus ShardRow::index_whole(const cpu::TileRule& rule, const float* x) {
   return worker_.tile_passes->index(row, rule, buffers_.keys.data(), buffers_.sums.data());
 }
 
-/// Returns the first fault of the shard's values; reads only cut tiles a second time.
+/// Returns the first fault of the shard's values; only cut tiles are read a second time.
 RowStatus ShardRow::status_of_values(RowStatus of_whole) const {
   bool nan = of_whole == RowStatus::nan_input;
   bool negative = of_whole == RowStatus::negative_probability;
@@ -141,7 +141,7 @@ void ShardRow::write_summary(std::byte* part) {
       sum_octaves(rule, summary.max_key, summary.octaves);
     }
   }
-  // A shard without an allowed token still sends values of cut tiles, all -inf or 0.
+  // A shard without an allowed token still sends the values of its cut tiles, all -inf or 0.
   summary.status = static_cast<std::int32_t>(status);
   if (status == RowStatus::ok || status == RowStatus::no_allowed_token) {
     if (values_ != nullptr) write_cut_values(values_, part + rules_.layout.cut_at());
@@ -192,8 +192,8 @@ void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
   std::size_t listed = std::min(found, wanted);
   summary.left_key = found > listed ? order_key(buffers_.values[listed]) : kEmptyTileKey;
   if (parameters_.min_p > 0.0F && layout.reported == 0) {
-    // min_p relative to the shard's maximum drops only values that it also drops in the row, whose
-    // maximum is at least as large.
+    // min_p relative to the shard's maximum drops only values that min_p also drops in the row,
+    // whose maximum is at least as large.
     const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
     const std::int32_t low =
         std::max(kEmptyTileKey + 1, order_key(cpu::min_p_threshold(parameters_.min_p, max, rule)));
@@ -257,7 +257,8 @@ std::size_t ShardRow::ids_in_front(std::int64_t id, std::int64_t first, std::siz
       std::clamp(id - first, std::int64_t{0}, static_cast<std::int64_t>(n)));
 }
 
-/// Returns the shift of a whole tile's weights into the row's unit. The tile has an allowed value.
+/// Returns the shift of a whole tile's weights into the row's unit. Precondition: the tile has an
+/// allowed value.
 int ShardRow::shift_of(const MergedRow& row, std::size_t tile) const {
   const float maximum = from_order_key(buffers_.keys[tile]);
   return row_shift(row.octave(), cpu::octaves_by(row.rule(), maximum).whole);
@@ -301,7 +302,7 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
       if (found == prefix.end()) continue;  // possible only with invalid blocks
       const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
       const auto tile = static_cast<std::size_t>(found - prefix.begin());
-      // Below the tile's sum, so 64 bits suffice.
+      // The position is below the tile's sum, so 64 bits suffice.
       const auto rest = static_cast<std::uint64_t>((*place - in_front) >> shift_of(row, tile));
       DrawnToken drawn = draw(row, tile, rest);
       const std::int32_t key = order_key(std::bit_cast<float>(drawn.bits));
@@ -337,7 +338,7 @@ void ShardRow::answer_sums(const MergedRow& row, const SumAbove& question, std::
     for (std::int64_t id = begin; id < end; ++id) {
       const float x = values_[id - all_.begin];
       const std::int32_t key = order_key(x), largest = row.cut_tile_of(id).key;
-      if (key <= least || key > largest) continue;  // > largest: an invalid block
+      if (key <= least || key > largest) continue;  // key > largest: an invalid block
       const double octave = cpu::octaves_by(row.rule(), from_order_key(largest)).whole;
       const uint128_t weight = row_weight(tile_weight(cpu::octaves_by(row.rule(), x), octave),
                                           row_shift(row.octave(), octave));

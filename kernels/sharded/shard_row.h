@@ -1,10 +1,10 @@
-// One row of one shard: its summary, its answers to the row's questions, and the results for its
-// own columns. It reads the row again in every phase, like the other operations, so that only
-// exchanged data is kept between phases.
+// One row of one shard: its summary, its answers to the row's questions, and the results for the
+// shard's own columns. The row is read again in every phase, as in the other operations, so that
+// only exchanged data is kept between phases.
 //
-// Cost. The summary is one pass for the index of tiles; if candidates are needed, another pass for
-// the maxima of groups, and a few tiles. Tokens cost a pass for the index, and one tile each; a
-// gathered row costs a copy.
+// Cost. A summary takes one pass for the index of tiles; if candidates are needed, another pass for
+// the maxima of groups, and a few tiles. Drawing tokens takes a pass for the index, and one tile
+// per token; a gathered row is copied.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace fairdraw::sharded {
 
-/// Buffers of a thread for shards' rows, kept between rows.
+/// Buffers of a thread for rows of shards, reused for later rows.
 struct ShardBuffers {
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums;
@@ -27,14 +27,15 @@ struct ShardBuffers {
 
 class ShardRow {
  public:
-  /// Row `row` of the shard's part of a call, with parameters that may be a request's.
+  /// Row `row` of the shard's part of a call, with `parameters`, which may be those of a request.
   ShardRow(const SampleRequest& request, const CallRules& rules, int shard, std::int64_t row,
            const RowParameters& parameters, cpu::Worker& worker, ShardBuffers& buffers);
 
-  /// Reads and checks the row, which may be used only if the status is ok.
+  /// Reads and checks the row, whose values may be used only if the status is ok.
   RowStatus read();
   const float* values() const { return values_; }
-  /// Returns the caller's values, for raw modes; the row itself if nothing changed it.
+  /// Returns the caller's values, for raw modes; these are the row itself if nothing has changed
+  /// it.
   const float* raw_values();
   /// Returns how many of the shard's columns have an id below `id`.
   std::size_t ids_in_front(std::int64_t id) const {
@@ -46,7 +47,7 @@ class ShardRow {
   /// Answers the row's question. Precondition: `part` has answer_bytes(question) zeros.
   void answer(const MergedRow& row, std::byte* part);
 
-  // Results of the shard's columns (shard_outputs.cpp).
+  // The following functions write results for the shard's columns (shard_outputs.cpp).
   void write_mask(const MergedRow& row, std::uint32_t* words);
   void write_probabilities(const MergedRow& row, float* probabilities);
 

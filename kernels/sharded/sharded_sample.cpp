@@ -1,4 +1,5 @@
-// A sharded call (fairdraw/sharded.h): blocks of all rows for each exchange, and the results.
+// Implementation of a sharded call (fairdraw/sharded.h): blocks of all rows for each exchange, and
+// the results.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -78,7 +79,7 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
   return {};
 }
 
-/// Returns one entry per requested token.
+/// Returns the random words of a row, one entry per requested token.
 std::vector<TokenWords> ShardedSample::Call::words_of_row(std::int64_t row) const {
   const SampleRequest& request = request_.rows;
   std::vector<TokenWords> words;

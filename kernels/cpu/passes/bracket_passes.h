@@ -1,8 +1,8 @@
 // Passes over the tiles of a row that search for the end of a nucleus. They measure tiles as
 // tile_passes.h does, also above a bracket of values, and list the values in the bracket.
 //
-// Each instruction set has the same table of passes and gives the same bits. Weights are those of
-// common/tile_weights.h. The caller sets the floating-point environment.
+// Each instruction set has the same table of passes, with bit-identical results. Weights are
+// defined in common/tile_weights.h. The caller sets the floating-point environment.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,18 @@ namespace fairdraw::cpu {
 
 /// The range of values in which a nucleus is searched for.
 struct BracketBounds {
-  float from = 0;  ///< values below do not count; at least the smallest allowed value
+  float from = 0;  ///< values below `from` do not count; at least the smallest allowed value
   float low = 0;   ///< the bracket is [low, high]; low >= from
   float high = 0;  ///< high >= from; the list is empty if low > high
 };
 
 /// Results of `measure`: one array each with a value per tile, and the list.
 struct MeasuredTiles {
-  std::int32_t* keys;        ///< order_key of the largest allowed value; kEmptyTileKey without one
-  std::uint64_t* sums;       ///< weights v of the values >= from
+  std::int32_t* keys;   ///< order_key of the largest allowed value; kEmptyTileKey for tiles without
+                        ///< one
+  std::uint64_t* sums;  ///< weights v of the values >= from
   std::uint64_t* above;      ///< weights v of the values > high
-  std::uint32_t* run_begin;  ///< begin of the tile's values in `list`
+  std::uint32_t* run_begin;  ///< index in `list` of the tile's first value
   float* list;  ///< the values in [low, high], in order; capacity n + kSlack of passes.h
 };
 
@@ -35,14 +36,14 @@ struct Measured {
 };
 
 struct BracketPasses {
-  /// Measures a row of n values in one pass. Logits may be NaN or +inf (then the key of its tile is
-  /// that of +inf, and sums are meaningless). Probabilities must not be NaN, +inf or negative.
+  /// Measures a row of n values in one pass. Logits may be NaN or +inf (then the key of the tile is
+  /// that of +inf, and its sums are meaningless). Probabilities must not be NaN, +inf or negative.
   Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out);
 
   /// Writes (float)((double)(v 2^shift) / total) for the values >= low among n <= kTileSize values
-  /// of one tile, 0 for the others. Conversions round to nearest, ties to even; the conversion to
-  /// double is exact, because a weight has 24 significant bits.
+  /// of one tile, and 0 for the other values. Conversions round to nearest, ties to even; the
+  /// conversion to double is exact, because a weight has 24 significant bits.
   void (*probabilities)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                         float low, int shift, double total, float* out);
 };
@@ -53,7 +54,7 @@ const BracketPasses& bracket_passes_for(CpuTarget target);
 /// Returns the passes of a target that bracket_passes_simd.cpp was compiled for, or null.
 const BracketPasses* simd_bracket_passes(CpuTarget target);
 
-/// The definition, value by value, in portable C++ without intrinsics.
+/// Passes that evaluate the definition value by value, in portable C++ without intrinsics.
 extern const BracketPasses kScalarBracketPasses;
 
 }  // namespace fairdraw::cpu

@@ -1,14 +1,15 @@
 // The passes of bracket_passes.h with Highway: compiled once for AVX2, once for AVX-512, and for
 // NEON if the compiler targets it, like passes_simd.cpp.
 //
-// A tile is read twice, the second time from L1: first for its maximum, then for its weights, which
-// are relative to the maximum. Tiles are tried as near ones first, as in tile_passes_simd.cpp. Per
-// vector, 3 more instructions sum the values above a bracket, and 5 list the values in it.
+// Every tile is read twice, the second time from L1: first to find its maximum, then to compute
+// weights relative to the maximum. The faster sum for near tiles (near_sums.h) is tried first, as
+// in tile_passes_simd.cpp. Per vector, 3 more instructions sum the values above a bracket, and 5
+// more list the values in the bracket.
 #include "cpu/passes/bracket_passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/passes/bracket_passes_simd.cpp"
-#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/foreach_target.h>  // must be included before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -52,8 +53,9 @@ struct TileSums {
   std::uint64_t total, above;
 };
 
-/// Sums and lists a tile. kAll: every value is at or above bounds.from or weighs 0. kLists: some
-/// values are in the bracket or above it. kAbove: some are above it. Rule: NearLogits or WideTerms.
+/// Sums and lists the values of a tile. kAll: every value is at or above bounds.from or weighs 0.
+/// kLists: some values are in the bracket or above it. kAbove: some values are above it. Rule:
+/// NearLogits or WideTerms.
 template <bool kAll, bool kLists, bool kAbove, class Rule>
 HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds& bounds,
                                  float*& list) {
@@ -81,8 +83,8 @@ HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds
           inside[j] = hn::AndNot(above, inside[j]);
         }
       }
-      // Without a branch, which would be mispredicted if a vector in twenty has such a value;
-      // storing all vectors costs a tenth of the weights.
+      // The code has no branch, because a branch would be mispredicted if a vector in twenty has
+      // such a value; storing all vectors costs a tenth of the weights.
       if constexpr (kLists) list += store_compressed(values, inside, list);
     }
     total = hn::Add(total, part.total());
@@ -107,7 +109,7 @@ bool has_nan(const float* x) {
   return !hn::AllFalse(F32(), nan);
 }
 
-/// Measures a tile that is not near. Out of line, because such tiles are rare.
+/// Measures a tile that is not near (near_sums.h). Out of line, because such tiles are rare.
 template <bool kAll, class Rule>
 HWY_NOINLINE TileSums measure_wide(const float* x, const Rule& rule, float maximum,
                                    const BracketBounds& bounds, float*& list) {
@@ -183,7 +185,7 @@ Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
 template <bool kFromProbs>
 Measured measure_rule(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out) {
-  // Values below the smallest allowed value weigh 0.
+  // Values below the smallest allowed value have weight 0.
   const bool all = bounds.from <= (kFromProbs ? std::numeric_limits<float>::denorm_min()
                                               : -std::numeric_limits<float>::max());
   return all ? measure_row<kFromProbs, true>(x, n, rule, bounds, out)
@@ -201,7 +203,7 @@ HWY_INLINE hn::Vec<F64> doubles_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32
                                    hn::Vec<F64> unit) {
   const F64 f64;
   const I64 i64;
-  // From 64 octaves on v is 0, because the product is truncated to 0.
+  // For values 64 octaves or more below the maximum, v is 0, because the product is truncated to 0.
   const auto counts = hn::PromoteTo(i64, hn::Min(below, hn::Set(HalfI32(), 64)));
   const auto exponent = hn::Sub(hn::Set(i64, 1023 + kTileBits), counts);
   const auto power = hn::BitCast(f64, hn::ShiftLeft<52>(exponent));
@@ -225,7 +227,7 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
-    // Counts are unsigned, and large ones weigh 0.
+    // Octave counts are unsigned, and large counts give weight 0.
     const auto below =
         hn::BitCast(i32, hn::Min(token.below, hn::Set(U32(), std::uint32_t{kTileOctaves})));
     const auto first =
@@ -234,8 +236,8 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
         doubles_of(hn::UpperHalf(half, significand), hn::UpperHalf(half, below), unit);
     const VecF quotients = hn::Combine(f32, hn::DemoteTo(half_f32, hn::Div(second, divisor)),
                                        hn::DemoteTo(half_f32, hn::Div(first, divisor)));
-    // From 64 octaves on m is meaningless and may be negative, so a product truncated to 0 may be
-    // -0.
+    // For values 64 octaves or more below the maximum, m is meaningless and may be negative, so a
+    // product truncated to 0 may be -0.
     const VecF result = hn::IfThenElseZero(hn::Ge(value, threshold), hn::Abs(quotients));
     if (full) {
       hn::StoreU(result, f32, out + i);
@@ -260,7 +262,7 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 }  // namespace
 
-// One per target; simd_bracket_passes() below returns them.
+// One table per target, which simd_bracket_passes() below returns.
 extern const BracketPasses kBracketPasses;
 const BracketPasses kBracketPasses{measure, probabilities};
 

@@ -10,7 +10,7 @@ namespace {
 
 bool machine_runs(CpuTarget target) {
 #if defined(__x86_64__)
-  // The features that Highway enables for these targets.
+  // The CPU features that Highway enables for these targets.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                     __builtin_cpu_supports("f16c");

@@ -1,5 +1,5 @@
-// Sums of the weights of near tiles, in 32-bit lanes. A tile of logits is near if all its values
-// are fewer than 32 octaves below its maximum. For passes that sum whole tiles.
+// Sums of the weights of near tiles, in 32-bit lanes. A tile of logits is called near if all its
+// values are fewer than 32 octaves below its maximum. The code is for passes that sum whole tiles.
 //
 // Included like vectors.h.
 //
@@ -9,11 +9,11 @@
 // 32 - s. Over 16 values the first parts sum to H < 2^31.5, and the second to L modulo 2^32. H
 // omits less than 16 2^28 = 2^32, so the sum of v is 2^28 H + ((L - 2^28 H) modulo 2^32).
 //
-// Cost per vector of values: 7 fused multiply-adds and 9 other instructions, against 11 others in
-// tile_vectors.h. Nearness is not tested beforehand: the octaves of all values are combined by
-// `or`, and the caller asks afterwards whether the summed tile was near. A tile with NaN, -inf or
-// values beyond float arithmetic is not near. Its sum is meaningless, and tile_vectors.h must sum
-// it.
+// Cost per vector of values: 7 fused multiply-adds and 9 other instructions, compared with 11
+// others in tile_vectors.h. Whether a tile is near is not tested beforehand: the octaves of all
+// values are combined by `or`, and the caller tests afterwards whether the summed tile was near. A
+// tile with NaN, -inf or values beyond float arithmetic is not near. The sum of such a tile is
+// meaningless, and tile_vectors.h must sum it instead.
 #if defined(FAIRDRAW_CPU_NEAR_SUMS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_NEAR_SUMS_H
 #undef FAIRDRAW_CPU_NEAR_SUMS_H
@@ -33,7 +33,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fairdraw::cpu {
 namespace HWY_NAMESPACE {
 
-/// floor(v / 2^28) and v modulo 2^32 of a vector of values.
+/// The two parts floor(v / 2^28) and v modulo 2^32 of the weights of a vector of values.
 struct WeightParts {
   HWY_INLINE WeightParts() : high(hn::Zero(U32())), low(hn::Zero(U32())) {}
   HWY_INLINE WeightParts(VecU32 above, VecU32 rest) : high(above), low(rest) {}
@@ -65,7 +65,7 @@ class PartSum {
 #endif
   }
 
-  /// Returns lanes whose total is the sum of the weights.
+  /// Returns a vector whose lanes add up to the sum of the weights.
   HWY_INLINE VecU64 total() const {
     const VecU32 rest = hn::Sub(low_, hn::ShiftLeft<kHighShift>(high_));
     return hn::Add(hn::ShiftLeft<kHighShift>(pair_sums(high_)), pair_sums(rest));
@@ -81,11 +81,12 @@ class PartSum {
   VecU32 high_, low_;
 };
 
-/// Weighs, by parts, logits of a tile whose maximum satisfies float_octaves_are_exact.
+/// Computes the weights, in parts, of logits of a tile whose maximum satisfies
+/// float_octaves_are_exact.
 ///
 /// Octaves are counted directly as distances below the maximum's N: x (-c) + (kOctaveOrigin + N) is
-/// rounded to kOctaveOrigin + s. If x c lies halfway between two integers, this may round to the
-/// other integer than float_octaves_of does. Then m is twice as large and s one more, so v is the
+/// rounded to kOctaveOrigin + s. If x c is halfway between two integers, this sum may round to the
+/// other integer than in float_octaves_of. Then m is twice as large and s one more, so v is the
 /// same.
 class NearLogits {
  public:
@@ -97,7 +98,7 @@ class NearLogits {
         origin_(hn::Set(F32(), float_octave_origin(maximum, scale))),
         seen_(hn::Zero(U32())) {}
 
-  /// Weighs several vectors, interleaved step by step like FloatLogits::octaves.
+  /// Computes the weights of several vectors, interleaved step by step like FloatLogits::octaves.
   template <std::size_t kCount>
   HWY_INLINE void weigh(const VecF (&x)[kCount], WeightParts (&out)[kCount]) {
     const U32 u32;
@@ -125,14 +126,15 @@ class NearLogits {
     }
   }
 
-  /// Returns whether x is fewer than 32 octaves below the maximum; then so is every larger value.
+  /// Returns whether x is fewer than 32 octaves below the maximum; if so, every larger value is
+  /// too.
   HWY_INLINE bool is_near(float x) const {
     const VecF count = hn::NegMulAdd(hn::Set(F32(), x), scale_, origin_);
     return hn::GetLane(hn::BitCast(U32(), count)) - kOrigin < kTileBits;
   }
 
-  /// Returns whether all values weighed so far were numbers fewer than 32 octaves below the
-  /// maximum.
+  /// Returns whether all values weighed so far were numbers (not NaN) fewer than 32 octaves below
+  /// the maximum.
   HWY_INLINE bool all_near() const {
     const U32 u32;
     const VecU32 others = hn::AndNot(hn::Set(u32, kOrigin | (kTileBits - 1)), seen_);
@@ -147,8 +149,9 @@ class NearLogits {
   VecU32 seen_;
 };
 
-/// Decides whether to try a tile as a near one. Rows with far values have them in many tiles, so
-/// after a tile that was not near the next few are not tried.
+/// Heuristic that decides whether to try the sum for near tiles. Rows with values far below the
+/// maximum have them in many tiles, so after a tile that was not near the next few tiles are not
+/// tried.
 class NearTiles {
  public:
   HWY_INLINE bool tries() { return untried_ == 0 || untried_-- == 0; }
@@ -164,4 +167,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // the toggle of targets
+#endif  // end of the include guard per target

@@ -19,7 +19,8 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
     for (std::size_t i = 0; i < length; ++i) {
       const float value = x[begin + i];
       result.has_nan |= value != value;
-      group[i % kGroups] = std::max(group[i % kGroups], value);  // keeps the left one on NaN
+      group[i % kGroups] = std::max(group[i % kGroups], value);  // keeps the left value if the
+                                                                 // right one is NaN
     }
     result.max = std::max(result.max, *std::max_element(group, group + kGroups));
     if (group_max != nullptr) group_max = std::copy_n(group, kGroups, group_max);

@@ -4,12 +4,12 @@
 // Only Highway's headers are used: dispatch.cpp selects the target, because callers may name one,
 // and library users then need no shared libhwy.
 //
-// All passes are bound, or nearly so, by reading L2.
+// All passes are limited, or nearly so, by reading L2.
 #include "cpu/passes/passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/passes/passes_simd.cpp"
-#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/foreach_target.h>  // must be included before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
       block = padded;
     }
     for (std::size_t v = 0; v < kGroups; v += step) {
-      // Four chains, so that the latency of max does not bound the pass.
+      // Four independent chains, so that the latency of max does not limit the pass.
       const float* lane = block + v;
       VecF chain0 = hn::LoadU(f32, lane);
       VecF chain1 = hn::LoadU(f32, lane + kGroups);
@@ -123,7 +123,7 @@ std::size_t collect_where(const float* x, std::size_t n, float low, float high, 
     count += store_compressed(values, inside, out + count);
   }
   for (; i < n; i += step) {
-    // The vector is filled up with NaN, which is never listed.
+    // The rest of the vector is filled with NaN, which is never listed.
     const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     auto inside = hn::Ge(value, from);
     if constexpr (kBounded) inside = hn::And(inside, hn::Le(value, to));
@@ -187,7 +187,8 @@ std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_
     total = hn::Add(total, hn::IfThenElseZero(hn::RebindMask(u64, hn::Ge(value, limit)),
                                               hn::LoadU(u64, weight + i)));
   }
-  // Not SumOfLanes: g++ adds signed integers there, and a sum of weights may exceed 2^63.
+  // SumOfLanes is not used, because g++ adds signed integers there, and a sum of weights may exceed
+  // 2^63.
   std::uint64_t lane[kGroups / 2];
   hn::StoreU(total, u64, lane);
   std::uint64_t result = std::accumulate(lane, lane + step, std::uint64_t{0});
@@ -236,7 +237,7 @@ RowScan copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed
     }
     for (; i < length; ++i) {
       const float value = x[begin + i];
-      rest.max = std::max(rest.max, value);  // keeps the left one on NaN
+      rest.max = std::max(rest.max, value);  // keeps the left value if the right one is NaN
       rest.has_nan |= value != value;
       out[begin + i] = ((word >> i) & 1U) != 0 ? value : banned;
     }
@@ -276,7 +277,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-// One per target; simd_passes() below returns them.
+// One table per target, which simd_passes() below returns.
 extern const Passes kPasses;
 const Passes kPasses{scan,         range,           count_at_least, collect_many,
                      collect_few,  blocks_at_least, sum_listed,     mask_bits,

@@ -1,9 +1,9 @@
 // Passes over tiles of a row: the index of tiles, and queries of single tiles.
 //
-// Weights are those of common/tile_weights.h. Each instruction set has the same table of passes and
-// gives the same bits. Only `index` reads a whole row. The index tells the caller which tiles
-// matter; `read` fetches these again, one at a time (from a near cache), to compare, sum, weigh or
-// collect (collect of passes.h) their values.
+// Weights are defined in common/tile_weights.h. Each instruction set has the same table of passes,
+// with bit-identical results. Only the pass `index` reads a whole row. The index tells the caller
+// which tiles matter; `read` reads these tiles again, one at a time (from cache), to compare, sum,
+// weigh or collect (collect of passes.h) their values.
 //
 // The caller sets the floating-point environment (float_environment.h).
 #pragma once
@@ -26,7 +26,8 @@ struct TileRow {
   const void* data = nullptr;
   DType dtype = DType::float32;
   std::int64_t vocab = 0;
-  const std::uint32_t* allowed = nullptr;  ///< bit 1: allowed (types.h, BitRows); null: all are
+  const std::uint32_t* allowed = nullptr;  ///< bit 1: token is allowed (types.h, BitRows); null:
+                                           ///< all tokens are
 };
 
 /// The rule from a value to its weight: octaves_of(x, scale), or octaves_of_probability(x).
@@ -40,7 +41,7 @@ inline Octaves octaves_by(const TileRule& rule, float x) {
   return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
 }
 
-/// Findings of a pass over a row. All but `allowed` include banned ids.
+/// Results of a pass over a row. All members except `allowed` include banned ids.
 struct RowFindings {
   bool nan = false;
   bool infinite = false;  ///< +inf
@@ -59,23 +60,26 @@ struct TilePasses {
   /// Writes the index of a row: for each of tiles_of(vocab) tiles, order_key of its largest allowed
   /// value and the sum S of its weights; kEmptyTileKey and 0 for a tile without an allowed token.
   ///
-  /// Returns the first fault of the row: NaN, +inf, a negative probability (these at banned ids
-  /// too), no allowed token. After the first three, keys and sums are meaningless.
+  /// Returns the first fault of the row: NaN, +inf, a negative probability (these three at banned
+  /// ids too), no allowed token. After one of the first three faults, keys and sums are
+  /// meaningless.
   RowStatus (*index)(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums);
 
   /// Returns the kTileSize values of a tile as float32, with -inf (probabilities: 0) for banned
-  /// tokens and positions beyond the row. Points into the row if no value differs there, otherwise
-  /// to `buffer`, of kTileSize floats. Does not check the values, because `index` did.
+  /// tokens and positions beyond the row. Returns a pointer into the row if no value differs there,
+  /// otherwise `buffer`, of kTileSize floats. Does not check the values, because `index` has
+  /// checked them.
   const float* (*read)(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer);
 
   /// Returns the sum of the weights v of the values >= low, for n <= kTileSize values of one tile.
   /// `maximum` is the tile's largest allowed value, from_order_key of its key: finite, and above 0
-  /// for probabilities. Precondition: no value is larger.
+  /// for probabilities. Precondition: no value is larger than `maximum`.
   std::uint64_t (*sum)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                        float low);
 
-  /// Writes the weights v, 0 below `low`, and up to kTileSlack zeros after the n weights.
+  /// Writes the weights v of n values, 0 for values below `low`, and up to kTileSlack zeros after
+  /// the n weights.
   void (*weigh)(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                 std::uint64_t* out);
 };
@@ -86,7 +90,7 @@ const TilePasses& tile_passes_for(CpuTarget target);
 /// Returns the passes of a target that tile_passes_simd.cpp was compiled for, or null.
 const TilePasses* simd_tile_passes(CpuTarget target);
 
-/// The definition, value by value, in portable C++ without intrinsics.
+/// Passes that evaluate the definition value by value, in portable C++ without intrinsics.
 extern const TilePasses kScalarTilePasses;
 
 }  // namespace fairdraw::cpu

@@ -1,6 +1,6 @@
 // The passes over tiles in portable C++: the definition of common/tile_weights.h, value by value,
-// in double. Slow if the processor's fused multiply-add is a library call; gives the same bits on
-// any machine.
+// in double. The passes are slow if the processor's fused multiply-add is a library call, and give
+// the same bits on any machine.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,7 +21,7 @@ std::int64_t tile_length(const TileRow& row, std::int64_t tile) {
   return std::min<std::int64_t>(kTileSize, row.vocab - tile * kTileSize);
 }
 
-/// Converts the values of a tile that are in the row, including banned ones.
+/// Converts the values of a tile that are inside the row, including banned ones.
 void convert(const TileRow& row, std::int64_t tile, float* out) {
   const auto n = static_cast<std::size_t>(tile_length(row, tile));
   const std::size_t value_size = row.dtype == DType::float32 ? 4 : 2;
@@ -38,7 +38,7 @@ void convert(const TileRow& row, std::int64_t tile, float* out) {
   widen(narrow, n, out);
 }
 
-/// Bans tokens of a converted tile, and fills it up to kTileSize with banned values.
+/// Replaces banned tokens of a converted tile, and fills it up to kTileSize with banned values.
 void ban(const TileRow& row, const TileRule& rule, std::int64_t tile, float* values) {
   const auto n = tile_length(row, tile);
   std::fill(values + n, values + kTileSize, banned_value(rule));

@@ -1,29 +1,29 @@
 // The passes over tiles with Highway: compiled once for AVX2, once for AVX-512, and for NEON if the
 // compiler targets it (passes_simd.cpp explains the choice of targets and their dispatch).
 //
-// tile_passes.h and common/tile_weights.h have contract, definition and error bound. The bits equal
-// those of the scalar passes, which evaluate the definition in double.
+// Contract, definition and error bound are in tile_passes.h and common/tile_weights.h. The bits
+// equal those of the scalar passes, which evaluate the definition in double.
 //
 // A tile is read twice: for its maximum (and NaN), and for its weights. The second read comes from
 // L1 (1 KB). For float16 and bfloat16, masked rows and odd addresses, the first read stages the
 // tile as float32 in a buffer, so that conversion and bans are paid once; weights then read plain
 // floats, with -inf for banned tokens.
 //
-// A tile is tried as a near one first (near_sums.h). If it is not near, it is weighed in 64-bit
-// lanes: in float arithmetic if its maximum allows that, otherwise in double, which costs about 3
-// times as much. Near tiles have no NaN, so only the others are searched for NaN.
+// The faster sum for near tiles (near_sums.h) is tried first. A tile that is not near is weighed in
+// 64-bit lanes: in float arithmetic if its maximum allows that, otherwise in double, which costs
+// about 3 times as much. Near tiles have no NaN, so only the other tiles are searched for NaN.
 //
 // Cost per vector of values: 2 instructions for octave and fraction besides the polynomial's 6, 9
 // from there to two sums of 32 bits, 1 for the maximum. On Zen 4, whose AVX-512 has the data paths
 // of AVX2, these 18 instructions take at least 9 cycles, and 12.5 were measured including the work
-// per tile; AVX2 takes 7.9 for half of the values. Tried there, with less gain than cost: eight
-// vectors side by side (registers spill), steps of one group interleaved with those of the previous
-// one, 64-bit rotations, two-register shifts (VBMI2; 4 of 100).
+// per tile; AVX2 takes 7.9 for half of the values. Designs tried on Zen 4, with less gain than
+// cost: eight vectors side by side (registers spill), steps of one group interleaved with those of
+// the previous one, 64-bit rotations, two-register shifts (VBMI2; 4 of 100).
 #include "cpu/passes/tile_passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/passes/tile_passes_simd.cpp"
-#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/foreach_target.h>  // must be included before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -79,7 +79,8 @@ std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float lo
   return sum_of_lanes(U64(), total.total());
 }
 
-/// Sums the values >= low. Precondition: `low` is near, so every value that counts is.
+/// Sums the weights of the values >= low. Precondition: `low` is near, so every value that counts
+/// is near too.
 std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);
@@ -147,7 +148,7 @@ void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, f
 
 // --- Reading tiles -------------------------------------------------------------------------------
 
-/// Faults found among values, including banned ones.
+/// Faults found among values, including values of banned tokens.
 class ValueWatch {
  public:
   HWY_INLINE ValueWatch()
@@ -182,9 +183,9 @@ struct RowKind {
   using Value = Value_;
   static constexpr bool kMasked = kMasked_;
   static constexpr bool kFromProbs = kFromProbs_;
-  /// True if values change when they are read: then they are staged as float32.
+  /// True if values change when they are read; changed values are staged as float32.
   static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
-  /// True if only tiles that are not near are searched for NaN, because near ones have none.
+  /// True if only tiles that are not near are searched for NaN, because near tiles have no NaN.
   static constexpr bool kNearTellsNan = !kMasked && !kFromProbs;
   /// The value of a banned token.
   static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;
@@ -227,7 +228,8 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(first, second)));
 }
 
-/// Sums a tile that is not near. Out of line, because the caller's loop needs all registers.
+/// Sums the weights of a tile that is not near. Out of line, because the caller's loop needs all
+/// registers.
 HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float scale) {
   if (!float_octaves_are_exact(maximum, scale)) {
     return sum_from(values, kTileSize, DoubleLogits(maximum, scale), -kInfinity);
@@ -236,7 +238,7 @@ HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float sc
   return sum_whole(values, terms);
 }
 
-/// Sums a tile that has an allowed token.
+/// Sums the weights of a tile that has an allowed token.
 template <class Kind>
 HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale,
                                      NearTiles& near_tiles, ValueWatch& watch) {
@@ -360,7 +362,7 @@ const float* read(const TileRow& row, const TileRule& rule, std::int64_t tile, f
 
 }  // namespace
 
-// One per target; simd_tile_passes() below returns them.
+// One table per target, which simd_tile_passes() below returns.
 extern const TilePasses kTilePasses;
 const TilePasses kTilePasses = TilePasses{index, read, sum, weigh};
 

@@ -1,5 +1,5 @@
-// Weights of tiles in vectors: common/tile_weights.h for a vector of values at a time. Shared by
-// tile_passes_simd.cpp and all other code that weighs values in vectors.
+// Weights of tiles in vectors: common/tile_weights.h evaluated for a vector of values at a time.
+// Shared by tile_passes_simd.cpp and all other code that weighs values in vectors.
 //
 // Included like vectors.h.
 //
@@ -27,8 +27,8 @@ namespace HWY_NAMESPACE {
 
 static_assert(kTileSize % (2 * kMaxLanes) == 0);
 
-/// Number of vectors weighed side by side, as many as registers allow. Each is a chain of ten
-/// dependent instructions, and out-of-order execution covers only two or three such chains.
+/// Number of vectors weighed side by side, as many as registers allow. Each vector is a chain of
+/// ten dependent instructions, and out-of-order execution overlaps only two or three such chains.
 constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
 
 /// m of values, and their octaves below the tile's maximum; m is meaningless from 64 octaves on.
@@ -91,7 +91,7 @@ class FloatLogits {
   VecF scale_, top_;
 };
 
-/// Octaves of logits of any size, in double.
+/// Octaves of logits of any magnitude, in double.
 class DoubleLogits {
  public:
   HWY_INLINE DoubleLogits(float maximum, float scale)
@@ -131,7 +131,7 @@ class DoubleLogits {
   VecF64 scale_, top_;
 };
 
-/// Octaves of probabilities: their own significands and exponents.
+/// Octaves of probabilities, from the floats' own significands and exponents.
 class Probabilities {
  public:
   HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
@@ -145,13 +145,13 @@ class Probabilities {
   HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
     const U32 u32;
     const VecU32 exponent = exponent_of(x);
-    // bits = exponent 2^23 + fraction. All of the exponent but the leading 2^23 is subtracted; 0
+    // bits = exponent 2^23 + fraction. The exponent except for the leading 2^23 is subtracted; 0
     // for subnormals.
     const VecU32 excess = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(u32, 1)));
     return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
   }
 
-  /// Returns the exponent field, but 1 for subnormals.
+  /// Returns the exponent field, or 1 for subnormals.
   static HWY_INLINE VecU32 exponent_of(VecF x) {
     const U32 u32;
     return hn::Max(hn::ShiftRight<23>(hn::BitCast(u32, x)), hn::Set(u32, 1));
@@ -160,7 +160,7 @@ class Probabilities {
   VecU32 top_;
 };
 
-/// v of 2 * Lanes(U64) values, those at even positions and those at odd positions.
+/// Weights v of 2 * Lanes(U64) values, at even positions and at odd positions.
 struct Weights {
   HWY_INLINE Weights() : even(hn::Zero(U64())), odd(hn::Zero(U64())) {}
   HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
@@ -168,8 +168,8 @@ struct Weights {
   VecU64 even, odd;
 };
 
-/// Adds lanes as unsigned integers. SumOfLanes adds signed ones with AVX-512 and g++, and a
-/// sanitizer reports their overflow from 2^63 on.
+/// Adds lanes as unsigned integers. SumOfLanes adds lanes as signed integers with AVX-512 and g++,
+/// and a sanitizer reports their overflow from 2^63 on.
 template <class D>
 HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
   if constexpr (hn::MaxLanes(d) == 2) {
@@ -205,7 +205,7 @@ class WeightSum {
 #endif
   }
 
-  /// Returns lanes whose total is the sum of the weights.
+  /// Returns a vector whose lanes add up to the sum of the weights.
   HWY_INLINE VecU64 total() const { return hn::Add(sums_.even, sums_.odd); }
 
  private:
@@ -226,14 +226,14 @@ HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
 HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
   const U64 u64;
 #if HWY_ARCH_ARM_A64
-  // The shift reads the count's low byte. A count of 64 gives 0; 63 would leave the highest bit of
-  // a meaningless m.
+  // The shift instruction reads the low byte of the count. A count of 64 gives 0; 63 would leave
+  // the highest bit of an m that is meaningless.
   const VecU32 below = hn::Min(value.below, hn::Set(U32(), kTileOctaves));
 #else
   const VecU32 below = value.below;
 #endif
   const VecU32 zero = hn::Zero(U32());
-  // m 2^32 is m in the upper half of 64 bits.
+  // m 2^32 is m in the upper half of a 64-bit lane.
   static_assert(kTileBits == 32);
   const VecU64 even = hn::ShiftLeft<kTileBits>(hn::BitCast(u64, value.significand));
   const VecU64 odd = hn::BitCast(u64, hn::OddEven(value.significand, zero));
@@ -284,4 +284,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // the toggle of targets
+#endif  // end of the include guard per target

@@ -1,7 +1,8 @@
 // Basics of all vector passes: the vector types, and operations that Highway lacks.
 //
-// Included like Highway's own headers, after foreach_target.h and highway.h, once per target.
-// Defines FAIRDRAW_TARGET for targets that the library supports, and nothing for the others.
+// The header is included like Highway's own headers, after foreach_target.h and highway.h, once per
+// target. Defines FAIRDRAW_TARGET for targets that the library supports, and nothing for the
+// others.
 #if defined(FAIRDRAW_CPU_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_VECTORS_H
 #undef FAIRDRAW_CPU_VECTORS_H
@@ -48,7 +49,8 @@ using VecF64 = hn::Vec<F64>;
 
 HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
 
-/// Loads n < lanes() values, the rest NaN, which no comparison with a threshold selects.
+/// Loads n < lanes() values, and fills the rest with NaN, which no comparison with a threshold
+/// selects.
 HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
   float padded[kMaxLanes];
   std::fill_n(padded, kMaxLanes, std::numeric_limits<float>::quiet_NaN());
@@ -120,4 +122,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // the toggle of targets
+#endif  // end of the include guard per target

@@ -57,7 +57,7 @@ constexpr BitOfLane kBitOfLane;
 template <class Value>
 class WholeTile {
  public:
-  /// `copy`: buffer of kTileSize values, used if they cannot be read from the row directly.
+  /// `copy`: buffer of kTileSize values, used if the values cannot be read from the row directly.
   HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
     const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
                         static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
@@ -70,7 +70,8 @@ class WholeTile {
 
   HWY_INLINE const Value* values() const { return values_; }
 
-  /// Returns the mask of allowed values from i on. Precondition: the row has bits.
+  /// Returns the mask of allowed values for the vector that begins at i. Precondition: the row has
+  /// allowed bits.
   HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
 #if HWY_TARGET == HWY_AVX3
     return hn::LoadMaskBits(F32(), bits_ + i / 8);
@@ -111,4 +112,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // the toggle of targets
+#endif  // end of the include guard per target

@@ -14,7 +14,7 @@ float min_p_threshold(float min_p, float max, const TileRule& rule) {
     const auto nearest = static_cast<float>(exact);
     return static_cast<double>(nearest) < exact ? next_above(nearest) : nearest;
   }
-  // y never falls as x grows, so the kept values are those from one float on.
+  // y does not decrease as x grows, so the kept values are all values from one float on.
   const float octaves = min_p_octaves(min_p);
   std::int64_t below = std::int64_t{order_key(-std::numeric_limits<float>::max())} - 1;
   std::int64_t kept = order_key(max);

@@ -1,4 +1,4 @@
-// The smallest float that min_p keeps in a row (fairdraw/sample.h).
+// Smallest float that min_p keeps in a row (fairdraw/sample.h).
 #pragma once
 
 #include "cpu/passes/tile_passes.h"

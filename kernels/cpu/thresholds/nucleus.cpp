@@ -11,7 +11,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
-/// At most one value in this many may be listed instead of measuring the tiles in a second pass.
+/// Limit for the list: at most one value in kShortestShare may be listed instead of measuring the
+/// tiles in a second pass.
 constexpr std::size_t kShortestShare = 3;
 
 /// Returns the weight of the tokens at the threshold that top_k did not keep.
@@ -30,7 +31,7 @@ uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
 void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float base) {
   RowIndex& index = row.index;
   const float low = row.survivors.low();
-  if (low >= index.max) return;  // only ties of the maximum are left, and every nucleus holds them
+  if (low >= index.max) return;  // only ties of the maximum are left, all in every nucleus
   const bool joint = filter_order == FilterOrder::joint;
   if (row.survivors.on_list()) return cut_list(row, top_p, joint, base);
   // The nucleus is measured on all values >= `base` (joint), or on the survivors of top_k.
@@ -47,7 +48,7 @@ void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float ba
 void Nucleus::cut_list(KnownRow& row, float top_p, bool joint, float base) {
   const uint128_t kept = row.survivors.weight(row.index, row.list);
   const uint128_t target = nucleus_target(top_p, joint ? row.index.weight_from(base) : kept);
-  // In the joint order top_k may keep less than the nucleus needs; then all of it stays.
+  // In the joint order top_k may keep less mass than the nucleus needs; then top_p drops nothing.
   if (kept < target) return;
   const float low = row.survivors.low();
   weigh_list(row, low);
@@ -72,11 +73,12 @@ RowStatus Nucleus::cut_unread(KnownRow& row, float top_p) {
     const RowStatus status = measure_tiles(row, *guess, from);
     if (status != RowStatus::ok) return status;
   } else {
-    // Few tokens may hold most of the mass: the index finds them, and may suffice.
+    // A few tokens may have most of the mass: the index finds them, and may suffice.
     if (const RowStatus status = index.build(); status != RowStatus::ok) return status;
     guess = guess_.of_uneven_row(index, row.list, row.sample, top_p, from);
-    // The total is known, so a list of all values from the bracket up shows where the nucleus ends.
-    // While the list is short, that is cheaper than weighing all values again.
+    // The total is known, so a list of all values from the bracket's low end up determines where
+    // the nucleus ends. While the list is short, the list is cheaper than weighing all values
+    // again.
     if (guess->kind == BracketKind::to_list &&
         row.list.collect(index, guess->low, kLargestFinite, index.size / kShortestShare)) {
       guess = {guess->low, index.max, BracketKind::listed};
@@ -88,7 +90,7 @@ RowStatus Nucleus::cut_unread(KnownRow& row, float top_p) {
   return RowStatus::ok;
 }
 
-/// Cuts a row whose tiles were measured for a bracket.
+/// Cuts the survivors of a row whose tiles were measured for a bracket.
 void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool joint, float from) {
   RowIndex& index = row.index;
   TopSet& survivors = row.survivors;
@@ -100,7 +102,7 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
   float list_low = guess.low;
   bool list_is_the_top = !guess.one_value() && guess.high >= index.max;
   bool guess_holds = false;
-  if (found.above >= target) {  // the guess was too low
+  if (found.above >= target) {  // the guessed bracket was too low
     list_low = next_above(guess.high);
     row.list.collect(index, list_low, kLargestFinite, index.size);
     list_is_the_top = true;
@@ -119,7 +121,7 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
           select_in_list(row, guess.low, std::min(guess.high, index.max), target - found.above);
     }
   }
-  if (threshold <= survivors.low()) return;  // nothing is cut; ties that top_k cut stay cut
+  if (threshold <= survivors.low()) return;  // no value is dropped; ties that top_k cut stay cut
   survivors.keep_from(index, threshold);
   if (list_is_the_top) {
     survivors.use_list(row.list, list_low);
@@ -131,8 +133,8 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
   survivors.use_tile_sums(above_.data());
 }
 
-/// Returns the weights of a measured bracket. Weighs its list, except for a bracket of one value,
-/// whose ties were weighed already.
+/// Returns the weights of a measured bracket. Weighs the bracket's list, except for a bracket of
+/// one value, whose ties were weighed already.
 Nucleus::MeasuredBracket Nucleus::measured(const KnownRow& row, const Bracket& bracket) {
   MeasuredBracket found{};
   for (std::size_t tile = 0; tile < row.index.tiles; ++tile) {
@@ -147,7 +149,7 @@ Nucleus::MeasuredBracket Nucleus::measured(const KnownRow& row, const Bracket& b
 
 /// Measures in one pass the keys of all tiles, the weight of the values >= from and that above the
 /// bracket; lists the bracket's values, or weighs them if all are equal. Returns the row's status,
-/// ok if the row was read before.
+/// which is ok if the row was read before.
 RowStatus Nucleus::measure_tiles(KnownRow& row, const Bracket& bracket, float from) {
   RowIndex& index = row.index;
   grow(index.keys, index.tiles);
@@ -172,7 +174,7 @@ RowStatus Nucleus::measure_tiles(KnownRow& row, const Bracket& bracket, float fr
   return RowStatus::ok;
 }
 
-/// Weighs the tokens of one value, tile by tile.
+/// Computes the weight of the tokens with one value, tile by tile.
 void Nucleus::weigh_ties(const RowIndex& index, float value) {
   grow(ties_, index.tiles);
   for (std::size_t tile = 0; tile < index.tiles; ++tile) {
@@ -206,7 +208,7 @@ uint128_t Nucleus::weigh_list(const KnownRow& row, float low) {
   list_weights_.wide.clear();
   list_weight_ = 0;
   segments_.clear();
-  if (!index.has_keys) {  // the list is a top set, so it has the maximum of each of its tiles
+  if (!index.has_keys) {  // the list is a top set, so it contains the maximum of each of its tiles
     list.add_segments(index, low, segments_);
   } else {
     for (std::size_t run = 0; run < list.runs().size(); ++run) {
@@ -234,7 +236,7 @@ void Nucleus::weigh_far(const KnownRow& row, const Segment& segment, float low) 
 }
 
 /// Returns the largest v in [low, high] such that the listed values >= v weigh at least `target`.
-/// Precondition: the list was weighed from `low` on.
+/// Precondition: the weights of the listed values >= `low` have been computed.
 float Nucleus::select_in_list(const KnownRow& row, float low, float high, uint128_t target) {
   if (!row.index.is_near(low)) return nucleus_end(list_weights_.wide, low, high, target);
   const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of the unit
@@ -256,7 +258,7 @@ void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, 
     const std::size_t length = row.list.run_length(tile);
     if (length == 0) continue;
     const float* values = row.list.values() + begin;
-    // Near weights are taken from the list's weights, relative to the row's maximum.
+    // Near weights are copied from the list's weights, which are relative to the row's maximum.
     above_[tile] +=
         near
             ? index.passes->sum_listed(values, list_weights_.near.data() + begin, length, threshold)

@@ -1,12 +1,12 @@
 // top_p on one row: finds the end of the nucleus.
 //
 // The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)). The
-// total Z needs every weight once. So that the same pass also finds v, a bracket of values is
-// guessed first (nucleus_guess.h). The pass makes the index of tiles, sums the weights above the
-// bracket by tile, and lists the bracket's values. If the target lies between the mass above the
-// bracket and the mass including it, v is in the list. The sums above and the list's values then
-// give the prefix sums of the survivors without another pass. The exact sums reveal a wrong guess,
-// which costs a pass over the side that it missed.
+// total Z requires the weight of every value once. So that the same pass also finds v, a bracket of
+// values is guessed first (nucleus_guess.h). The pass makes the index of tiles, sums the weights
+// above the bracket by tile, and lists the bracket's values. If the target lies between the mass
+// above the bracket and the mass including it, v is in the list. The sums above and the list's
+// values then give the prefix sums of the survivors without another pass. The exact sums reveal a
+// wrong guess, which costs another pass over the side that the guess missed.
 //
 // If top_p is the only filter, nothing reads the row before that pass: a sample alone decides
 // whether to guess, or to make the index first and to look at the largest values.
@@ -26,7 +26,7 @@
 
 namespace fairdraw::cpu {
 
-/// Knowledge about one row that filters share: index, list, sample and survivors.
+/// Data about one row that filters share: index, list, sample and survivors.
 struct KnownRow {
   RowIndex index;
   ValueList list;
@@ -59,9 +59,10 @@ class Nucleus {
   void add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, float threshold);
 
   NucleusGuess guess_;
-  std::vector<std::uint64_t> above_;  // by tile: weight above the bracket, then of the survivors
+  std::vector<std::uint64_t> above_;  // by tile: weight above the bracket, later weight of the
+                                      // survivors
   std::vector<std::uint32_t> run_begin_;
-  std::vector<std::uint64_t> ties_;  // by tile, for a bracket of one value
+  std::vector<std::uint64_t> ties_;  // by tile: weight of the ties, for a bracket of one value
   ListWeights list_weights_;
   uint128_t list_weight_ = 0;  // sum of all weights in list_weights_
   std::vector<Segment> segments_;

@@ -1,10 +1,10 @@
-// The guess uses pieces spread over the row as a sample. Unless the sample shows an even row, the
-// head of the row (about a hundred values, found through the group maxima as for top_k) is listed
-// and weighed, so that no sample has to catch the few values that may hold most of the mass. If the
-// head probably holds the nucleus, it is the bracket, and the pass only makes the index. Otherwise
-// the rest of the sample gives a histogram of weight over values; the bracket extends
-// kCpuBracketDeviations standard deviations of W(>= v) - p Z to each side. Rows with heavy ties get
-// a bracket of one value, whose ties are counted, not listed.
+// The guess uses pieces of consecutive values spread over the row as a sample. Unless the sample
+// shows an even row, the head of the row (about a hundred values, found through the group maxima as
+// for top_k) is listed and weighed, so that no sample has to catch the few values that may hold
+// most of the mass. If the head probably contains the nucleus, the head is the bracket, and the
+// pass only makes the index. Otherwise the rest of the sample gives a histogram of weight over
+// values; the bracket extends kCpuBracketDeviations standard deviations of W(>= v) - p Z to each
+// side. Rows with heavy ties get a bracket of one value, whose ties are counted, not listed.
 #include "cpu/thresholds/nucleus_guess.h"
 
 #include <algorithm>
@@ -20,25 +20,26 @@ namespace {
 
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// Half the width of a guessed bracket in standard deviations. With 3, one row in some 400 is
-/// missed at the cost of about one more pass, but the list is a quarter shorter than with 4.
+/// Half the width of a guessed bracket, in standard deviations. With 3 deviations, about one row in
+/// 400 is missed at the cost of about one more pass, but the list is a quarter shorter than with 4.
 constexpr double kCpuBracketDeviations = 3.0;
-/// Size of the head: this many group maxima, and at most this many values.
+/// Size of the head: kHeadSize group maxima, and at most kHeadSize values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
 /// A row is even if its sample weighs at least as much as this many equal values, so that its
 /// weight is off by a twentieth, and at least this many times the row's largest value.
 constexpr double kEvenValues = 400;
 constexpr double kEvenLargest = 16;
-/// The sample of the tail: evenly spread pieces of consecutive values. A small row has a small
-/// sample, because reading it costs as much as the longer list of a wider bracket.
+/// Size of a piece of the tail's sample, which consists of evenly spread pieces of consecutive
+/// values. A small row has a small sample, because reading it costs as much as the longer list of a
+/// wider bracket.
 constexpr std::size_t kPieceSize = 32;
 constexpr std::size_t pieces_of(std::size_t n) { return n < (1U << 16U) ? 32 : 64; }
 static_assert(kPieceSize <= kShortRow);
 constexpr std::size_t kBins = 256;
-/// Number of octaves below the maximum from which on weights are nearly 0.
+/// Number of octaves below the maximum from which on weights are negligible.
 constexpr double kOctaves = 41;
-/// Share of the row above which a bracket may consist of one value with its ties.
+/// Share of the row above which a bracket may consist of one value and its ties.
 constexpr double kTieShare = 1.0 / 16;
 
 /// One bin of sampled values: their weight, sum of squared weights, and number.
@@ -53,7 +54,7 @@ double estimate_of(std::uint64_t weight) {
   return static_cast<double>(static_cast<std::int64_t>(weight));
 }
 
-/// Returns the value this many octaves below the maximum.
+/// Returns the value that is a number of octaves below the maximum.
 double value_below_maximum(const RowIndex& row, double octaves) {
   const auto maximum = static_cast<double>(row.max);
   return row.rule.from_probs ? std::ldexp(maximum, -static_cast<int>(octaves))
@@ -68,7 +69,7 @@ double values_per_sampled(const RowIndex& row, const RowSample& sample) {
 }  // namespace
 
 /// Lists and weighs the head, from about the size-th largest group maximum on, or the size-th
-/// largest tile maximum if the row was not scanned. Empty if ties make it too long.
+/// largest tile maximum if the row was not scanned. The head is empty if ties make it too long.
 NucleusGuess::Head NucleusGuess::weigh_head(RowIndex& row, ValueList& list, std::size_t size,
                                             float from) {
   const std::vector<float>& maxima = row.has_groups ? row.group_max : tile_max_;
@@ -103,7 +104,7 @@ void RowSample::take(const RowIndex& row, float low, float high) {
   taken = pieces * kPieceSize;
 }
 
-/// Weighs the sample's values below the head; drops the others.
+/// Computes the weights of the sample's values below the head; drops the other values.
 NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& sample,
                                             const Head& head, float from) {
   reserve_with_slack(sample_weights_, sample.size);
@@ -174,7 +175,7 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
                               const Head& head, double target) {
   const double times = values_per_sampled(row, sample);
   if (sample.size == 0) return {from, kLargestFinite, BracketKind::to_list};
-  // Bins are linear in the value; the sample's own range leaves out values without weight.
+  // Bins are linear in the value; the range of the sample excludes values without weight.
   const Range range = row.passes->range(sample.values.data(), sample.size);
   const double origin =
       std::max(static_cast<double>(range.min), value_below_maximum(row, kOctaves));
@@ -183,8 +184,8 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
   std::array<Bin, kBins> bins{};
   for (std::size_t i = 0; i < sample.size; ++i) {
     const double place = (static_cast<double>(sample.values[i]) - origin) * per_unit;
-    // In a row with NaN or +inf, which the pass itself reports, `place` may be NaN: use the first
-    // bin.
+    // In a row with NaN or +inf, which the pass itself reports, `place` may be NaN and then becomes
+    // the first bin.
     const double last = kBins - 1;
     Bin& bin = bins[place > 0 ? static_cast<std::size_t>(std::min(place, last)) : 0];
     const double weight = estimate_of(sample_weights_[i]);

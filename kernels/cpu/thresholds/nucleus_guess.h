@@ -12,8 +12,8 @@
 
 namespace fairdraw::cpu {
 
-/// listed: the list already holds all values >= low. one_value: many ties of one value, which are
-/// counted. to_list: the pass that measures the row lists the values.
+/// Kinds of brackets. listed: the list already has all values >= low. one_value: many ties of one
+/// value, which are counted. to_list: the pass that measures the row lists the values.
 enum class BracketKind { listed, one_value, to_list };
 
 /// Values between which the nucleus is guessed to end: [low, high].
@@ -25,33 +25,34 @@ struct Bracket {
 
 /// Values of pieces spread over a row.
 struct RowSample {
-  /// Samples a row; keeps the values in [low, high].
+  /// Samples a row, and keeps the sampled values in [low, high].
   void take(const RowIndex& row, float low, float high);
 
   std::vector<float> values;
-  std::size_t size = 0;   ///< values in [low, high]
+  std::size_t size = 0;   ///< number of sampled values in [low, high]
   std::size_t taken = 0;  ///< values sampled
 };
 
 class NucleusGuess {
  public:
-  /// Returns the bracket of a row without a sample. Weights count from `from` up.
+  /// Returns the bracket of a row without a sample. Only values >= `from` have weight.
   Bracket of_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p, float from);
-  /// Returns the bracket of a row from its sample, if that shows an even row: one whose weight is
-  /// not that of few values. Reads only the sample and the row's largest value, as far as known.
+  /// Returns the bracket of a row from its sample, if the sample shows an even row: one whose
+  /// weight is not that of few values. Reads only the sample and the row's largest value, if known.
   std::optional<Bracket> of_even_row(const RowIndex& row, RowSample& sample, float top_p,
                                      float from);
-  /// Returns the bracket of any other row. Precondition: the row was scanned or indexed.
+  /// Returns the bracket of a row that is not even. Precondition: the row has been scanned or
+  /// indexed.
   Bracket of_uneven_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p, float from);
 
  private:
-  /// The largest values of a row, from `low` up, and their estimated weight. Estimates are doubles,
-  /// in units of 2^kRowBits.
+  /// The largest values of a row, which are those >= `low`, and their estimated weight. Estimates
+  /// are doubles, in units of 2^kRowBits.
   struct Head {
     float low;
     double weight;
   };
-  /// Weight and sum of squared weights of the sampled values below the head.
+  /// Weight, and sum of squared weights, of the sampled values below the head.
   struct Tail {
     double weight, square;
   };
@@ -65,7 +66,7 @@ class NucleusGuess {
   std::vector<float> tile_max_;
   std::vector<std::uint64_t> head_weights_;
   std::vector<std::uint64_t> sample_weights_;
-  std::vector<float> known_values_;  // the sampled values in a bracket
+  std::vector<float> known_values_;  // sampled values that are in the bracket
   SelectionScratch scratch_;
 };
 

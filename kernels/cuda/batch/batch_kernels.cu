@@ -3,11 +3,12 @@
 //
 // Contract. advance_batch does after a call what BatchState::append_step does on the host: it
 // appends the drawn token to the request's output, increments length, offset and count, and writes
-// the results of the step and a record of the call for the host. A request without a token stays as
-// it is. choose_rows finds the rows of logits that a call samples and copies them side by side,
-// slot by slot. merge_table takes the host's values of the slots, but keeps those that only the
-// device knows: offset and length of requests that were there before, wherever they move.
-// take_moved_rows and fill_rows_of_slots then update the rows of bitmask, counts and prompt masks.
+// the results of the step and a record of the call for the host. A request without a token in the
+// call does not change. choose_rows finds the rows of logits that a call samples and copies them
+// side by side, slot by slot. merge_table takes the host's values of the slots, but keeps the
+// values that only the device knows: offset and length of requests that were in the batch before,
+// also if they move. take_moved_rows and fill_rows_of_slots then update the rows of bitmask, counts
+// and prompt masks.
 //
 // Algorithm and cost. advance_batch and merge_table are one block with one thread per slot: a few
 // dependent loads and stores, 2 us, and nothing to share among blocks. A ring of records, one per
@@ -15,12 +16,12 @@
 // while later steps write other places of the ring. Every record has the number of its call, so
 // that a record that was overwritten too early is detected. choose_rows reads and writes the chosen
 // rows once, 16 bytes per thread if they are aligned to that, because the row kernel reads rows at
-// one distance. Steps without offsets do not need it.
+// one distance. Steps without logit_offsets do not need choose_rows.
 //
 // Writes are ordered by the stream. No two threads of a kernel write the same place, except for
 // counts and mask bits of a history, which are atomic sums and ors in one block.
 //
-// Randomness: none; offsets only grow. Determinism: a slot's values depend on that slot alone.
+// Randomness: none; offsets only grow. Determinism: the values of a slot depend on that slot alone.
 #include <cstdint>
 
 #include "cuda/batch/batch_kernels.h"
@@ -61,7 +62,7 @@ __device__ ChosenRow choose(const ChooseTask& task, std::int32_t slot) {
   return {Choice::sampled, row};
 }
 
-/// Copies a block's share of `count` elements.
+/// Copies this thread block's share of `count` elements.
 template <class Element>
 __device__ void copy_elements(const unsigned char* source, unsigned char* target,
                               std::int64_t count, int tile) {
@@ -112,7 +113,7 @@ __device__ Choice choice_of(const AdvanceTask& task, std::int32_t slot) {
   return task.may_draw[slot] != 0 ? Choice::sampled : Choice::full;
 }
 
-/// Appends a token to what the device has of the request.
+/// Appends a token to the request's history on the device.
 __device__ void append(const AdvanceTask& task, std::int32_t slot, std::int32_t token) {
   const std::int32_t length = task.output_lengths[slot];
   task.output[task.output_begins[slot] + length] = token;
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     records[slot] = {token, status, stamp | (task.first ? serving::kFirstOfStep : 0U), epoch};
   }
-  __syncthreads();  // after the reads of the number
+  __syncthreads();  // after all threads have read the number
   if (threadIdx.x == 0) *task.calls = call + 1;
 }
 

@@ -13,7 +13,7 @@ namespace fairdraw::cuda {
 
 /// Treatment of a slot's request in a call.
 enum class Choice : std::uint8_t {
-  none = 0,  ///< no request, no row in this call, or one of its rows has failed
+  none = 0,  ///< no request in the slot, no row for it in this call, or one of its rows has failed
   sampled = 1,
   full = 2,         ///< the request's history has no room for a token
   bad_offsets = 3,  ///< the request's rows are not rows of the logits
@@ -22,16 +22,16 @@ enum class Choice : std::uint8_t {
 /// Choice of the rows of logits that one call of a step samples, and their copies.
 struct ChooseTask {
   RowsView logits;
-  std::int32_t slots = 0;         ///< number of slots, >= 1
-  std::int32_t max_length = 0;    ///< maximum length of a history
-  bool last = true;               ///< each request's last row; otherwise row number `call`
-  std::int64_t call = 0;          ///< number of the call in this step
+  std::int32_t slots = 0;       ///< number of slots, >= 1
+  std::int32_t max_length = 0;  ///< maximum length of a request's history
+  bool last = true;             ///< sample each request's last row; otherwise its row number `call`
+  std::int64_t call = 0;        ///< number of the call in this step
   const void* offsets = nullptr;  ///< [slots + 1]
   bool narrow_offsets = false;    ///< uint32, otherwise int64
   const std::uint8_t* occupied = nullptr;
   const std::int32_t* prompt_lengths = nullptr;
   const std::int32_t* output_lengths = nullptr;
-  const RowStatus* statuses = nullptr;  ///< of the step so far; read if call > 0
+  const RowStatus* statuses = nullptr;  ///< statuses of the step's rows so far; read if call > 0
 
   Choice* choices = nullptr;       ///< [slots]
   std::uint8_t* active = nullptr;  ///< [slots]: 1 for sampled
@@ -40,14 +40,16 @@ struct ChooseTask {
 };
 cudaError_t choose_rows(const ChooseTask& task, cudaStream_t stream);
 
-/// Tokens that a call has drawn, and the arrays that they advance, with one value per slot.
+/// Tokens that a call of `sample` has drawn, and the arrays of the batch that they advance, with
+/// one value per slot.
 struct AdvanceTask {
   std::int32_t slots = 0;     ///< number of slots, >= 1
   std::int32_t capacity = 0;  ///< >= slots
   std::int32_t max_length = 0;
   std::int64_t vocab = 0;
-  bool first = true;                ///< first call of the step
-  const Choice* choices = nullptr;  ///< null: all requests are sampled, or full if not `may_draw`
+  bool first = true;                ///< whether this is the first call of the step
+  const Choice* choices = nullptr;  ///< null: all requests are sampled, or have Choice::full if not
+                                    ///< `may_draw`
   const std::int32_t* drawn = nullptr;
   const RowStatus* drawn_statuses = nullptr;
   const std::uint8_t* occupied = nullptr;
@@ -55,21 +57,22 @@ struct AdvanceTask {
   const std::int64_t* output_begins = nullptr;
 
   std::uint8_t* may_draw = nullptr;  ///< whether the history has room
-  std::int32_t* output = nullptr;    ///< data of the lists
+  std::int32_t* output = nullptr;    ///< output tokens of all histories
   std::int32_t* output_lengths = nullptr;
   std::uint64_t* offsets = nullptr;
   std::int32_t* output_counts = nullptr;  ///< [capacity, vocab], or null
-  std::int32_t* tokens = nullptr;         ///< results of the step
+  std::int32_t* tokens = nullptr;         ///< tokens that the step returns
   std::int32_t* counts = nullptr;
   RowStatus* statuses = nullptr;
   serving::CallRecord* records = nullptr;  ///< [most_calls, capacity], a ring
   std::int32_t most_calls = 0;
-  std::uint64_t* calls = nullptr;  ///< number of calls that have run
+  std::uint64_t* calls = nullptr;  ///< number of calls of `sample` that have run
   const std::uint32_t* epoch = nullptr;
 };
 cudaError_t advance_batch(const AdvanceTask& task, cudaStream_t stream);
 
-/// Update of the device's table from the host's, which keeps the values that belong to the device.
+/// Update of the device's table of slots from the host's table, except for the values that only the
+/// device knows.
 struct MergeTask {
   std::int32_t capacity = 0;
   std::int32_t max_length = 0;
@@ -84,7 +87,7 @@ struct MergeTask {
   std::int32_t* output_lengths = nullptr;
   const std::uint8_t* occupied = nullptr;
   const std::int32_t* prompt_lengths = nullptr;
-  std::uint64_t* kept_offsets = nullptr;  ///< [capacity], scratch of the kernel
+  std::uint64_t* kept_offsets = nullptr;  ///< [capacity], scratch memory of the kernel
   std::int32_t* kept_lengths = nullptr;
   std::uint8_t* may_draw = nullptr;
   std::uint32_t* epoch = nullptr;
@@ -109,7 +112,8 @@ struct RowsOfSlots {
   const std::int64_t* output_begins = nullptr;
   const std::int32_t* output_lengths = nullptr;
 };
-/// Copies the bitmask's rows of slots that requests come from, before any of them is written.
+/// Copies the bitmask rows of the slots from which requests move, before any of these rows is
+/// overwritten.
 cudaError_t take_moved_rows(const RowsOfSlots& task, cudaStream_t stream);
 /// Writes the rows of the changed slots: bitmask rows that moved, or all ones for new requests, and
 /// counts and masks of the histories as they are now.

@@ -12,7 +12,7 @@ using serving::SlotArrays;
 
 namespace {
 
-/// Returns the place of an array of the host's block in another block.
+/// Returns the address of an array of the host's block in another block of the same layout.
 template <class T>
 T* in_block(std::byte* block, const std::byte* host_block, T* array) {
   return reinterpret_cast<T*>(block + (reinterpret_cast<const std::byte*>(array) - host_block));
@@ -71,14 +71,15 @@ Error BatchOnDevice::bring_changes() {
   return bring_rows_of_slots();
 }
 
-/// Enqueues the lists of a request that enters, to the lanes that it has on the host.
+/// Enqueues copies of the lists of a request that enters the batch, to the same lanes as on the
+/// host.
 Error BatchOnDevice::bring_lists(std::int32_t slot) {
   const SlotArrays& host = mirror_.slots().arrays;
   const auto bring = [&](ListName name, std::int64_t length) {
     const ListArrays& list = host.list(name);
     return uploads_.put(arrays_.list(name).data + list.begins[slot], list.list(slot), length * 4);
   };
-  // The output follows the prompt.
+  // The output tokens follow the prompt in the history.
   const std::int64_t history = std::int64_t{host.list(ListName::prompt).length(slot)} +
                                host.list(ListName::output).length(slot);
   if (Error error = bring(ListName::prompt, history)) return error;
@@ -94,7 +95,8 @@ Error BatchOnDevice::bring_lists(std::int32_t slot) {
 
 Error BatchOnDevice::bring_table() {
   const SlotArrays& host = mirror_.slots().arrays;
-  const std::byte* const host_table = mirror_.slots().block.get();  // the table comes first
+  const std::byte* const host_table = mirror_.slots().block.get();  // the table is at the beginning
+                                                                    // of the block
   const auto capacity = static_cast<std::int64_t>(options_.capacity);
   const std::vector<std::int32_t>& changed = mirror_.changed();
   if (Error error = uploads_.put(staged_, host_table, arrays_.table_bytes)) return error;
@@ -103,7 +105,8 @@ Error BatchOnDevice::bring_table() {
           uploads_.put(changed_, changed.data(), static_cast<std::int64_t>(changed.size()) * 4)) {
     return error;
   }
-  // Before the table: take_moved_rows finds rows by `from` alone, and none is written yet.
+  // Before the table is merged: take_moved_rows finds rows by `from` alone, and no row is written
+  // yet.
   if (allowed_ != nullptr && !changed.empty()) {
     if (Error error = check_launch("take_moved_rows", take_moved_rows(rows_of_slots(), stream_))) {
       return error;
@@ -163,7 +166,8 @@ RowsOfSlots BatchOnDevice::rows_of_slots() const {
   task.vocab = options_.vocab;
   task.allowed = allowed_;
   task.moved_allowed = moved_allowed_;
-  task.output_counts = arrays_.output_counts;  // null with histories as lists
+  task.output_counts = arrays_.output_counts;  // null if histories are lists of tokens and not
+                                               // counts
   task.prompt_mask = arrays_.prompt_mask;
   task.histories = arrays_.list(ListName::prompt).data;
   task.prompt_begins = arrays_.list(ListName::prompt).begins;

@@ -1,8 +1,8 @@
 // Device's copy of a batch: its memory, and its updates after changes of the batch.
 //
-// The block has the host's layout (kernels/serving/slot_arrays.h): the table of values per slot,
-// then the lists, each in its lane on the host. So a request that moves needs the table alone, and
-// one that enters needs the table and its lists.
+// The block of device memory has the host's layout (kernels/serving/slot_arrays.h): the table of
+// values per slot, then the lists, each in the same lane as on the host. So only the table is
+// copied for a request that moves, and the table and the lists for a request that enters.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@ class BatchOnDevice {
  public:
   explicit BatchOnDevice(serving::BatchSlots& slots) : options_(slots.options), mirror_(slots) {}
 
-  /// Allocates all memory and makes a batch without requests. Waits for the device.
+  /// Allocates all memory and makes a batch without requests. Waits for the device to finish.
   Error create(const FusedSamplingOptions& options);
 
   serving::BatchMirror& mirror() { return mirror_; }
@@ -30,24 +30,25 @@ class BatchOnDevice {
   const BatchStateOptions& options() const { return options_; }
   std::int32_t capacity() const { return options_.capacity; }
 
-  /// Enqueues all changes. After an error the copy must not be used any more.
+  /// Enqueues all changes. After an error the device's copy of the batch must not be used any more.
   Error bring_changes();
 
-  /// Enqueues a copy of rows of the bitmask from other memory of the device or of the host.
+  /// Enqueues a copy of bitmask rows from other memory of the device or of the host.
   Error bring_bitmask(const BitRows<const std::uint32_t>& packed);
   Error clear_bitmask();
-  /// Returns false if all tokens are allowed for all requests.
+  /// Returns whether a bitmask is used; if not, all tokens are allowed for all requests.
   bool uses_bitmask() const { return uses_bitmask_; }
 
-  /// Returns the call over logits.rows slots, all in device memory. `active` has the requests whose
-  /// history has room.
+  /// Returns the request for `sample` over logits.rows slots, all in device memory. `active` marks
+  /// the requests whose history has room for another token.
   SampleRequest call(const RowsView& logits, bool with_processing, bool with_bitmask) const;
 
   /// Enqueues a copy of the caller's offsets from host memory to the device.
   Error bring_offsets(const std::int64_t* offsets, std::int64_t count);
   const std::int64_t* offsets() const { return offsets_; }
 
-  /// Returns a task with the copy's members. The call's and the step's own members are not set.
+  /// Returns a task of choose_rows with the arrays of this copy. The members that depend on the
+  /// call and the step are not set.
   ChooseTask choose_task() const;
   AdvanceTask advance_task() const;
 

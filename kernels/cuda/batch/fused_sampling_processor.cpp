@@ -2,22 +2,22 @@
 //
 // Contract. fairdraw/cuda_fused_sampling_processor.h.
 //
-// Algorithm. A step is a call of `sample` with one row per slot over the arrays of the copy, and
-// then one small kernel that appends the tokens (batch_kernels.cu has all kernels but sample's).
-// With logit_offsets a kernel before it finds the rows and puts them side by side. With
-// StepRows::all there are as many calls as the longest request has rows, because a row's history
-// has the token before it.
+// Algorithm. A step is a call of `sample` with one row per slot over the device's arrays, and then
+// one small kernel that appends the tokens (batch_kernels.cu has all kernels except those of
+// `sample`). With logit_offsets another kernel runs before `sample`, which finds the rows and
+// copies them side by side. StepRows::all takes as many calls as the longest request has rows,
+// because the history of a row includes the token drawn from the row before.
 //   batch_on_device.h  the copy and its updates
 //   batch_mirror.h     changes of the batch, and the requests of the tokens that come back
 //   token_copies.h     copies of tokens to the host
 //
-// Cost on the host. If nothing has changed, no slot is visited: two numbers are compared. Then
-// follow sample's checks and launches, one more launch, and two questions to the runtime (is the
-// stream captured; where are the logits).
+// Cost on the host. If the batch has not changed, no slot is visited: only two version numbers are
+// compared. Then follow the checks and launches of `sample`, one more launch, and two queries to
+// the CUDA runtime (whether the stream is captured, and in which memory the logits are).
 //
-// Cost on the device. A feature that no request uses is left out of the call, because a processed
-// call takes longer whatever its lists hold. A captured step may be replayed for later requests, so
-// it leaves out only what the options rule out.
+// Cost on the device. A feature that no request uses is left out of the call, because logits
+// processing makes a call slower even if its lists are empty. A captured step may be replayed for
+// later requests, so it leaves out only the features that the options exclude.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -87,9 +87,9 @@ struct FusedSamplingProcessor::Device {
   TokenCopies copies;
   DeviceBuffer per_slot, gathered, workspace;
   StepPlan plan;  // plan of the step that is being enqueued
-  Error failure;  // error of CUDA during an update; the device's state is then unknown
+  Error failure;  // CUDA error during an update, after which the state on the device is unknown
 
-  // In `per_slot`: arrays of one value per slot.
+  // Arrays in `per_slot`, with one value per slot.
   Choice* choices = nullptr;
   std::uint8_t* active = nullptr;
   std::int32_t* drawn = nullptr;
@@ -98,8 +98,8 @@ struct FusedSamplingProcessor::Device {
   std::int32_t* counts = nullptr;
   RowStatus* statuses = nullptr;
 
-  int number = 0;          // number of the device that is current when the processor is made
-  std::int64_t slots = 0;  // slots of the last step
+  int number = 0;          // number of the device that was current when the processor was created
+  std::int64_t slots = 0;  // number of slots of the last step
   bool has_stepped = false;
 
   cudaStream_t stream() const { return static_cast<cudaStream_t>(options.stream); }
@@ -125,7 +125,7 @@ Error FusedSamplingProcessor::Device::create() {
   place(BumpAllocator(per_slot.data()));
   if (options.logit_offsets) {
     if (Error error = gathered.reserve(capacity * row_bytes_of(vocab, kWidestLogit))) return error;
-    // The gaps between rows are copied with them, and never used.
+    // The padding between rows is copied with the rows, and never used.
     if (Error error =
             check_call("room for rows",
                        cudaMemsetAsync(gathered.data(), 0,
@@ -250,7 +250,7 @@ FusedSamplingProcessor::FusedSamplingProcessor(std::unique_ptr<Device> device)
     : device_(std::move(device)) {}
 
 FusedSamplingProcessor::~FusedSamplingProcessor() {
-  // Wait until nothing reads or writes the memory that is freed.
+  // Waits until no work on the device uses the memory that is freed.
   int current = 0;
   static_cast<void>(cudaGetDevice(&current));
   static_cast<void>(cudaSetDevice(device_->number));
@@ -332,7 +332,7 @@ Error FusedSamplingProcessor::update_bitmask(const BitRows<const std::uint32_t>&
                           "page-locked memory, or memory of the device");
     }
   }
-  if (Error error = bring_changes()) return error;  // this sets the rows of new requests
+  if (Error error = bring_changes()) return error;  // sets the bitmask rows of new requests
   return d.batch.bring_bitmask(packed);
 }
 

@@ -11,7 +11,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Reads offsets in host memory, as the CPU's processor does. `most`: maximum number of rows of one
+/// Reads offsets in host memory, as the CPU's processor does. `most`: maximum number of rows per
 /// request.
 template <class Offset>
 Error read_offsets(View<const Offset> offsets, std::int64_t rows, std::vector<std::int64_t>& begins,
@@ -20,7 +20,8 @@ Error read_offsets(View<const Offset> offsets, std::int64_t rows, std::vector<st
   most = 0;
   for (std::int64_t i = 0; i < offsets.size; ++i) {
     const auto limit = static_cast<std::uint64_t>(i == 0 ? 0 : rows);
-    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // below 0: beyond any row
+    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // a negative offset becomes a
+                                                                      // number beyond all rows
     if (offset < before || offset > limit) {
       return out_of_range("logit_offsets[" + std::to_string(i) + "]",
                           std::to_string(offsets.data[i]),
@@ -49,7 +50,7 @@ Error find_memory(const char* field, const void* pointer, MemoryKind& memory) {
     return check_call(std::string("memory of ") + field, answer);
   }
   memory = MemoryKind::other;
-  if (answer == cudaErrorInvalidValue) {  // a pointer that the driver does not know
+  if (answer == cudaErrorInvalidValue) {  // a pointer that the CUDA driver does not know
     static_cast<void>(cudaGetLastError());
   } else if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged) {
     int device = 0;

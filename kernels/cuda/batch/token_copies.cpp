@@ -11,7 +11,7 @@ namespace fairdraw::cuda {
 
 using serving::CallRecord;
 
-/// Waits for copies, which may still write their memory.
+/// Waits for copies in flight, because they still write to this object's memory.
 TokenCopies::~TokenCopies() {
   if (own_.get() != nullptr) static_cast<void>(own_.synchronise());
 }
@@ -34,7 +34,7 @@ Error TokenCopies::create(std::int32_t capacity, const FusedSamplingOptions& opt
   };
   if (Error error = memory_.reserve(place(BumpAllocator(nullptr)))) return error;
   place(BumpAllocator(memory_.data()));
-  // No record has a call yet: no call's number has all bits set.
+  // No record belongs to a call yet, because no call's number has all bits set.
   if (Error error = check_call(
           "a ring of records",
           cudaMemsetAsync(records_, 0xff, static_cast<std::size_t>(ring_bytes()), stream_))) {
@@ -106,7 +106,7 @@ Error TokenCopies::start(std::int64_t slots) {
   return {};
 }
 
-/// Copies the places of some calls in the ring to the same places of the copy.
+/// Copies the records of some calls from the ring to the same positions in host memory.
 Error TokenCopies::copy_calls(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   const auto most = static_cast<std::uint64_t>(most_calls_);
   const std::uint64_t first = end - begin >= most ? 0 : begin % most;

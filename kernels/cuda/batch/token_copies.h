@@ -1,14 +1,14 @@
 // Tokens in flight from the device to the host: a ring of records that successive calls write, and
 // copies of it in page-locked memory, made on a stream of their own.
 //
-// A copy waits for the step before it by one event, and the host waits for the copy by another.
-// Neither waits for work that is enqueued later, and that work does not wait for them. Later calls
-// write other places of the ring until it has gone round. A record has the number of its call, so
-// that a place that was overwritten too early is detected.
+// A copy waits for the step before it by one CUDA event, and the host waits for the copy by another
+// event. Neither event waits for work that is enqueued later, and later work does not wait for the
+// events. Later calls write to other positions of the ring until it wraps around. A record contains
+// the number of its call, so that a record that was overwritten too early is detected.
 //
-// The host knows the calls that a copy must have as long as it has enqueued all of them. A graph
-// that is replayed runs calls unknown to it: then a kernel notes their number in the stream's
-// order, and the whole ring is copied.
+// As long as the host has enqueued all calls itself, it knows which calls a copy must contain. A
+// replayed CUDA graph runs calls that the host does not know: then a kernel stores their number in
+// stream order, and the whole ring is copied.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,28 +30,29 @@ class TokenCopies {
 
   Error create(std::int32_t capacity, const FusedSamplingOptions& options);
 
-  /// Sets the task's ring.
+  /// Sets the task's pointers to the ring of records.
   void add_to(AdvanceTask& task) const;
   void calls_were_enqueued(std::uint64_t calls) { enqueued_ += calls; }
-  /// Notes that from now on calls may run that the host does not enqueue.
+  /// Notes that from now on calls may run that the host does not enqueue itself.
   void calls_were_captured() { host_counts_ = false; }
 
-  /// Starts a copy of all calls not copied before this point of the stream. `slots` is the number
-  /// of slots of the last step.
+  /// Starts a copy of the records of all calls before this point of the stream that have not been
+  /// copied. `slots` is the number of slots of the last step.
   Error start(std::int64_t slots);
-  /// Waits for the oldest copy, delivers its tokens to the requests, and returns its last step.
+  /// Waits for the oldest copy in flight, delivers its tokens to the requests, and returns the
+  /// copy's last step.
   Error wait(serving::BatchMirror& mirror, CopiedStep& step);
 
-  /// Counts the calls that have run; waits for the stream.
+  /// Counts the calls of `sample` that have run, after waiting for the stream.
   Error count_calls(std::uint64_t& calls);
-  /// Notes that the host has the tokens of all calls before this one.
+  /// Notes that the host has the tokens of all calls with smaller numbers.
   void were_delivered(std::uint64_t calls) { delivered_ = calls; }
 
  private:
   struct Copy {
-    PinnedBuffer memory;  // the ring, then the number of calls that had run
+    PinnedBuffer memory;  // the ring of records, then the number of calls that had run
     Event ready, done;
-    std::uint64_t end = 0;  // the same number, if the host knows it
+    std::uint64_t end = 0;  // number of calls that had run, if the host knows the number
     bool host_counted = true;
     std::int64_t slots = 0;
 
@@ -68,7 +69,7 @@ class TokenCopies {
 
   std::int32_t capacity_ = 0;
   std::int32_t most_calls_ = 0;
-  cudaStream_t stream_ = nullptr;  // stream of the steps
+  cudaStream_t stream_ = nullptr;  // stream on which the steps run
   Stream own_;
   DeviceBuffer memory_;
   serving::CallRecord* records_ = nullptr;  // placed in memory_
@@ -81,7 +82,7 @@ class TokenCopies {
   // Numbers of calls.
   std::uint64_t enqueued_ = 0, copied_ = 0, read_ = 0, delivered_ = 0;
 
-  // The last step that was waited for.
+  // The last step for whose copy the host has waited.
   std::int64_t slots_ = 0;
   std::vector<std::int32_t> tokens_, counts_;
   std::vector<RowStatus> statuses_;

@@ -1,19 +1,20 @@
-// The best sequences of beam search, read back from the history, on the GPU.
+// Finds the best sequences of a beam search on the GPU by reading the history backwards.
 //
-// Contract. As on the CPU (kernels/serving/beam_result.cpp), by the same rules
-// (beam_result_rules.h): requests are independent, a bad one fails alone.
+// Contract. The rules are the CPU's (kernels/serving/beam_result.cpp, beam_result_rules.h):
+// requests are independent, and a request that fails does not affect others.
 //
-// Algorithm and cost. One block per request. All sequences that may be chosen, at most 2 *
+// Algorithm and cost. One thread block per request. All sequences that may be chosen, at most 2 *
 // kMaxBeamWidth, are ranked by counting: a sequence's place is the number of sequences before it,
 // by score and then by number, as in a stable sort. Then one thread per chosen sequence walks from
-// its last token back to its first. This is one dependent read per token, from lines that hold
-// several steps, so the call takes as long as its longest sequence, once per search. Bringing the
-// history to shared memory first would shorten the walk, but not noticeably beside the steps that
-// made it.
+// its last token back to its first. The walk is one dependent read per token, from cache lines that
+// hold several steps, so the call takes as long as its longest sequence, once per search. Copying
+// the history to shared memory first would shorten the walk, but not noticeably compared with the
+// steps of the search.
 //
-// Randomness: none. Numerics: as in the header; the power of the length is the device's own, one
-// unit of float64 from the host's, rounded to float32. Determinism: sequences are totally ordered;
-// the result does not depend on the order of threads.
+// Randomness: none. Numerics: as in fairdraw/beam_result.h; the power of the length is computed on
+// the device, at most one unit of float64 from the host's result, and rounded to float32.
+// Determinism: sequences are totally ordered, so that the result does not depend on the order of
+// threads.
 #include <cstdint>
 
 #include "cuda/beams/beam_search.h"
@@ -27,7 +28,7 @@ constexpr int kThreads = 256;
 
 struct Shared {
   float score[2 * kMaxBeamWidth];      ///< scores of the sequences that may be chosen
-  std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best, in order
+  std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best sequences, in order
 };
 
 class BestSequences {
@@ -50,7 +51,8 @@ class BestSequences {
   }
 
  private:
-  /// Loads the scores, which are read after the next barrier. For all threads.
+  /// Loads the scores of the sequences; other threads may read them after the next barrier. For all
+  /// threads.
   __device__ RowStatus load_scores(const BeamResultTerms& terms) {
     bool any_nan = false;
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < terms.count(); i += kThreads) {
@@ -61,7 +63,7 @@ class BestSequences {
     return __syncthreads_or(any_nan ? 1 : 0) != 0 ? RowStatus::nan_input : RowStatus::ok;
   }
 
-  /// Writes that there are no sequences. For all threads.
+  /// Writes a result without sequences. For all threads.
   __device__ void write_none() const {
     const std::int64_t places = std::int64_t{request_.best} * request_.history.max_steps;
     std::int32_t* tokens = result_.tokens.data + r_ * places;
@@ -72,7 +74,7 @@ class BestSequences {
     __syncthreads();
   }
 
-  /// Finds the numbers of the best of `count` sequences. For all threads.
+  /// Finds the numbers of the best sequences among `count`. For all threads.
   __device__ void rank(std::int32_t count) {
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += kThreads) {
       const float mine = shared_.score[i];

@@ -1,11 +1,11 @@
 // One step of beam search on the GPU (fairdraw/beam_search.h).
 //
-// Contract. As on the CPU (kernels/serving/beam_search.cpp), by the same rules (beam_rules.h):
-// requests are independent, a bad one fails alone. A request may count at most kMostOfBeam
-// candidates; one that counts more fails with invalid_beam.
+// Contract. The rules are the CPU's (kernels/serving/beam_search.cpp, beam_rules.h): requests are
+// independent, and a request that fails does not affect others. At most kMostOfBeam candidates per
+// beam can count; a request that counts more fails with invalid_beam.
 //
-// Algorithm and cost. Two small kernels surround the one that finds the largest values of every
-// live beam's row and sums its weights (beam_rows.cu), which is the cost of the call.
+// Algorithm and cost. Two small kernels run before and after the expensive kernel, which finds the
+// largest values of every live beam's row and sums its weights (beam_rows.cu).
 //   before   One thread per request reads its terms, and sets the number of values wanted of its
 //            rows: kMargin more than the candidates that count.
 //   after    One block per request, one warp per beam with few values. Values become scores. A
@@ -16,9 +16,10 @@
 //            found. A candidate's place among all beams is the sum of its places in the sorted
 //            lists, by bisection, and one thread walks over the first candidates, as on the CPU.
 //
-// Randomness: none. Numerics: as in the header; the log of the sum and the power of the length are
-// the device's own, one unit of float64 from the host's, rounded to float32. Determinism:
-// candidates are totally ordered; the result does not depend on the order of threads.
+// Randomness: none. Numerics: as in fairdraw/beam_search.h; the log of the sum and the power of the
+// length are computed on the device, at most one unit of float64 from the host's results, and
+// rounded to float32. Determinism: candidates are totally ordered, so that the result does not
+// depend on the order of threads.
 #include <math_constants.h>
 
 #include <cfloat>
@@ -34,10 +35,11 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-/// Number of values asked for beyond those that count. More seldom have the same score.
+/// Number of values requested per row in addition to those that count as candidates. More than
+/// kMargin additional values rarely have the same score.
 constexpr std::int32_t kMargin = 8;
-/// Maximum number of rows that one block clears in negligible time; for more, a fill precedes the
-/// kernel.
+/// Maximum number of rows for which one block clears `wanted` in negligible time; for more rows a
+/// memset precedes the kernel.
 constexpr std::int64_t kFewRows = 4096;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -63,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
     const auto most = static_cast<std::int32_t>(terms.most) + kMargin;
     const std::int64_t first = task.step.row_begins.data[r];
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
-      // Requests may share rows: the largest number counts.
+      // Several beams may use one row: the largest number of entries is requested.
       atomicMax(&task.wanted[first + beam], most < kMostOfBeam ? most : kMostOfBeam);
     }
   }
@@ -71,19 +73,19 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- After them ----------------------------------------------------------------------------------
 
-/// Maximum number of beams for which sorted candidates are in shared memory, unless a beam has
-/// many.
+/// Maximum number of beams whose sorted candidates fit in shared memory, unless a beam has many
+/// candidates.
 constexpr int kFewBeams = 16;
 
 struct Shared {
   BeamCandidate found[kMostOfBeam];
   BeamCandidate ranked[kMostOfBeam];
-  std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
+  std::int32_t count[kMaxBeamWidth];  ///< number of candidates of each beam
   std::int32_t warp_hits[kThreads / kWarp];
   std::int32_t status[kMaxBeamWidth];
-  BeamCandidate sorted[kFewBeams * kWarp];  ///< for requests with few beams
+  BeamCandidate sorted[kFewBeams * kWarp];  ///< sorted candidates of requests with few beams
 };
-/// Count of a beam that is left to the whole block.
+/// Count of a beam whose candidates the whole block must find, because one warp cannot.
 constexpr std::int32_t kForBlock = -1;
 
 /// Scores of a beam's values (fairdraw/beam_search.h, Arithmetic).
@@ -134,7 +136,8 @@ class BeamStep {
     return task_.candidates + (r_ * task_.step.max_width + beam) * kMostOfBeam;
   }
 
-  /// Returns the fault of a beam's row or score; no_allowed_token if the beam offers nothing.
+  /// Returns the failure status of a beam's row or score; no_allowed_token if the beam has no
+  /// candidate.
   __device__ RowStatus status_of(int beam, RowStatus row) const {
     const float score = score_of_beam(beam);
     if (row == RowStatus::nan_input || score != score) return RowStatus::nan_input;
@@ -142,9 +145,9 @@ class BeamStep {
     return score == -CUDART_INF_F ? RowStatus::no_allowed_token : row;
   }
 
-  /// Finds each beam's first candidates, sorted, and writes their numbers to shared memory. For all
-  /// threads. Beams with few values take one warp each, all at once; the others take the block, one
-  /// after the other.
+  /// Finds the first candidates of each beam, sorted, and writes the number per beam to shared
+  /// memory. For all threads. Beams with few values are processed at once, by one warp each; the
+  /// whole block then processes the other beams one by one.
   __device__ RowStatus find_candidates() {
     for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
       const BeamRow row = task_.rows[row_of(beam)];
@@ -173,8 +176,8 @@ class BeamStep {
     return {score_of_beam(beam), task_.step.input == BeamInput::logits, row.max, row.log_mass};
   }
 
-  /// Does the work of find_in_row by one warp, if at most one entry per lane was found and no other
-  /// can count; otherwise returns kForBlock. No read waits for another.
+  /// Does the work of find_in_row by one warp, if at most one entry per lane was found and no
+  /// further entry can count; otherwise returns kForBlock. No load depends on another load.
   __device__ int find_by_warp(int beam, const BeamRow& row) const {
     const std::int64_t number = row_of(beam);
     const int lane = lane_of_thread();
@@ -213,14 +216,16 @@ class BeamStep {
     const std::int64_t at = number * kMostOfBeam + thread;
     const BeamScore score = score_of(beam, row);
     const float mine = thread < n ? score(task_.values[at]) : -CUDART_INF_F;
-    // A score of -inf is out of float32's range and no candidate. Such scores are the last.
+    // A score of -inf is outside float32's finite range and is no candidate. Scores of -inf come
+    // last in the order.
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
     if (thread < n) shared_.found[thread] = {mine, beam, task_.ids[at]};
     __syncthreads();
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
-    // Along the head scores never rise, so values beyond it may tie with the last that counts.
+    // Scores do not increase along the sorted values, so values after the listed ones may have the
+    // same score as the last candidate that counts.
     const float last = shared_.found[wanted - 1].score;
     const bool whole = n < task_.wanted[number] || n == task_.step.rows.vocab;
     const bool complete = wanted < most || whole || shared_.found[finite - 1].score < last;
@@ -235,14 +240,14 @@ class BeamStep {
     return wanted;
   }
 
-  /// Puts the first tokens by id that have a score into places [from, to) of `found`. Precondition:
-  /// there are that many. For all threads.
+  /// Writes the first tokens by id that have a given score to the positions [from, to) of `found`.
+  /// Precondition: the row has at least that many tokens with this score. For all threads.
   __device__ void collect_ties(const RowValues& row, const BeamScore& score, float tied, int beam,
                                int from, int to) {
     const auto thread = static_cast<int>(threadIdx.x);
     const std::int64_t vocab = task_.step.rows.vocab;
     int place = from;
-    __syncthreads();  // after the reads of `found`
+    __syncthreads();  // after all threads have read `found`
     for (std::int64_t first = 0; place < to && first < vocab; first += kThreads) {
       const std::int64_t token = first + thread;
       const float x = token < vocab ? row[token] : -CUDART_INF_F;
@@ -262,7 +267,7 @@ class BeamStep {
     }
   }
 
-  /// Sorts the first `wanted` of `n` found candidates into memory that the whole block sees.
+  /// Sorts the first `wanted` of `n` found candidates into memory that the whole block can read.
   __device__ void sort_into(BeamCandidate* sorted, int n, int wanted) {
     const auto thread = static_cast<int>(threadIdx.x);
     if (thread < n) {
@@ -294,7 +299,7 @@ class BeamStep {
     return wanted;
   }
 
-  /// Returns the number of a beam's candidates that come before one of another beam.
+  /// Returns the number of candidates of a beam that come before a candidate of another beam.
   __device__ int places_before(int beam, const BeamCandidate& candidate) const {
     const BeamCandidate* sorted = candidates_of(beam);
     int low = 0;
@@ -321,7 +326,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Shared shared;
   for (std::int64_t r = blockIdx.x; r < task.step.requests; r += gridDim.x) {
     BeamStep(task, r, shared).run();
-    __syncthreads();  // ranked candidates are read until the step is written
+    __syncthreads();  // the ranked candidates are read until the step's results are written
   }
 }
 

@@ -1,5 +1,5 @@
-// Interface of the kernels of beam search: those of a step (beam_search.cu, beam_rows.cu) and that
-// of the end (beam_result.cu).
+// Interface of the beam search kernels: those of a step (beam_search.cu, beam_rows.cu) and the one
+// that ends a search (beam_result.cu).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,42 +11,44 @@
 
 namespace fairdraw::cuda {
 
-/// Maximum number of candidates that count, per beam.
+/// Maximum number of candidates per beam that can count.
 inline constexpr int kMostOfBeam = 256;
 
-/// Entries found in a row.
+/// Largest entries that were found in a row.
 struct BeamRow {
   RowStatus status;
-  std::int32_t entries;  ///< as many as were asked for, or all entries above -inf
+  std::int32_t entries;  ///< number of entries: as many as requested, or all entries above -inf
   float max;
-  double log_mass;  ///< log of the row's mass, for logits
+  double log_mass;  ///< log of the row's mass; set for logits only
 };
 
-/// Task of a step, as the device sees it.
+/// Arguments of the kernels of a step, with pointers to device memory.
 struct BeamTask {
   BeamStepRequest step;
   BeamStepResult result;
 
   // In the workspace.
-  BeamTerms* terms = nullptr;           ///< [requests]
-  std::int32_t* wanted = nullptr;       ///< [rows]: number of entries; 0: the row of no beam
-  BeamRow* rows = nullptr;              ///< [rows]
-  float* values = nullptr;              ///< [rows, kMostOfBeam]: values of the entries, in order
-  std::int32_t* ids = nullptr;          ///< [rows, kMostOfBeam]
+  BeamTerms* terms = nullptr;      ///< [requests]
+  std::int32_t* wanted = nullptr;  ///< [rows]: number of entries requested; 0 if no beam uses the
+                                   ///< row
+  BeamRow* rows = nullptr;         ///< [rows]
+  float* values = nullptr;      ///< [rows, kMostOfBeam]: values of the entries, in descending order
+  std::int32_t* ids = nullptr;  ///< [rows, kMostOfBeam]
   BeamCandidate* candidates = nullptr;  ///< [requests * max_width, kMostOfBeam]
 };
 
-/// Enqueues the first kernel, which reads the requests and sets the number of entries wanted of
-/// each row. requests >= 1.
+/// Enqueues the first kernel of a step, which reads the requests and sets the number of entries
+/// wanted of each row. requests >= 1.
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the second kernel, which finds the entries (beam_rows.cu). rows.rows in [1, 2^22).
+/// Enqueues the second kernel of a step, which finds the entries (beam_rows.cu). rows.rows in [1,
+/// 2^22).
 cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream);
 
-/// Enqueues the third kernel, which ranks candidates and writes the step.
+/// Enqueues the third kernel of a step, which ranks candidates and writes the results.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the kernel of the end of a search (beam_result.cu). requests >= 1.
+/// Enqueues the kernel that ends a beam search (beam_result.cu). requests >= 1.
 cudaError_t write_sequences(const BeamResultRequest& request, const BeamSequences& result,
                             cudaStream_t stream);
 

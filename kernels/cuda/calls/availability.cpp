@@ -1,9 +1,10 @@
-// is_available and its relatives (fairdraw/cuda.h).
+// is_available, why_not_available and check_path, which report whether a path can run
+// (fairdraw/cuda.h).
 //
-// A path needs the device and the code: the compute capability, and machine code or PTX of this
-// build that was compiled for it. A build for compute capability 8.0 alone also runs on 9.0, but
-// its code has no clusters. One kernel is asked for the code's version, because all are compiled
-// alike.
+// A path needs support by the device (compute capability) and by this build (machine code or PTX
+// compiled for that capability). A build for compute capability 8.0 alone also runs on 9.0, but its
+// code has no clusters. Only one kernel is queried for the version of the code, because all kernels
+// are compiled alike.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -17,13 +18,15 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kSmallestCapability = 80;         // 10 * major + minor
-constexpr int kSmallestClusterCapability = 90;  // required by thread-block clusters
+constexpr int kSmallestClusterCapability = 90;  // compute capability that thread-block clusters
+                                                // require
 
-/// Versions of a device and of the code that runs there.
+/// Compute capabilities of a device and of the code that runs on it.
 struct DeviceCode {
   cudaError_t error = cudaSuccess;
   int capability = 0;  ///< compute capability of the device, 10 * major + minor
-  int compiled = 0;    ///< compute capability of the code that runs there; at most `capability`
+  int compiled = 0;    ///< compute capability for which the running code was compiled; at most
+                       ///< `capability`
 };
 
 DeviceCode ask(int device) {
@@ -41,7 +44,8 @@ DeviceCode ask(int device) {
   return found;
 }
 
-/// Returns the versions of the current device, which is asked once per device and process.
+/// Returns the compute capabilities of the current device, which is queried once per device and
+/// process.
 DeviceCode current_device() {
   constexpr int kKnown = 64;
   static std::array<std::atomic<std::uint32_t>, kKnown> known{};  // 0: not asked yet
@@ -64,7 +68,7 @@ DeviceCode current_device() {
                   std::memory_order_relaxed);
     }
   }
-  // Clears this call's own error.
+  // Clears the CUDA error that this call has caused.
   if (found.error != cudaSuccess) static_cast<void>(cudaGetLastError());
   return found;
 }
@@ -83,7 +87,7 @@ std::string version(int capability) {
   return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
 }
 
-/// Returns why can_run() is false.
+/// Returns the reason why can_run() is false.
 std::string reason(const DeviceCode& device, Path path) {
   if (static_cast<std::uint32_t>(path) > 2) {
     return out_of_range("path", std::to_string(static_cast<std::uint32_t>(path)),

@@ -1,6 +1,6 @@
-// Kept sets on the GPU (fairdraw/cuda_kept_sets.h). In a call of `sample`, survivors are marked and
-// packed after its kernels. In rows of bits, words are counted by parts of rows, and packed
-// (kept_sets.cu).
+// Kept sets on the GPU (fairdraw/cuda_kept_sets.h). In a call of `sample`, the survivors of the
+// filters are marked and packed after the call's own kernels. For masks given as rows of bits, set
+// bits are counted by parts of rows, and then packed (kept_sets.cu).
 #include <algorithm>
 
 #include "cuda/calls/kept_workspace.h"

@@ -1,5 +1,5 @@
 // Reports of log-probabilities on the GPU (fairdraw/log_probabilities.h): the launches of a call.
-// The kernels are row_logprobs.cu, and index_tiles.cu for rows as the caller gave them.
+// The kernels are in row_logprobs.cu and, for rows without processing, in index_tiles.cu.
 #include "common/arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
@@ -8,7 +8,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Returns whether a report reads an index of the caller's rows, or the statuses in it.
+/// Returns whether a report reads an index of the caller's logits, or the statuses in that index.
 bool needs_raw_index(const LogprobsTask& report) {
   if (!report.result.given()) return false;  // statuses alone
   if (!is_raw(report.result.mode) || report.filtered.rows.rows == 0) return false;
@@ -55,7 +55,8 @@ Error log_probabilities(const SampleRequest& request, View<const std::int32_t> t
 
 namespace {
 
-/// Returns processed rows as a report: the logits at temperature 1, nothing filtered.
+/// Returns the request that reports on processed rows: the logits at temperature 1, without
+/// filters.
 SampleRequest rows_of(const ProcessLogitsRequest& request) {
   SampleRequest rows;
   rows.logits = request.logits;
@@ -69,7 +70,8 @@ SampleRequest rows_of(const ProcessLogitsRequest& request) {
 
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept {
   float value = 0;
-  LogprobsResult report;  // any report, for the workspace's size
+  LogprobsResult report;  // set to a placeholder, because the workspace's size depends on whether
+                          // anything is reported
   report.values = {&value, 1};
   return workspace_bytes(rows_of(request), report);
 }

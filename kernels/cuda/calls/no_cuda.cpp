@@ -1,5 +1,6 @@
-// Calls of the headers fairdraw/cuda*.h in a build without CUDA kernels. Each returns `unsupported`
-// with the reason, and allocates and writes nothing. no_cuda_serving.cpp has the calls of serving.
+// Functions of the headers fairdraw/cuda*.h in a build without CUDA kernels. Each function returns
+// `unsupported` with the reason, and allocates and writes nothing. no_cuda_serving.cpp has the
+// functions of serving.
 #include "common/operation_calls.h"
 #include "cuda/calls/no_cuda_calls.h"
 #include "fairdraw/cuda_memory.h"
@@ -9,7 +10,8 @@ namespace fairdraw::cuda {
 namespace {
 
 #ifdef FAIRDRAW_CUDA_LEFT_OUT
-// There was no GPU at configuration (cmake/cuda.cmake), so the user did not ask for this.
+// A build without CUDA kernels results if configuration (cmake/cuda.cmake) finds no GPU, so the
+// user may not have chosen it.
 constexpr const char* kReason =
     "this build has no CUDA kernels, because there was no GPU; `" FAIRDRAW_CUDA_LEFT_OUT
     "` adds them";

@@ -1,4 +1,4 @@
-// The calls of serving on a GPU in a build without CUDA kernels (no_cuda.cpp).
+// Serving functions for the GPU in a build without CUDA kernels (no_cuda.cpp).
 #include <utility>
 
 #include "cuda/calls/no_cuda_calls.h"

@@ -1,13 +1,14 @@
-// sample on the GPU (fairdraw/cuda.h): checks, and the kernels of a call.
+// `sample` on the GPU (fairdraw/cuda.h): checks of arguments, and the kernels of a call.
 //
-// The row kernel alone makes one draw per row, with tokens and statuses, and keeps nothing. All
-// other results need the row kernel's records, one per row in the workspace, and then
+// For one draw per row, with tokens and statuses only, the row kernel does all the work and stores
+// no records. All other results need the row kernel's records, one per row in the workspace, and
+// then
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
 //   write_rows    for masks and probabilities;
 //   the task options.survivors;
 //   row_logprobs  for reports (log_probabilities.cpp).
-// Reports of given tokens in the caller's own rows need no row kernel. Nothing is enqueued before
-// all arguments are checked.
+// Reports of given tokens in the caller's own rows need no row kernel. Nothing is enqueued until
+// all arguments have been checked.
 #include <string>
 
 #include "common/arguments.h"
@@ -60,10 +61,11 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
 
 /// Kernels of a call.
 struct Plan {
-  bool draws_in_row_kernel;     ///< tokens and statuses, one draw per row
-  bool has_outputs;             ///< whether draw_outputs is needed
-  bool has_rows;                ///< whether write_rows is needed
-  bool writes_statuses_by_row;  ///< for calls without tokens
+  bool draws_in_row_kernel;  ///< whether the row kernel writes tokens and statuses, with one draw
+                             ///< per row
+  bool has_outputs;          ///< whether draw_outputs is needed
+  bool has_rows;             ///< whether write_rows is needed
+  bool writes_statuses_by_row;  ///< whether statuses are written per row, in calls without tokens
   bool has_reports;             ///< whether row_logprobs is needed
   bool has_survivors;           ///< whether options.survivors is given
 
@@ -74,7 +76,7 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
              const SampleOptions& options) {
   const bool any_outputs = outputs_of(request) > 0;
   const bool one_a_row = !request.indices.given() && request.num_samples == 1;
-  // Sizes of kept sets come with the sets.
+  // The sizes of kept sets are written together with the sets.
   const bool measures = (result.support_size.given() && options.survivors == nullptr) ||
                         result.logprob.given() || result.logprob_filtered.given();
   Plan plan{};
@@ -183,7 +185,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
   TileRows<std::int32_t> survivor_keys;
   if (plan.has_survivors) survivor_keys = options.survivors->allocate(request, memory);
-  // Reports of the caller's own rows alone.
+  // Only reports of the caller's unprocessed rows are requested.
   const bool only_raw =
       options.tokens_are_given && result.logprobs.given() && is_raw(result.logprobs.mode);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();

@@ -1,4 +1,4 @@
-// Shared parts of `sample`, log_probabilities and the operations of fairdraw/sampling.h on the GPU.
+// Parts shared by `sample`, log_probabilities and the operations of fairdraw/sampling.h on the GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,51 +12,57 @@
 
 namespace fairdraw::cuda {
 
-/// Largest batch. With 512 blocks per row, the maximum for kMaxVocab, write_rows' grid is still
-/// below 2^31 blocks.
+/// Largest batch. With 512 blocks per row, the maximum for kMaxVocab, the grid of write_rows still
+/// has fewer than 2^31 blocks.
 inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 22) - 1;
 
-/// Task on the survivors of a call's rows, after the call's own kernels. It also writes the sizes
-/// of these sets, so SampleResult::support_size is left to it.
+/// Task on the survivors of a call's rows, run after the call's own kernels. The task also writes
+/// the sizes of the sets of survivors, so that SampleResult::support_size is left to it.
 class SurvivorsTask {
  public:
   virtual ~SurvivorsTask() = default;
-  /// Checks the task's arrays for a checked request: lengths, then pointers.
+  /// Checks the task's arrays for a request that is already checked: lengths, then pointers.
   virtual Error check(const SampleRequest& request) const = 0;
   virtual void check(DevicePointers& pointers) const = 0;
-  /// Takes its part of the workspace, and returns where the row kernel writes the keys of tiles.
+  /// Allocates the task's part of the workspace, and returns the array for the keys of tiles that
+  /// the row kernel writes.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
-  /// Enqueues the task. `keys` has those of the tiles of rows that are ok.
+  /// Enqueues the task. `keys` contains the keys of the tiles of rows with status ok.
   virtual Error enqueue(const SampleRequest& request, const SampleResult& result,
                         const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
                         cudaStream_t stream) const = 0;
 };
 
 struct SampleOptions {
-  const char* rows_name = "logits";  ///< name of `request.logits` in errors
+  const char* rows_name = "logits";  ///< name of `request.logits` in error messages
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< for the mask and renorm operations
-  bool wants_tokens = true;         ///< otherwise the result has masks or probabilities only
-  bool tokens_are_given = false;    ///< reports are of given_tokens; wants_tokens is false
+  bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the mask and renorm
+                                    ///< operations
+  bool wants_tokens = true;         ///< whether tokens are drawn; otherwise the result has masks or
+                                    ///< probabilities only
+  bool tokens_are_given = false;    ///< whether log-probabilities are of given_tokens; wants_tokens
+                                    ///< is then false
   View<const std::int32_t> given_tokens;
-  bool reports_statuses = false;       ///< in a call without tokens: row_logprobs writes them
+  bool reports_statuses = false;  ///< whether row_logprobs writes the statuses, in a call without
+                                  ///< tokens
   SurvivorsTask* survivors = nullptr;  ///< optional
 };
 
-/// Makes `path` definite if the device leaves no choice (best becomes block without clusters), or
-/// returns why the call cannot run here. Defined in availability.cpp.
+/// Replaces Path::best by a definite path if the device leaves no choice (block on devices without
+/// clusters), or returns why the call cannot run on this device. Defined in availability.cpp.
 Error check_path(Path& path);
 
-/// Runs a call. Defined in sample.cpp, as check_batch is.
+/// Runs a call. Defined in sample.cpp, like check_batch.
 Error sample_rows(const SampleRequest& request, const SampleResult& result,
                   const Execution& execution, const SampleOptions& options);
 
-/// Returns an error for a batch that is too large. `name` as in rows_name.
+/// Returns an error if a batch has too many rows or columns. `name` is the batch's name in error
+/// messages, like rows_name.
 Error check_batch(const RowsView& rows, const char* name);
 
-/// Enqueues the reports of a call whose rows are filtered and whose tokens are drawn. In raw modes
-/// the rows are indexed first; in processed modes the row kernel has done that. Defined in
-/// log_probabilities.cpp.
+/// Enqueues the log-probability reports of a call whose rows have been filtered and whose tokens
+/// have been drawn. In raw modes the rows are indexed first; in processed modes the row kernel has
+/// already indexed them. Defined in log_probabilities.cpp.
 Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
                       cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// Operations of fairdraw/sampling.h on the GPU: calls of sample_rows (sample_rows.h), and
-// operations with the row kernel and then a kernel of their own.
+// Operations of fairdraw/sampling.h on the GPU: some are calls of sample_rows (sample_rows.h),
+// others run the row kernel and then a second kernel.
 #include "common/arguments.h"
 #include "common/operation_calls.h"
 #include "cuda/calls/sample_rows.h"

@@ -23,7 +23,7 @@ struct ShardedCall::Parts {
   ShardedTask task{};
   ProcessedColumns processed;
   TileSpread spread;
-  RowsOutputTask rows;  ///< the mask, if one is wanted
+  RowsOutputTask rows;  ///< task that writes the mask, if a mask is requested
   Path path = Path::best;
   cudaStream_t stream = nullptr;
 
@@ -43,7 +43,7 @@ Error not_there(const std::string& field) {
           field + " is given; allowed: none, in a sharded call on GPUs (the CPU has it)"};
 }
 
-/// Returns an error for requests that the CPU supports and the GPU does not.
+/// Returns an error for requests that only the CPU supports.
 Error check_supported(const ShardedRequest& request, const SampleResult& result) {
   const SampleRequest& rows = request.rows;
   const std::int64_t shards = request.boundaries.size - 1;
@@ -52,7 +52,7 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
                                         std::to_string(kMaxDeviceShards) + " on GPUs"};
   }
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
-  // Tokens of a row are counted by an int.
+  // The tokens of a row are counted by a 32-bit int.
   constexpr std::int64_t kMostTokens = 0x7fffffff;
   const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
   if (rows.indices.given() && tokens > kMostTokens) {
@@ -103,7 +103,8 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
   return check_batch(request.rows.logits, "logits");
 }
 
-/// Places a call's blocks in a memory of peers, and returns the bytes that they take.
+/// Computes the offsets of a call's blocks in peer memory, and returns the bytes that the blocks
+/// take.
 std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
   PeerBlocks& peers = task.peers;
   peers.most_rows = most_rows;
@@ -194,7 +195,7 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
-/// Begins a call without rows, in which every output that names a row fails.
+/// Begins a call that has no rows: every output that names a row fails.
 Error ShardedCall::Parts::begin_without_rows() const {
   if (task.indices.size > 0) {
     if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
@@ -202,7 +203,7 @@ Error ShardedCall::Parts::begin_without_rows() const {
   return decide_none(task, stream);
 }
 
-/// Enqueues the index, with which a call begins.
+/// Enqueues the kernels that index the rows, which are the first of a call.
 Error ShardedCall::Parts::index() const {
   if (task.indices.given()) {
     if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
@@ -247,7 +248,7 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   return check_launch("summarise_rows", summarise_rows(parts.task, parts.stream));
 }
 
-/// Filters the rows of a group and draws from them, as a call of `sample` does.
+/// Filters the gathered rows of a group and draws their tokens, as a call of `sample` does.
 Error ShardedCall::Parts::sample_gathered() const {
   if (Error error = check_launch("make_rows_whole", make_rows_whole(task, stream))) return error;
   const GatheredRows& group = task.gathered;
@@ -306,7 +307,7 @@ Error ShardedCall::Parts::write_columns() const {
   return check_launch("report_columns", report_columns(task, stream));
 }
 
-/// Enqueues the first exchange, for ranks whose kernels run at the same time.
+/// Enqueues the first exchange, for ranks whose kernels run concurrently.
 Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
   if (task.rows() == 0) return begin_without_rows();
   if (Error error = index()) return error;

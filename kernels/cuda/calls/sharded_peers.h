@@ -1,4 +1,4 @@
-// Memory of peers for calls: its layout, its size, and checks.
+// Peer memory of sharded calls: layout, size, and checks.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,27 @@
 
 namespace fairdraw::cuda {
 
-/// Rounds up to a multiple of 16 bytes, at which blocks of exchanges begin.
+/// Rounds up to a multiple of 16 bytes, which is the alignment of exchange blocks in peer memory.
 constexpr std::int64_t aligned_in_peers(std::int64_t bytes) {
   constexpr std::int64_t kAlignment = 16;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Returns the byte at which blocks begin, after counts and flags. All calls of a memory share it.
+/// Returns the offset in bytes at which exchange blocks begin, after counters and flags. All calls
+/// that share a peer memory have the same offset.
 std::int64_t end_of_flags(int shards, std::int64_t most_rows);
 
-/// Returns the bytes of a memory with halves of `half` bytes.
+/// Returns the size in bytes of a peer memory with halves of `half` bytes.
 std::int64_t bytes_with_halves(std::int64_t flags_end, std::int64_t half);
 
-/// Checks most_rows against the `rows` of the call.
+/// Checks that the peer memory's most_rows suffices for the `rows` of the call.
 Error check_most_rows(std::int64_t most_rows, std::int64_t rows);
 
-/// Checks the memory of all shards, of which a call needs `needed` bytes, and takes it.
+/// Checks the peer memory of all shards, of which the call needs `needed` bytes, and stores its
+/// addresses.
 Error take_peers(const ShardedPeers& peers, std::int64_t needed, int shards, PeerBlocks& blocks);
 
-/// Returns an error if no peers have been given.
+/// Returns an error if the call has no peer memory.
 Error needs_peers(const PeerBlocks& blocks);
 
 }  // namespace fairdraw::cuda

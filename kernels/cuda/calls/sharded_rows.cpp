@@ -49,7 +49,7 @@ void place_partition(const Partition& partition, ShardedTask& task) {
   task.row_part_count = static_cast<int>(part - task.row_parts);
 }
 
-/// Returns the whole tiles of a shard's columns.
+/// Returns the part of a shard's columns that consists of whole tiles.
 RowsView whole_of(const RowsView& columns, const ShardPart& mine) {
   RowsView whole = columns;
   whole.data =
@@ -91,7 +91,8 @@ void place_results(const SampleResult& result, ShardedTask& task) {
   task.top_values = reports.top_values.data;
 }
 
-/// Places the edits of processed rows, and the columns that replace the caller's from here on.
+/// Allocates the edits of processed rows, and the processed columns, which replace the caller's
+/// from this point on.
 void place_processing(const ShardedRequest& request, ShardedTask& task, ProcessedColumns& processed,
                       BumpAllocator& memory) {
   const SampleRequest& rows = request.rows;
@@ -108,7 +109,7 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   edits.whole_vocab = task.vocab;
   edits.edits = edit_planes(task.rows(), task.columns.vocab, memory);
   task.faults = edits.edits.faults;
-  // Whole tiles begin at a multiple of 16 bytes, so that they can be read by vectors.
+  // Whole tiles begin at a multiple of 16 bytes, so that vector loads can read them.
   constexpr std::int64_t kVector = 4;
   const std::int64_t before = (kVector - task.parts[task.shard].head() % kVector) % kVector;
   const std::int64_t stride = (task.columns.vocab + kVector - 1) / kVector * kVector;
@@ -119,7 +120,7 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   task.allowed = {};
 }
 
-/// Places the arrays for reports of the caller's logits, if rows are masked or processed.
+/// Allocates the arrays for reports of the caller's logits, if rows are masked or processed.
 void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, ShardedTask& task,
                BumpAllocator& memory) {
   RawRows& raw = task.raw;
@@ -135,7 +136,8 @@ void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, 
   raw.counts = {memory.allocate<std::uint16_t>(task.rows() * tiles), task.rows(), tiles};
 }
 
-/// Places a group of gathered rows: as many as fit into 4 MB, but at least one.
+/// Allocates the arrays of a group of gathered rows: as many rows as fit into 4 MB, but at least
+/// one.
 void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std::int64_t outputs,
                     ShardedTask& task, BumpAllocator& memory) {
   constexpr std::int64_t kMostValues = std::int64_t{1} << 20;
@@ -147,7 +149,7 @@ void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std
   const std::int64_t count = group.count;
   memory.allocate(group.numbers, count);
   memory.allocate(group.slots, outputs);
-  // Rows begin at a multiple of 16 bytes, so that they can be read by vectors.
+  // Rows begin at a multiple of 16 bytes, so that vector loads can read them.
   constexpr std::int64_t kVector = 4;
   const std::int64_t stride = (task.vocab + kVector - 1) / kVector * kVector;
   group.rows = {memory.allocate<float>(count * stride), count, stride};

@@ -1,4 +1,4 @@
-// Rows of a sharded call: the places of their arrays in a workspace, and their index.
+// Rows of a sharded call: the allocation of their arrays in a workspace, and their index.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,26 +13,26 @@ namespace fairdraw::cuda {
 
 /// Processed columns of a shard, which the kernels of a sharded row read in place of the caller's.
 struct ProcessedColumns {
-  RowsTask edits;    ///< task of edit_rows; without `edits` if nothing is processed
+  RowsTask edits;    ///< task of edit_rows; its `edits` is not set if nothing is processed
   FloatRows values;  ///< the processed columns
 };
 
-/// Returns a call's processing, without arrays of columns if a shard has none: they may be
-/// anywhere.
+/// Returns a call's processing, without the arrays of columns if a shard has no columns, because
+/// such arrays may have any address.
 LogitsProcessing processing_of_columns(const SampleRequest& rows);
 
-/// Places the arrays of a call's rows in a workspace, or measures them. Blocks are only measured
-/// (task.bytes).
+/// Allocates the arrays of a call's rows in a workspace, or only measures them. Exchange blocks are
+/// only measured (task.bytes).
 void place_sharded_rows(const ShardedRequest& request, const SampleResult& result,
                         ShardedTask& task, ProcessedColumns& processed, BumpAllocator& memory);
 
-/// Places this rank's blocks and the received ones, after the rows.
+/// Allocates the blocks that this rank sends and receives, after the rows' arrays.
 void place_sharded_blocks(ShardedTask& task, BumpAllocator& memory);
 
-/// Enqueues a reset of the number of undecided rows.
+/// Enqueues a kernel that sets the number of undecided rows to 0.
 Error decide_none(const ShardedTask& task, cudaStream_t stream);
 
-/// Enqueues the processing and the index, with which rows begin.
+/// Enqueues the kernels that process and index the rows, which are the first of a call.
 Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& processed,
                          const TileSpread& spread, cudaStream_t stream);
 

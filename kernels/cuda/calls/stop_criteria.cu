@@ -1,21 +1,22 @@
 // Stop criteria of requests on the GPU: check_stop (fairdraw/cuda_stop_criteria.h) with its kernel.
 //
-// Contract. As on the CPU, by the same rules (kernels/serving/rules/stop_rules.h): requests are
-// independent, and a bad one fails alone. Only the request's arrays are read, and only the result's
-// are written. Each request reads its length before it writes one, so that the two may be one
-// array.
+// Contract. The rules are the CPU's (kernels/serving/rules/stop_rules.h): requests are independent,
+// and a request that fails does not affect others. Only the request's arrays are read, and only the
+// result's are written. Each request reads its old length before it writes the new one, so that
+// both arrays may be the same.
 //
-// Algorithm and cost. One thread per request runs the very function that the CPU runs. A request
-// has a handful of ids to compare: its step's tokens, its stop ids, its sequences, and the few ids
-// of the output that a sequence still matches. They lie together, so a list costs about one trip to
-// memory per 32 bytes, and the call takes the time of the few dependent trips: the start of a list,
-// its ids, the end of the output. One warp per request would save some of these for long lists, but
-// needs a second version of every rule, with votes instead of loops; stops are short, and one
-// version of the rules is worth more. A request with very many stop ids costs a read of each, by
-// one thread, for which its warp waits. Blocks are one warp, so that a batch of a few dozen
-// requests is spread over several SMs, whose loads do not queue behind each other.
+// Algorithm and cost. One thread per request runs the same function as the CPU. A request compares
+// only a few ids: the tokens of its step, its stop ids, its stop sequences, and the few ids of the
+// output that a sequence still matches. The ids of a list are adjacent in memory, so a list costs
+// about one memory access per 32 bytes, and the call takes the time of a few dependent accesses:
+// the start of a list, its ids, the end of the output. One warp per request would save some of
+// these accesses for long lists, but needs a second version of every rule, with votes instead of
+// loops. Stop lists are short, and one version of the rules is worth more. A request with very many
+// stop ids reads each id by one thread, for which the warp waits. Blocks are one warp, so that a
+// batch of a few dozen requests is spread over several SMs, whose loads do not wait for each other.
 //
-// Randomness: none. Numerics: integers. Determinism: no thread reads what another writes.
+// Randomness: none. Numerics: integers. Determinism: no thread reads data that another thread
+// writes.
 #include <cstdint>
 
 #include "cuda/calls/sample_rows.h"

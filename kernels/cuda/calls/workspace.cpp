@@ -1,5 +1,5 @@
-// Sizes are asked for before a call is checked, so nothing here overflows, whatever a request
-// holds.
+// Workspace sizes are computed before a call is checked, so the arithmetic must not overflow for
+// any request.
 #include "cuda/calls/workspace.h"
 
 #include <algorithm>

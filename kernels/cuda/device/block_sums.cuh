@@ -1,6 +1,7 @@
-// Reductions and prefix sums over the threads of a block, by those of its warps (warp_sums.cuh).
+// Reductions and prefix sums over the threads of a block, built from warp reductions
+// (warp_sums.cuh).
 //
-// Every function must be reached by all threads of the block; blocks are whole warps.
+// All threads of the block must call every function; blocks consist of whole warps.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@ namespace fairdraw::cuda {
 
 inline constexpr int kMaxWarps = 32;  ///< maximum number of warps per block
 
-/// Shared memory of reduce_block.
+/// Scratch of reduce_block, in shared memory.
 template <class T>
 struct BlockScratch {
   T of_warp[kMaxWarps];
 };
 
-/// Returns the combination of all threads' values, on every thread. The scratch can be reused at
-/// once.
+/// Returns the combination of all threads' values, on every thread. The scratch can be reused
+/// immediately after the call.
 template <class T, class Combine>
 __device__ T reduce_block(T value, BlockScratch<T>& scratch, const Combine& combine) {
   value = reduce_warp(value, combine);
@@ -32,14 +33,14 @@ __device__ T reduce_block(T value, BlockScratch<T>& scratch, const Combine& comb
   return result;
 }
 
-/// Sum over the threads before this one, and sum over all.
+/// Sum of the values of all preceding threads of the block, and sum of the values of all threads.
 template <class T>
 struct BlockPrefix {
   T before, total;
 };
 
 /// Returns prefix sums over the block's threads. One barrier. `slots` has one value per warp, and
-/// must not be reused before another barrier.
+/// must not be reused before the next barrier.
 template <class T>
 __device__ __forceinline__ BlockPrefix<T> block_prefix(T mine, T* slots) {
   const T upto = warp_inclusive_sum(mine);

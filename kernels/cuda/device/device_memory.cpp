@@ -11,7 +11,8 @@ namespace {
 
 Error error_of(cudaError_t status, const std::string& what) {
   if (status == cudaSuccess) return {};
-  static_cast<void>(cudaGetLastError());  // reported here: the next call starts without it
+  static_cast<void>(cudaGetLastError());  // reported by this call, so that the next call does not
+                                          // find it
   return {ErrorCode::unsupported, what + ": " + cudaGetErrorString(status)};
 }
 

@@ -20,7 +20,8 @@ bool is_aligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
 }
 
-/// Returns why memory with these attributes cannot be used on `device`; empty if it can.
+/// Returns why memory with these attributes cannot be used on `device`, or an empty string if it
+/// can.
 std::string why_not(const cudaPointerAttributes& memory, int device) {
   switch (memory.type) {
     case cudaMemoryTypeDevice:
@@ -66,7 +67,7 @@ void DevicePointers::check(const std::string& field, const void* pointer, std::s
   }
   cudaPointerAttributes memory{};
   const cudaError_t answer = cudaPointerGetAttributes(&memory, pointer);
-  if (answer == cudaErrorInvalidValue) {  // a pointer that the driver does not know
+  if (answer == cudaErrorInvalidValue) {  // a pointer that the CUDA driver does not know
     static_cast<void>(cudaGetLastError());
     memory.type = cudaMemoryTypeUnregistered;
   } else if (answer != cudaSuccess) {

@@ -1,7 +1,8 @@
-// Checks of a call before it launches (whether the device can run it, its pointers, its workspace),
-// and of the launch's outcome.
+// Checks before a call launches kernels (whether the device can run it, its pointers, its
+// workspace), and of the launch's outcome.
 //
-// All of them are legal while a stream is captured: they read attributes and enqueue nothing.
+// All checks are legal while a stream is captured, because they read attributes and enqueue
+// nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,8 +15,8 @@
 
 namespace fairdraw::cuda {
 
-/// Lets this thread load code while it, or another thread, captures a stream. For queries that are
-/// made once per device.
+/// Mode that lets this thread load code while this or another thread captures a stream. Used for
+/// queries that are made once per device.
 class RelaxedCapture {
  public:
   RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -27,14 +28,15 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Checker of pointers, one by one, which keeps the first error. Pointers that are not given, or
-/// have no elements, are not checked. Device memory of the current device and managed memory pass;
-/// only the first byte of an array is checked.
+/// Checker of pointers that keeps the first error. Pointers that are not given, and arrays without
+/// elements, are not checked. Device memory of the current device and managed memory pass; only the
+/// first byte of an array is checked.
 class DevicePointers {
  public:
-  /// Checks a pointer. `alignment` in bytes: that of an element, if the kernels need it.
+  /// Checks a pointer. `alignment` in bytes: the size of an element if the kernels require it,
+  /// otherwise 1.
   void check(const std::string& field, const void* pointer, std::size_t alignment);
-  /// Checks an array of `size` elements that must be given.
+  /// Checks an array of `size` elements that the caller must give.
   void check_needed(const std::string& field, const void* pointer, std::int64_t size,
                     std::size_t alignment);
 
@@ -58,24 +60,25 @@ class DevicePointers {
   }
   void check(const std::string& field, const TokenLists& lists);
   void check(const LogitsProcessing& processing);
-  /// Checks the workspace: `needed` bytes, with room for `rows` rows, in device memory, aligned.
+  /// Checks the workspace: `needed` bytes of aligned device memory, in the error message for `rows`
+  /// rows.
   void check_workspace(const Execution& execution, std::int64_t needed, std::int64_t rows);
 
   const Error& error() const { return error_; }
 
  private:
   Error error_;
-  int device_ = -1;  // the current device; -1 until the first pointer is checked
+  int device_ = -1;  // number of the current device; -1 until the first pointer is checked
 };
 
-/// Returns an error of CUDA. `action` has failed.
+/// Returns the error for a failed CUDA call. `action` has failed.
 Error cuda_error(const std::string& action, cudaError_t error);
 
-/// Returns the outcome of a call of the CUDA runtime, and clears CUDA's last error.
+/// Returns the outcome of a CUDA runtime call as an Error, and clears CUDA's last error.
 Error check_call(const std::string& action, cudaError_t status);
 
-/// Returns the outcome of a launch; `kernel` is its name. A failed launch leaves its error as
-/// CUDA's last one, which is cleared because this call reports it.
+/// Returns the outcome of a kernel launch; `kernel` is the kernel's name. A failed launch leaves
+/// its error as CUDA's last error, which is cleared because this function reports it.
 Error check_launch(const std::string& kernel, cudaError_t launched);
 
 }  // namespace fairdraw::cuda

@@ -1,4 +1,4 @@
-// Page-locked host memory, and small copies from it to the device that the host does not wait for.
+// Page-locked host memory, and small asynchronous copies from it to the device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::cuda {
 
-/// A block of page-locked memory. Moves, does not copy.
+/// A block of page-locked memory. The buffer can be moved but not copied.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -30,7 +30,7 @@ class PinnedBuffer {
   void* data_ = nullptr;
 };
 
-/// An event without a time. Moves, does not copy.
+/// A CUDA event that records no time. The event can be moved but not copied.
 class Event {
  public:
   Event() = default;
@@ -48,9 +48,10 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Copies from the host, enqueued on one stream. The source may change as soon as put() has
-/// returned, because the bytes wait in page-locked chunks, which are used in rotation. put() waits
-/// for the device if all chunks are in flight, which takes megabytes within a few steps.
+/// Copies from the host to the device, enqueued on one stream. The source may change as soon as
+/// put() has returned, because the bytes are kept in page-locked chunks, which are used in
+/// rotation. put() waits for the device if all chunks are in flight, which takes megabytes of
+/// copies within a few steps.
 class PinnedUploads {
  public:
   Error create(cudaStream_t stream);
@@ -62,7 +63,7 @@ class PinnedUploads {
 
   struct Chunk {
     PinnedBuffer memory;
-    Event passed;  ///< recorded when the chunk is full
+    Event passed;  ///< event recorded when the chunk is full
     bool is_recorded = false;
   };
   Error next_chunk();

@@ -1,7 +1,7 @@
-// Values of a row in device memory: any dtype, any stride, any byte address, read exactly.
+// Exact reads of a row's values in device memory, of any dtype, stride and byte address.
 //
 // For kernels that read a row once or twice among other work: one load per value, coalesced over
-// the lanes of a warp. visit_values reads 16 bytes at a time if addresses allow it.
+// the lanes of a warp. visit_values reads 16 bytes at a time if addresses allow that.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -13,12 +13,13 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the bytes of one value.
+/// Returns the size in bytes of one value.
 __host__ __device__ constexpr std::int64_t value_size(DType dtype) {
   return dtype == DType::float32 ? 4 : 2;
 }
 
-/// Returns the float32 of equal value. `bits`: the value's own, in the low end of the word.
+/// Returns the float32 that equals a value of type `dtype`. `bits`: the value's bits, in the low
+/// end of the word.
 __device__ inline float float_of(std::uint32_t bits, DType dtype) {
   switch (dtype) {
     case DType::float16:
@@ -31,17 +32,17 @@ __device__ inline float float_of(std::uint32_t bits, DType dtype) {
   return __uint_as_float(bits);
 }
 
-/// Returns whether `pointer` is a multiple of `bytes`, a power of two.
+/// Returns whether the address `pointer` is a multiple of `bytes`, a power of two.
 __device__ inline bool is_aligned(const void* pointer, std::int64_t bytes) {
   return (reinterpret_cast<std::uintptr_t>(pointer) & static_cast<std::uintptr_t>(bytes - 1)) == 0;
 }
 
-/// Values of one row. Loads are plain, not read-only, because top_k_mask_logits may write where it
-/// reads.
+/// Values of one row in device memory. Loads are plain, not read-only, because top_k_mask_logits
+/// may write to the memory that it reads.
 struct RowValues {
   const unsigned char* bytes;
   DType dtype;
-  bool aligned;  ///< whether `bytes` is aligned to the size of a value
+  bool aligned;  ///< whether the address `bytes` is aligned to the size of a value
 
   __device__ static RowValues of(const RowsView& rows, std::int64_t row) {
     const std::int64_t size = value_size(rows.dtype);
@@ -63,8 +64,9 @@ struct RowValues {
 
   __device__ float operator[](std::int64_t i) const { return float_of(bits(i), dtype); }
 
-  /// Loads x[i], which is value first + i * step, or `beyond` from `end` on. In an aligned row no
-  /// load waits for another one, because the row's dtype and alignment are tested once.
+  /// Loads x[i], the value with index first + i * step, or `beyond` if this index is at least
+  /// `end`. In an aligned row no load waits for another one, because the row's dtype and alignment
+  /// are tested once.
   template <int kCount>
   __device__ __forceinline__ void load(std::int64_t first, int step, std::int64_t end, float beyond,
                                        float (&x)[kCount]) const {
@@ -90,9 +92,10 @@ struct RowValues {
   }
 };
 
-/// Loads the bits of values 0, kStep, 2 kStep, ... at an address, and `empty` for values from
-/// `left` on; byte by byte if the address is no multiple of their size. One address, no call, and
-/// no load waits for another. Nobody may write the values: loads are read-only.
+/// Loads the bits of values 0, kStep, 2 kStep, ... at an address, and `empty` for values with an
+/// index of at least `left`; byte by byte if the address is not a multiple of the value's size.
+/// There is one address and no call, and no load depends on another load. No thread may write the
+/// values meanwhile, because loads are read-only.
 template <DType kType, int kStep, int kCount>
 __device__ __forceinline__ void load_value_bits(const unsigned char* at, bool aligned, int left,
                                                 std::uint32_t empty,
@@ -119,7 +122,7 @@ __device__ __forceinline__ void load_value_bits(const unsigned char* at, bool al
   }
 }
 
-/// Calls visit(place, value) once for each of the row's first n values, spread over `threads`
+/// Calls visit(index, value) once for each of the row's first n values, spread over `threads`
 /// threads of which this is number `thread`, in no particular order.
 template <class Visit>
 __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, int threads,
@@ -138,9 +141,9 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
   const std::int64_t vectors = (n - head) / per_vector;
   const auto* body = reinterpret_cast<const uint4*>(row.bytes + head * size);
 
-  // At most 7 values, and a block has at least 32 threads.
+  // `head` is at most 7 values, and a block has at least 32 threads.
   if (thread < head) visit(std::int64_t{thread}, row[thread]);
-  // Loads come together first, because a visit may write and no load moves over a write.
+  // All loads come before the visits, because a visit may write and no load moves over a write.
   constexpr int kTogether = 4;
   for (std::int64_t v = thread; v < vectors; v += kTogether * threads) {
     uint4 loaded[kTogether];
@@ -168,7 +171,7 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
   if (tail < n) visit(tail, row[tail]);  // at most 7 values
 }
 
-/// Calls visit(value) for the same values.
+/// Calls visit(value) for the same values as visit_places.
 template <class Visit>
 __device__ void visit_values(const RowValues& row, std::int64_t n, int thread, int threads,
                              const Visit& visit) {

@@ -1,4 +1,4 @@
-// Launches of kernels whose blocks work on one item each, or share one in clusters.
+// Launches of kernels in which a block, or a cluster of blocks, works on one item.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +8,8 @@
 
 namespace fairdraw::cuda {
 
-/// Launch of count * blocks blocks; `blocks` above 1 make a cluster (compute capability 9.0).
+/// Launch of count * blocks thread blocks; `blocks` above 1 makes clusters of that size (compute
+/// capability 9.0).
 struct ClusterLaunch {
   ClusterLaunch(std::int64_t count, int blocks, int threads, int dynamic_bytes,
                 cudaStream_t stream) {
@@ -24,11 +25,12 @@ struct ClusterLaunch {
     cluster.val.clusterDim.y = 1;
     cluster.val.clusterDim.z = 1;
   }
-  ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attributes`
+  ClusterLaunch(const ClusterLaunch&) = delete;  // not copyable, because `config` points to
+                                                 // `attributes`
   ClusterLaunch& operator=(const ClusterLaunch&) = delete;
 
-  /// Lets the kernel start while the stream's previous kernel still runs, for which it waits itself
-  /// (compute capability 9.0). Call at most once.
+  /// Lets the kernel start while the stream's previous kernel still runs; the kernel itself then
+  /// waits for the previous one (compute capability 9.0). Call start_early at most once per launch.
   void start_early() {
     cudaLaunchAttribute& early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -40,7 +42,7 @@ struct ClusterLaunch {
 };
 
 /// Enqueues kernel(arguments...) over count * blocks blocks without dynamic shared memory. Returns
-/// the launch's error.
+/// the launch's CUDA error.
 template <class Kernel, class... Arguments>
 cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int threads,
                             cudaStream_t stream, const Arguments&... arguments) {
@@ -48,8 +50,8 @@ cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int 
   return cudaLaunchKernelEx(&launch.config, kernel, arguments...);
 }
 
-/// Enqueues kernel(arguments...) with one block for each of `count` >= 1 items. Beyond 2^20 items
-/// blocks stride over the rest.
+/// Enqueues kernel(arguments...) with one block for each of `count` >= 1 items. For more than 2^20
+/// items, each block processes several.
 template <class Kernel, class... Arguments>
 cudaError_t launch_blocks(Kernel* kernel, std::int64_t count, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {

@@ -5,9 +5,9 @@
 
 namespace fairdraw::cuda {
 
-/// Adds to a sum of 64 bits in shared memory by two additions of 32 bits, which the hardware has:
-/// one of 64 bits is a loop, and slow if many threads add to the same sum. Exact in any order,
-/// because each addition sees its own carry.
+/// Adds to a 64-bit sum in shared memory by two 32-bit additions, which the hardware has: a 64-bit
+/// addition is a loop, and slow if many threads add to the same sum. The sum is exact in any order,
+/// because each addition computes its own carry.
 __device__ __forceinline__ void add_shared(std::uint64_t* sum, std::uint64_t value) {
   auto* words = reinterpret_cast<std::uint32_t*>(sum);
   const auto low = static_cast<std::uint32_t>(value);

@@ -1,8 +1,9 @@
-// A warp, and reductions and prefix sums over its lanes. All lanes take part.
+// Size of a warp, and reductions and prefix sums over its lanes. All lanes of the warp must take
+// part.
 //
-// For types of 4 and 8 bytes, for 128-bit integers, and for structs with a `value_of_lane` of their
-// own. Integer sums, minima and maxima are exact and commutative, so that the order of a reduction
-// never shows.
+// Supports types of 4 and 8 bytes, 128-bit integers, and structs with a `value_of_lane` of their
+// own. Integer sums, minima and maxima are exact and commutative, so that the result does not
+// depend on the order of a reduction.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ __device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
   return (static_cast<uint128_t>(high) << 64) | low;
 }
 
-/// Returns the value of the lane `distance` below; on the first lanes, their own.
+/// Returns the value of the lane `distance` below this one; the first `distance` lanes get their
+/// own value.
 template <class T>
 __device__ T value_of_lane_below(T value, int distance) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -74,8 +76,8 @@ __device__ T reduce_warp(T value, const Combine& combine) {
   return value;
 }
 
-/// Returns the sum modulo 2^128, by parts of which 32 fit into a word, so that only the last
-/// additions wait for a carry.
+/// Returns the sum modulo 2^128, computed from parts whose sums over 32 lanes fit into a word, so
+/// that only the last additions wait for a carry.
 __device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
   constexpr int kPartBits = 27;
   uint128_t sum = 0;
@@ -98,8 +100,9 @@ __device__ T warp_inclusive_sum(T value) {
   return value;
 }
 
-/// Returns the same for 128 bits. Out of line, because rows call it several times and a cold
-/// instruction cache is slow. Adds 0 if there is no lane below, so that there is no branch.
+/// Returns the inclusive prefix sum of 128-bit values. Out of line, because rows call this function
+/// several times and a cold instruction cache is slow. Lanes that have no lane below them add 0, so
+/// that there is no branch.
 __device__ __noinline__ inline uint128_t warp_inclusive_sum(uint128_t value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {

@@ -1,28 +1,29 @@
 // Outputs of filtered rows: tokens, log-probabilities, support sizes, statuses.
 //
-// Contract. For each output, of row indices[i] or row i: num_samples tokens drawn with replacement,
-// the log-probability of each before the filters and among the survivors, the number of survivors,
-// and the row's status. An index out of its range fails its output alone. A failed output has
-// tokens -1, log-probabilities -inf and support 0. Tokens that the row kernel has already drawn are
-// read, not drawn again. Each output is written by one block and depends on its row, seed and
-// offset alone.
+// Contract. Output i belongs to row indices[i], or to row i, and has: num_samples tokens drawn with
+// replacement, the log-probability of each token before the filters and among the survivors, the
+// number of survivors, and the row's status. Only the output with an index out of range fails
+// because of this index. A failed output has tokens -1, log-probabilities -inf and support 0.
+// Tokens that the row kernel has already drawn are read, not drawn again. Each output is written by
+// one block and depends on its row, seed and offset alone.
 //
-// Algorithm and cost. One block per output. A row from which nothing is drawn or counted is not
+// Algorithm and cost. One block per output. A row from which no token is drawn or counted is not
 // read. Otherwise one pass over the row, with a tile of 256 ids per warp, makes an index of the
 // survivors in shared memory: the largest allowed value of each tile and the weight of its
 // survivors. The pass also finds the number of survivors, the weight of all allowed tokens and, in
-// a row that draws by proposals, the weight of each tile's allowed tokens. Then every warp draws
-// samples from the index (tiles/tile_draw.cuh), each by reading one tile again. A proposal is drawn
-// from whole tiles, and accepted if the record's threshold keeps it. Outputs that share a row
-// repeat its pass, mostly from L2.
+// a row whose tokens are drawn by proposals, the weight of each tile's allowed tokens. Then every
+// warp draws samples from the index (tiles/tile_draw.cuh), and reads one tile again for each
+// sample. A proposal is drawn from all allowed tokens of the tiles, and accepted if the record's
+// threshold keeps it. Outputs that share a row repeat the pass over it, mostly from L2.
 //
 // Randomness. One Philox word per token: key = seed, counter = {offset, purpose, index}; index is
 // the sample's number if seeds are an array, and the token's number in the call for a scalar seed.
-// Each proposal has a word of its own (common/proposals.h).
+// Each proposal has a random word of its own (common/proposals.h).
 //
-// Numerics. Tokens and counts from integers alone (common/tile_weights.h). Log-probabilities in
-// double from integer masses: (x - max) / T - log_mass_of(W), rounded to float32 once. Determinism:
-// sums are integers, so no order shows.
+// Numerics. Tokens and counts are computed from integers alone (common/tile_weights.h).
+// Log-probabilities are computed in double from integer masses: (x - max) / T - log_mass_of(W),
+// rounded to float32 once. Determinism: sums are integers, so the result does not depend on the
+// order of threads.
 #include <math_constants.h>
 
 #include <cstdint>
@@ -42,7 +43,7 @@ namespace {
 
 constexpr int kThreads = 512;
 
-/// Shared memory of a block, besides the index.
+/// Shared memory of a block, besides the index of survivors.
 struct Shared {
   TileGroups groups;
   TileGroups proposed;  ///< groups of proposed tiles, for rows that draw by proposals
@@ -66,10 +67,10 @@ struct SurvivorIndex {
   }
 };
 
-/// Results of a pass over the row, besides the index.
+/// Results of a pass over the row, besides the index of survivors.
 struct RowMeasures {
   std::int32_t survivors;  ///< number of survivors
-  uint128_t unfiltered;    ///< weight of all allowed tokens; 0 if it was not asked for
+  uint128_t unfiltered;    ///< weight of all allowed tokens; 0 if not requested
 };
 
 /// Returns the rule that turns a row's values into weights.
@@ -78,7 +79,7 @@ __device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
   return {logit_scale(temperature == 0.0F ? 1.0F : temperature), true};
 }
 
-/// Makes the index in a pass over the row, by a whole block. Ends with a barrier.
+/// Makes the index of survivors in a pass over the row, by a whole block. Ends with a barrier.
 template <bool kFromProbs>
 __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, float max,
                                bool wants_unfiltered, bool proposes, const SurvivorIndex& index,
@@ -133,8 +134,8 @@ __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
   }
 }
 
-/// Writes the samples of an output whose row is ok, one warp per sample. draw(at, words): returns
-/// the token of a sample, by its index among all samples and its words.
+/// Writes the samples of an output whose row is ok, one warp per sample. draw(at, words) returns
+/// the token of a sample, given its index among all samples and its random words.
 template <class Draw>
 __device__ void write_samples(const OutputsTask& task, std::int64_t output, std::int64_t number,
                               const FilteredRow& row, uint128_t unfiltered, const Draw& draw) {
@@ -230,14 +231,15 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ __align__(16) unsigned char memory[];
   for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
     write_output<kFromProbs>(task, output, shared, memory);
-    __syncthreads();  // the index is read until the last warp has drawn
+    __syncthreads();  // the index is read until the last warp has drawn its token
   }
 }
 
 }  // namespace
 
 cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // a grid of at most this many blocks
+                                                         // strides over all outputs
   const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
   const TileSpread spread{1, kThreads};
   const SpreadNeeds needs{

@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// Outputs to write; null: not wanted.
+/// Results to write; a null pointer is a result that is not requested.
 struct OutputsTask {
   FilteredRows filtered;
   View<const std::int32_t> indices;  ///< optional: output i belongs to row indices[i]
@@ -17,11 +17,12 @@ struct OutputsTask {
   std::int64_t num_samples = 1;
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
-  const std::uint64_t* words = nullptr;  ///< optional: random words in place of the seeds'
+  const std::uint64_t* words = nullptr;  ///< optional: random words that replace those of the seeds
   Purpose purpose = Purpose::draw;
-  bool tokens_are_drawn = false;         ///< the row kernel has written them, with -1 for failures
-  std::int32_t* tokens = nullptr;        ///< [outputs, num_samples]; needed for log-probabilities
-  RowStatus* statuses = nullptr;         ///< [outputs]
+  bool tokens_are_drawn = false;   ///< whether the row kernel has written the tokens, with -1 for
+                                   ///< failed rows
+  std::int32_t* tokens = nullptr;  ///< [outputs, num_samples]; needed for log-probabilities
+  RowStatus* statuses = nullptr;   ///< [outputs]
   std::int32_t* support_size = nullptr;  ///< [outputs]
   float* logprob = nullptr;              ///< [outputs, num_samples]; logits only
   float* logprob_filtered = nullptr;     ///< [outputs, num_samples]; logits only

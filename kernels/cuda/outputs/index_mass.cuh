@@ -1,4 +1,4 @@
-// Largest value of a row, and the weight of all values, from the row's index.
+// Largest value of a row, and the weight of all its values, computed from the row's index.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns one row's part of an index in the workspace.
+/// Returns one row's part of an index of all rows.
 __device__ inline RowIndex index_of(const TileIndexResult& index, std::int64_t number,
                                     std::int64_t vocab) {
   return {index.keys.data + number * index.keys.row_stride,
@@ -20,16 +20,16 @@ __device__ inline RowIndex index_of(const TileIndexResult& index, std::int64_t n
 
 /// Mass of a row of logits at temperature 1.
 struct IndexMass {
-  /// Shared memory of the sum.
+  /// Scratch of the sum, in shared memory.
   struct Scratch {
     BlockScratch<std::int32_t> key;
     BlockScratch<uint128_t> mass;
   };
 
   float max;
-  uint128_t weight;  ///< common/tile_weights.h, in the row's unit
+  uint128_t weight;  ///< mass in the row's unit (common/tile_weights.h)
 
-  /// Adds up an index, by a whole block.
+  /// Adds up an index, with all threads of a block.
   __device__ static IndexMass of(const RowIndex& index, Scratch& scratch) {
     const auto thread = static_cast<int>(threadIdx.x);
     const auto threads = static_cast<int>(blockDim.x);
@@ -47,7 +47,7 @@ struct IndexMass {
     return {from_order_key(key), reduce_block(weight, scratch.mass, Add{})};
   }
 
-  /// Returns the ln of the weight, in units of the largest value's.
+  /// Returns the natural logarithm of the mass relative to the largest value's weight.
   __device__ double log_mass() const { return log_mass_of(weight, max, logit_scale(1.0F)); }
 };
 

@@ -1,10 +1,11 @@
-// Kept sets: the ids that survived the filters, packed by outputs (fairdraw/kept_sets.h).
+// Kept sets: the ids of the tokens that survived the filters, packed by outputs
+// (fairdraw/kept_sets.h).
 //
-// Contract. Output i has the ids that are marked in its row, ascending, from offsets[i] up to
-// offsets[i + 1]. A set that is larger than the remaining room is left out: its overflow is 1, and
-// the next set begins where it would have begun. An index out of its range, or a row that is not
-// ok, has no ids. Memory after the last set is not written. The marks are those of write_rows'
-// masks: the record alone determines the survivors.
+// Contract. Output i consists of the ids that are marked in its row, in ascending order, at
+// offsets[i] up to offsets[i + 1]. A set that is larger than the remaining capacity is left out:
+// its overflow is 1, and the next set begins where it would have begun. An output whose index is
+// out of range, or whose row is not ok, has no ids. Memory after the last set is not written. The
+// marks are the mask bits of write_rows: the row's record alone determines the survivors.
 //
 // Algorithm and cost. A row is cut into parts of whole tiles, one block each, in two launches that
 // start while the kernel before them ends (device/early_start.h):
@@ -14,14 +15,15 @@
 //   pack   adds up the sizes of the sets before the block's own, in each block if there are at most
 //          256 outputs, and writes the ids of the block's part: a warp takes a word of bits at a
 //          time, so that neighbouring lanes write neighbouring ids.
-// For more outputs a launch of one block finds the offsets first. There are two launches, not one
-// in which blocks wait for each other's sizes, because that would need counters that are 0 before
-// it.
+// For more outputs a launch of one block finds the offsets first. There are two launches, and not
+// one in which blocks wait for each other's sizes, because such waiting needs counters that are 0
+// before the launch.
 //
-// A set's fit depends on all sets before it, one after the other. A chunk of 256 outputs that fits
-// as a whole is a prefix sum; only a chunk in which a set may not fit is walked one by one.
+// Whether a set fits depends on all preceding sets, in sequence. A chunk of 256 outputs that fits
+// as a whole is placed by a prefix sum; only a chunk in which a set may not fit is processed one
+// set at a time.
 //
-// Determinism: integers, each in its place.
+// Determinism: all values are integers, and each is written to its own place.
 #include <climits>
 #include <cstdint>
 
@@ -38,10 +40,10 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kBlocksAtOnce = 4;         ///< per SM: 64 registers per thread
-static_assert(kTileWords * 4 == kWarp);  // a lane has a byte of a tile's marks
+constexpr int kBlocksAtOnce = 4;         ///< blocks per SM, which allows 64 registers per thread
+static_assert(kTileWords * 4 == kWarp);  // a lane writes one byte of a tile's marks
 
-/// Part of a row: its tiles, and their words as far as the row has them.
+/// Part of a row: a range of tiles, and their words of marks as far as the row reaches.
 struct Part {
   int number;
   int first_tile, end_tile;
@@ -58,7 +60,7 @@ struct Part {
   }
 };
 
-/// Returns a word of a row of marks, without bits beyond the row.
+/// Returns a word of a row's marks, with the bits beyond the row cleared.
 __device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const std::uint32_t* words,
                                                  int word) {
   const auto left = static_cast<int>(marks.vocab) - word * 32;
@@ -67,15 +69,15 @@ __device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const s
 
 // --- Marks ---------------------------------------------------------------------------------------
 
-/// Survivors of a row, as its record gives them.
+/// Rule that tells the survivors of a row, taken from the row's record.
 struct KeptRule {
-  float low;  ///< values above it survive, and values equal to it before tie_end
+  float low;  ///< threshold: larger values survive, and equal values whose id is below tie_end
   int tie_end;
-  int greedy_token;  ///< -1: the row is not greedy
+  int greedy_token;  ///< token of a greedy row; -1 if the row is not greedy
 
   __device__ static KeptRule of(const RowRecord& record, bool from_probs) {
     const float smallest = from_probs ? kSmallestProbability : -FLT_MAX;
-    // Values that are not allowed have been made less than `smallest`.
+    // Values of tokens that are not allowed have been replaced by values below `smallest`.
     if (record.low < smallest) return {smallest, INT_MAX, record.greedy_token};
     return {record.low, record.tie_end, record.greedy_token};
   }
@@ -88,7 +90,8 @@ struct KeptRule {
   }
 };
 
-/// Writes a tile's marks, with bit i of `kept` for the i-th of a lane's values. For a whole warp.
+/// Writes a tile's marks, in which bit i of `kept` belongs to the i-th of a lane's values. For a
+/// whole warp.
 template <RowForm kForm>
 __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsigned kept) {
   const int lane = lane_of_thread();
@@ -107,15 +110,16 @@ __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsi
     bytes[lane] = static_cast<std::uint8_t>(kept);
     return;
   }
-  // A lane has four neighbours of each half of the tile: even lanes assemble a byte of the first
-  // half, odd lanes one of the second.
+  // A lane has four adjacent values of each half of the tile: even lanes assemble a byte of the
+  // first half, odd lanes a byte of the second.
   const unsigned other = __shfl_xor_sync(kAllLanes, kept, 1);
   const bool odd = (lane & 1) != 0;
   const unsigned byte = odd ? (other >> 4) | (kept & 0xf0U) : (kept & 0xfU) | ((other & 0xfU) << 4);
   bytes[(odd ? kWarp / 2 : 0) + lane / 2] = static_cast<std::uint8_t>(byte);
 }
 
-/// Marks a warp's tiles of a part. Returns the number of a lane's values that are kept.
+/// Marks the survivors in a warp's tiles of a part. Returns the number of this lane's values that
+/// are kept.
 template <RowForm kForm>
 __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t number,
                                           const Part& part, const KeptRule& rule) {
@@ -147,8 +151,8 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
       unsigned kept = 0;
       if (reads[i]) {
         float x[kLaneValues];
-        // Also for probabilities: values that are not allowed become -inf, which no threshold
-        // keeps.
+        // Values of tokens that are not allowed become -inf, also for probabilities, so that no
+        // threshold keeps them.
         TilePass<kForm, false>::read(row, raw[i], x);
 #pragma unroll
         for (int v = 0; v < kLaneValues; ++v) {
@@ -162,7 +166,7 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
   return count;
 }
 
-/// Writes the count of a part from its threads' counts. One barrier.
+/// Writes the number of marks of a part, summed over the block's threads. One barrier.
 __device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t block, int count,
                                             int (&of_warp)[kWarps]) {
   count = __reduce_add_sync(kAllLanes, count);
@@ -171,7 +175,7 @@ __device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t
   if (threadIdx.x != 0) return;
   int sum = 0;
   for (const int other : of_warp) sum += other;
-  marks.counts[block] = sum;  // [rows, parts], like the blocks
+  marks.counts[block] = sum;  // the array is [rows, parts], in the order of blocks
 }
 
 template <DType kType, TileAccess kAccess>
@@ -185,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const Part part = Part::of(task.marks, blockIdx.x);
   if (record.status != RowStatus::ok) {
     if (threadIdx.x == 0) task.marks.counts[blockIdx.x] = 0;
-    // The words are read before their count is.
+    // The words are read before the part's count is read.
     std::uint32_t* words = task.words + number * task.marks.row_stride;
     for (int word = part.first_word() + static_cast<int>(threadIdx.x);
          word < part.end_tile * kTileWords; word += kThreads) {
@@ -223,7 +227,7 @@ struct PackShared {
   std::int32_t words[2][kWarps];
 };
 
-/// Returns the row of an output; -1 if its index is out of range or its status is not ok.
+/// Returns the row of an output, or -1 if its index is out of range or its status is not ok.
 __device__ std::int64_t row_of(const PackTask& task, std::int64_t output) {
   if (task.statuses.given() && task.statuses.data[output] != RowStatus::ok) return -1;
   const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;
@@ -237,7 +241,7 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   std::int32_t of_part[kMostKeptParts];
 #pragma unroll
   for (int part = 0; part < kMostKeptParts; ++part) {
-    of_part[part] = part < task.marks.parts ? counts[part] : 0;  // no load waits for another one
+    of_part[part] = part < task.marks.parts ? counts[part] : 0;  // no load depends on another load
   }
   std::int32_t size = 0;
 #pragma unroll
@@ -245,9 +249,9 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   return size;
 }
 
-/// Places the sets of kThreads outputs, of which each thread has one size. Writes their starts, and
-/// sets `end` to the end of the last one. A set fits if the room from its start on is at least its
-/// size. Ends with a barrier.
+/// Places the sets of kThreads outputs, of which each thread knows the size of one set. Writes the
+/// offsets at which the sets begin, and sets `end` to the end of the last set. A set fits if the
+/// capacity after its begin is at least its size. Ends with a barrier.
 __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& end,
                            PackShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -269,7 +273,7 @@ __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& e
   end = shared.end;
 }
 
-/// Writes all data of an output except its ids, by one thread.
+/// Writes all results of an output except its ids, by one thread.
 __device__ void write_place(const PackTask& task, std::int64_t output, std::int64_t begin,
                             std::int32_t size) {
   task.kept.offsets.data[output] = begin;
@@ -279,7 +283,7 @@ __device__ void write_place(const PackTask& task, std::int64_t output, std::int6
   if (task.support_size != nullptr) task.support_size[output] = size;
 }
 
-/// Places the sets of all outputs, by one block.
+/// Places the sets of all outputs, with one block.
 __global__ void __launch_bounds__(kThreads)
     place_kept_kernel(const __grid_constant__ PackTask task, int) {
   __shared__ PackShared shared;
@@ -296,13 +300,13 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) task.kept.offsets.data[task.outputs] = end;
 }
 
-/// Data of a part of a row that its block reads before it waits for anything else.
+/// Data of a part of a row that its block loads before it waits for other data.
 struct PartOfRow {
-  std::uint32_t word;   ///< first word of this thread
-  std::int32_t before;  ///< number of the row's ids in the parts before
-  std::int32_t size;    ///< number of ids in this part
+  std::uint32_t word;   ///< first word of marks of this thread
+  std::int32_t before;  ///< number of kept ids in the preceding parts of the row
+  std::int32_t size;    ///< number of kept ids in this part
 
-  /// Reads the data. For all threads; row -1: nothing is read.
+  /// Reads the data. All threads must call it; for row -1 nothing is read.
   __device__ static PartOfRow read(const KeptMarks& marks, std::int64_t row, const Part& part) {
     static_assert(kMostKeptParts <= kWarp);
     const int lane = lane_of_thread();
@@ -320,7 +324,8 @@ struct PartOfRow {
   }
 };
 
-/// Writes the ids of a part of a row, the first of them to `ids`. word: this thread's first one.
+/// Writes the ids of a part of a row to memory from `ids` on. word: this thread's first word of
+/// marks.
 __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t row,
                                           const Part& part, std::uint32_t word,
                                           std::int32_t first_id, std::int32_t* ids,
@@ -348,7 +353,8 @@ __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t r
   }
 }
 
-/// Packs a part of an output's set. kPlacesAreKnown: place_kept_kernel has found the places.
+/// Packs the ids of one part of an output's set. kPlacesAreKnown: whether place_kept_kernel has
+/// computed the offsets.
 template <bool kPlacesAreKnown>
 __device__ void pack_part(const PackTask& task, std::int64_t output, const Part& part,
                           PackShared& shared) {
@@ -357,7 +363,8 @@ __device__ void pack_part(const PackTask& task, std::int64_t output, const Part&
   std::int64_t begin = 0;
   if constexpr (kPlacesAreKnown) {
     begin = task.kept.offsets.data[output];
-    if (task.kept.offsets.data[output + 1] == begin) return;  // the set is empty, or left out
+    if (task.kept.offsets.data[output + 1] == begin) return;  // set is empty or left out
+                                                              // because it does not fit
   } else {
     const auto thread = static_cast<std::int64_t>(threadIdx.x);
     std::int64_t end = 0;
@@ -386,11 +393,11 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t step = gridDim.x / task.marks.parts;
   for (std::int64_t output = blockIdx.x / task.marks.parts; output < task.outputs; output += step) {
     pack_part<kPlacesAreKnown>(task, output, part, shared);
-    __syncthreads();  // the memory is read until the last warp has written its ids
+    __syncthreads();  // the shared memory is read until the last warp has written its ids
   }
 }
 
-/// Enqueues a kernel of `blocks` blocks, with an early start.
+/// Enqueues a kernel of `blocks` blocks that may start early.
 template <auto* kKernel, class Task>
 cudaError_t launch(std::int64_t blocks, const Task& task, cudaStream_t stream) {
   const TileSpread spread{1, kThreads};
@@ -419,7 +426,8 @@ cudaError_t pack_kept(const PackTask& task, cudaStream_t stream) {
       error != cudaSuccess || task.outputs == 0) {
     return error;
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // a grid of at most this many blocks
+                                                         // strides over all parts
   const std::int64_t outputs = task.outputs < kMost ? task.outputs : kMost;
   return launch<pack_kept_kernel<true>>(outputs * task.marks.parts, task, stream);
 }

@@ -1,13 +1,15 @@
-// First entries of a row's order (value descending, token id ascending among equals), found by one
+// First entries of a row in order (value descending, token id ascending among equals), found by one
 // block of kEndThreads through the largest values of the row's tiles.
 //
-// n values of the row reach the n-th largest tile maximum, so it bounds the n-th largest value from
-// below. The tiles that reach it are read: n of them, or more with ties. The values that reach it
-// are listed, and sorted by counting. If the list overflows (ties, or fewer than n tiles), the cut
-// between the n-th entry and the next is searched for on the row itself, by levels of bins
-// (tiles/key_selection.cuh), and the entries in front of it are listed.
+// n values of the row are at least the n-th largest tile maximum, so this maximum is a lower bound
+// of the n-th largest value. Only the tiles whose maximum is at least this bound are read: n tiles,
+// or more with ties. Their values at or above the bound are listed, and sorted by counting. If the
+// list overflows (ties, or fewer than n tiles), a search over the row itself, by levels of bins
+// (tiles/key_selection.cuh), finds the cut between the n-th entry and the next, and the entries
+// before the cut are listed.
 //
-// Determinism: threads list in any order, but the sort is by value and id.
+// Determinism: threads append to the list in any order, but the list is then sorted by value and
+// id.
 #pragma once
 
 #include <climits>
@@ -22,19 +24,19 @@
 
 namespace fairdraw::cuda {
 
-/// Row with the keys of its tiles, which are those of the tokens that FilteredRow::is_allowed.
+/// Row with the keys of its tiles, which are computed from the tokens that FilteredRow::is_allowed.
 struct KeyedRow {
   const FilteredRow& row;
   const std::int32_t* keys;
   int tiles;
 
-  /// Calls visit(token, x) for the allowed tokens whose keys reach `lowest`, spread over the
-  /// block's warps. Only tiles that reach it are read.
+  /// Calls visit(token, x) for the allowed tokens whose keys are at least `lowest`, spread over the
+  /// block's warps. Only tiles whose largest key is at least `lowest` are read.
   template <class Visit>
   __device__ void visit_from(std::int32_t lowest, const Visit& visit) const {
     visit_share(lowest, warp_of_thread(), warps_of_block(), visit);
   }
-  /// Does the same over `warps` warps, of which this is number `warp`.
+  /// Does the same as visit_from over `warps` warps, of which this is number `warp`.
   template <class Visit>
   __device__ void visit_share(std::int32_t lowest, int warp, int warps, const Visit& visit) const {
     const float least = from_order_key(lowest);
@@ -67,18 +69,18 @@ struct HeadEntries {
 
 class HeadSearch {
  public:
-  /// Maximum number of entries that a head may be asked for.
+  /// Maximum number of first entries that can be requested.
   static constexpr int kMost = HeadEntries::kMax / 2 + 1;
 
-  /// Scratch, in shared memory.
+  /// Scratch of the search, in shared memory.
   struct Memory {
     KeySelection::Memory selection;
     HeadEntries found;
     int count;
   };
 
-  /// Begins a search, by all threads of a block of kEndThreads. Their earlier writes to shared
-  /// memory can be read afterwards.
+  /// Begins a search, with all threads of a block of kEndThreads. Earlier writes of these threads
+  /// to shared memory can be read afterwards.
   __device__ explicit HeadSearch(Memory& memory) : memory_(memory), selection_(memory.selection) {
     selection_.clear();
     __syncthreads();
@@ -86,7 +88,7 @@ class HeadSearch {
 
   struct Head {
     int n;              ///< number of entries
-    std::int32_t from;  ///< the entries are all values that reach this key
+    std::int32_t from;  ///< key such that the entries are all values with at least this key
   };
 
   /// Puts the first entries of a row that has an allowed token into `entries`: at least n, or all
@@ -101,7 +103,7 @@ class HeadSearch {
   }
 
  private:
-  /// Returns a key that at least n values reach, or all.
+  /// Returns a key such that at least n values, or all values, have at least this key.
   __device__ std::int32_t bound_of(const KeyedRow& row, const TileKeys& keys, int n) {
     if (keys.count < n) return kEmptyTileKey + 1;
     return selection_
@@ -115,10 +117,11 @@ class HeadSearch {
         .key;
   }
 
-  /// Lists values that reach a key and are wanted(token, x), as far as there is room.
+  /// Lists the values whose keys are at least a given key and for which wanted(token, x), as far as
+  /// there is room.
   template <class Wanted>
   __device__ void list(const KeyedRow& row, std::int32_t from, const Wanted& wanted) {
-    __syncthreads();  // after the reads of the count before
+    __syncthreads();  // after all threads have read the previous count
     if (threadIdx.x == 0) memory_.count = 0;
     __syncthreads();
     row.visit_from(from, [&](std::int64_t token, float x) {
@@ -131,8 +134,8 @@ class HeadSearch {
     __syncthreads();
   }
 
-  /// Lists the first n values of a row that has more than n in the interval. Returns the key from
-  /// which on the list is complete.
+  /// Lists the first n values of a row that has more than n values in the interval. Returns the
+  /// smallest key for which the list has all values.
   __device__ std::int32_t list_exactly(const KeyedRow& row, const KeyInterval& interval, int n) {
     const KeyCut cut = selection_.select(interval, n, 0, [&](const auto& count) {
       row.visit_from(interval.low, [&](std::int64_t, float x) { count(order_key(x), 1); });
@@ -140,7 +143,7 @@ class HeadSearch {
     const float last = from_order_key(cut.key);
     const auto vocab = static_cast<std::int32_t>(row.row.vocab);
     std::int32_t tie_end = vocab;
-    if (cut.reached > n) {  // smaller ids come first
+    if (cut.reached > n) {  // ties are cut so that smaller ids are kept
       const KeyCut of_ids =
           selection_.select({-vocab, -1}, n - cut.above, 0, [&](const auto& count) {
             row.visit_from(cut.key, [&](std::int64_t token, float x) {

@@ -1,21 +1,22 @@
-// Masks, renormalised probabilities and masked logits of filtered rows.
+// Writes masks, renormalised probabilities and masked logits of filtered rows.
 //
 // Contract. Each row with status ok gets mask bits of the survivors (bits beyond the vocabulary are
 // 0), probabilities (float)((double)w / (double)total), 0 outside the support, and a copy of the
 // values in their own dtype with -inf for dropped tokens. A greedy row is one-hot. A failed row has
 // mask and probabilities 0 and all masked values -inf; an inactive row is left untouched except for
-// its status. Words and values between vocab and the row stride are never written. `masked` may be
-// the rows themselves, because a thread reads and writes its own values only.
+// its status. Words and values between the vocabulary's end and the row stride are never written.
+// `masked` may be the input rows themselves, because each thread reads and writes only its own
+// values.
 //
-// Algorithm and cost. One launch, in which a block has eight tiles of 256 ids, a warp one tile, and
-// a lane one token at a time. The row is read once, whatever is written. A survivor's weight
-// depends on the largest allowed value of its tile, which the warp has. A warp's votes are words of
-// the mask, gathered so that lanes write adjacent words.
+// Algorithm and cost. The kernel is one launch, in which a block has eight tiles of 256 ids, a warp
+// one tile, and a lane one token at a time. The row is read once, whichever outputs are written. A
+// survivor's weight depends on the largest allowed value of its tile, which the warp knows. The
+// votes of a warp are words of the mask, gathered so that lanes write adjacent words.
 //
 // Numerics. A weight in the row's unit is v 2^shift (common/tile_weights.h), so the double nearest
-// to it is that of v, which has 56 bits at most, times a power of two. One division per survivor,
-// in double, rounded once, then to float32: the same bits as on the CPU. Determinism: no two
-// threads write the same word, and nothing is summed.
+// to it is that of v, which has 56 bits at most, times a power of two. A probability takes one
+// division per survivor, in double, rounded once, then to float32: the same bits as on the CPU.
+// Determinism: no two threads write the same word, and no values are summed.
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -32,7 +33,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTilesABlock = kThreads / kWarp;
 
-/// Stores a value's bits at any byte address.
+/// Stores the bits of a value at any byte address.
 __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t size) {
   if (is_aligned(at, size)) {
     if (size == 4) {
@@ -51,7 +52,8 @@ __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t s
 template <bool kFromProbs>
 class TileProbabilities {
  public:
-  /// Takes a tile's values, in which those that are not allowed are below all others. For one warp.
+  /// Takes the values of a tile, in which values of tokens that are not allowed are below all
+  /// others. For one warp.
   __device__ TileProbabilities(const FilteredRows& filtered, std::int64_t number,
                                const float (&x)[kLaneValues])
       : record_(filtered.records[number]) {
@@ -86,11 +88,11 @@ class TileProbabilities {
 
   const RowRecord& record_;
   float maximum_ = 0, scale_ = 0;
-  double unit_ = 0;  ///< 2^shift; 0 if the tile counts nothing in the row
+  double unit_ = 0;  ///< 2^shift; 0 if the tile is too small to count in the row
   double total_ = 0;
 };
 
-/// Writes a row's masked values, with bit i of `kept` for the i-th of a lane's tokens.
+/// Writes a row's masked values, where bit i of `kept` belongs to the i-th of a lane's tokens.
 __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
                              const FilteredRow& row, std::int64_t first, unsigned kept) {
   const std::int64_t size = value_size(row.values.dtype);
@@ -100,14 +102,15 @@ __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
   for (int i = 0; i < kLaneValues; ++i) {
     const std::int64_t token = first + i * kWarp;
     if (token >= row.vocab) return;
-    // Masked logits copy the caller's values; these calls do not support logits processing.
+    // Masked logits are copies of the caller's values, because calls with masked logits do not
+    // support logits processing.
     const bool keeps = ((kept >> i) & 1U) != 0;
     store_bits(masked + token * size,
                keeps ? row.values.bits(token) : minus_infinity_bits(row.values.dtype), size);
   }
 }
 
-/// Writes a tile, by a warp; in a failed row all tokens are dropped.
+/// Writes the outputs of a tile, with one warp; in a failed row all tokens are dropped.
 template <bool kFromProbs>
 __device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std::int64_t tile,
                            bool ok) {
@@ -170,7 +173,7 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
   const std::int64_t blocks_a_row =
       (tiles_of(task.filtered.rows.vocab) + kTilesABlock - 1) / kTilesABlock;
-  // Fewer than 2^22 rows of 512 blocks: below the largest grid, 2^31 - 1.
+  // Fewer than 2^22 rows of 512 blocks stay below the maximum grid size, 2^31 - 1.
   return launch_clusters(
       task.filtered.from_probs ? write_rows_kernel<true> : write_rows_kernel<false>,
       task.filtered.rows.rows * blocks_a_row, 1, kThreads, stream, task, blocks_a_row);

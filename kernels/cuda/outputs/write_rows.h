@@ -10,23 +10,25 @@
 
 namespace fairdraw::cuda {
 
-/// Outputs to write for each row; null: not wanted.
+/// Outputs to write for each row; a null pointer is an output that is not requested.
 struct RowsOutputTask {
   FilteredRows filtered;
   BitRows<std::uint32_t> mask;
   FloatRows probs;
-  void* masked = nullptr;  ///< in the rows' dtype, -inf where dropped; may be the rows themselves
+  void* masked = nullptr;  ///< values in the rows' dtype, -inf for dropped tokens; may be the input
+                           ///< rows themselves
   std::int64_t masked_row_stride = 0;  ///< in elements
   RowStatus* statuses = nullptr;       ///< [rows]
 };
 
-/// Enqueues the kernel; at least one row. Returns the launch's error.
+/// Enqueues the kernel that writes whole rows; requires at least one row. Returns the launch's CUDA
+/// error.
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
 
 /// Finds the compute capability, 10 * major + minor, for which this kernel's code was compiled; all
-/// kernels are compiled alike. This kernel is asked because a module of its own would be loaded
-/// first, and would move the row kernel's code to where it costs a single row 11 % (top_k 50,
-/// float32, an H200).
+/// kernels are compiled alike. This kernel is queried because a kernel in a module of its own would
+/// be loaded first, and would move the row kernel's code to an address at which a single row takes
+/// 11 % longer (top_k 50, float32, an H200).
 cudaError_t compiled_capability(int& capability);
 
 }  // namespace fairdraw::cuda

@@ -1,15 +1,18 @@
-// Processed rows as an array, for calls in which more than one kernel reads all of a row.
+// Writes processed rows as an array, for calls in which several kernels read the whole row.
 //
 // Contract. In every active row, a token has the value that edit_rows gave it, otherwise the
-// caller's; -inf if the mask or processing bans it. A NaN or an infinity of the caller's stays in
-// its place, banned or not, because it fails the row. A value that a step made infinite becomes
-// -inf, because the row fails by its fault (EditPlanes), and by nothing that is read here.
+// caller's value, or -inf if the mask or processing bans it. A NaN or infinity among the caller's
+// logits stays in its place, banned or not, because it makes the row fail. A value that became
+// infinite in a processing step becomes -inf, because the fault in EditPlanes makes the row fail,
+// and not the value.
 //
-// Algorithm and cost. Per token a read of the row, one of two bits, and a write, so two passes over
-// memory more than a call without processing. The row kernel instead reads edits (edit_planes.h),
-// once; the kernels of a sharded row read the row up to five times, from any column on.
+// Algorithm and cost. The cost per token is a read of the row, one or two bits, and a write, so two
+// passes over memory more than in a call without processing. The row kernel instead reads the edits
+// once (edit_planes.h); the kernels of a sharded row read the row up to five times, from any column
+// on.
 //
-// Randomness: none. Numerics: values are copied. Determinism: each in its place.
+// Randomness: none. Numerics: values are copied. Determinism: each value is written to its own
+// place.
 #include <cmath>
 #include <cstdint>
 
@@ -22,7 +25,8 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTokens = 8;  ///< per thread: enough blocks for the GPU, with enough work each
+constexpr int kTokens = 8;  ///< tokens per thread, so that there are enough blocks for the GPU with
+                            ///< enough work each
 
 /// Applies the edits, with one block per kThreads * kTokens tokens of a row.
 __global__ void __launch_bounds__(kThreads)

@@ -1,13 +1,13 @@
-// Logits processing of rows (fairdraw/logits_processing.h), as edits for the row kernel.
+// Logits processing of rows (fairdraw/logits_processing.h), which makes edits for the row kernel.
 //
 // Contract. For every active row of a task with `edits`, penalties, biases and bans become edited
 // values and bits (edit_planes.h), bit for bit as on the CPU. Errors in the row's parameters or
-// lists, or a logit that a step makes infinite, become its fault; parameters out of their ranges
-// change nothing. Nothing beyond the row is touched.
+// lists, or a logit that a processing step makes infinite, become the row's fault; parameters that
+// are out of range change nothing. No memory beyond the row is written.
 //
-// Algorithm and cost. One block per row. All threads walk every list, one entry each, between
-// barriers. Nothing is sorted, so the cost is linear in the lists, plus the row's words of bits;
-// only the logits of listed tokens are read.
+// Algorithm and cost. One block per row. All threads process every list together, one entry each,
+// between barriers. Lists are not sorted, so the cost is linear in their length, plus the row's
+// words of bits; only the logits of listed tokens are read.
 //   1. Reads the lists, their first entries, these tokens' logits and the first words of `allowed`.
 //   2. Clears the edits; sets allowed bits to what the call's mask and the allowed ids leave.
 //   3. Penalties and biases. Lists of up to kTableEntries ids together meet in a table in shared
@@ -18,14 +18,14 @@
 //   4. Stop ids, bad words: bits of bans.
 //   5. top_n_sigma, in rows that ask for it: reads the row three times, for the largest logit, for
 //      the sums, and for the bits, one warp per word of bits.
-// It is a launch of its own before the row kernel, which it lets start once its reads are done
-// (compute capability 9.0). So the row kernel keeps its registers and its instructions, and fetches
-// its rows meanwhile. The time here, 10 us for one row, is that of dependent reads and
-// instructions, and not of the work.
+// Editing is a launch of its own before the row kernel, which may start once the reads here are
+// done (compute capability 9.0). So the row kernel keeps its registers and its instructions, and
+// loads its rows meanwhile. The time of this kernel, 10 us for one row, is the latency of dependent
+// reads and instructions, not the amount of work.
 //
-// What was tried, with the row kernel before tiles (H200, B = 64, V = 128256, top_k 50 + top_p 0.9,
-// bitmask, 512 tokens of output, 64 biases; microseconds; 29 without processing, 34 with the
-// bitmask alone, 49 as it was):
+// Designs that were tried, with the row kernel before tiles (H200, B = 64, V = 128256, top_k 50 +
+// top_p 0.9, bitmask, 512 tokens of output, 64 biases; microseconds; 29 without processing, 34 with
+// the bitmask alone, 49 with the kernel at that time):
 //   inside the row kernel, while the row is in flight: memory that brings 64 rows at once answers a
 //     read that follows them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
 //     through L2 51; all reads before the row's 57
@@ -55,8 +55,8 @@ namespace {
 
 constexpr int kThreads = 512;
 
-/// Lists of a row. Their places, and the entries that a thread reads first, are read all at once:
-/// reads on demand would wait for memory seven times.
+/// Lists of a row. The places of the lists, and the entries that a thread reads first, are loaded
+/// all at once, because loads on demand would wait for memory seven times.
 enum ListName : int {
   kOutput,
   kPrompt,
@@ -72,15 +72,15 @@ enum ListName : int {
 struct EditorMemory {
   RowList lists[kLists];
   ProcessingParameters parameters;
-  std::int64_t output_length;  ///< length that min_tokens counts
+  std::int64_t output_length;  ///< output length to which min_tokens is compared
   float largest[kThreads / kWarp];
   SigmaSums sums[kThreads / kWarp];
   EditTable table;
 };
 
-/// Reads a row's parameters and the places of its lists, one warp each, before its logits are
-/// requested: a read after those would wait for all of them. Other warps skip this. The results can
-/// be used after the next barrier.
+/// Loads a row's parameters and the places of its lists, one warp each, before its logits are
+/// loaded, because a later load would wait for all logits. Warps without a parameter or list skip
+/// the loads. The results can be used after the next barrier.
 __device__ inline void find_processing(const LogitsProcessing& processing, std::int64_t row,
                                        EditorMemory& memory) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -116,9 +116,9 @@ class RowEditor {
         words_((vocab_ + 31) / 32),
         thread_(static_cast<int>(threadIdx.x)) {}
 
-  /// Reads the lists, the logits of their tokens if the list changes logits, and the words of
-  /// `allowed`. This is all data from memory that is waited for, except for entries after the first
-  /// ones of long lists, and words after the first ones of large vocabularies.
+  /// Loads the lists, the logits of their tokens if the list changes logits, and the words of
+  /// `allowed`. These are all the loads that the block waits for, except for later entries of long
+  /// lists, and later words of large vocabularies.
   __device__ void read() {
 #pragma unroll
     for (int i = 0; i < kFirstWords; ++i) {
@@ -128,7 +128,7 @@ class RowEditor {
     memory_.table.clear(thread_, kThreads);
     __syncthreads();
     const ProcessingParameters& parameters = memory_.parameters;
-    // The row fails if they are not valid, and its values must stay numbers until then.
+    // The row fails if its parameters are invalid, and its values must not become NaN until then.
     const RowStatus status = check(parameters);
     if (status == RowStatus::ok) parameters_ = parameters;
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
@@ -139,7 +139,7 @@ class RowEditor {
     look_at_lists();
   }
 
-  /// Makes the block's edits. Returns the worst fault that this thread has seen.
+  /// Makes the block's edits. Returns the most severe fault that this thread has found.
   __device__ std::uint32_t edit() {
     const ProcessingParameters& parameters = memory_.parameters;
     clear();
@@ -158,16 +158,16 @@ class RowEditor {
   }
 
  private:
-  /// Entry of a list that a thread has read, with the thread's own number.
+  /// Entry of a list that a thread has loaded, with the thread's own number.
   struct Entry {
     std::int32_t id;
-    float raw;  ///< the token's logit, for tokens of this row in lists that change logits
+    float raw;  ///< logit of the token, if it is in this row and the list changes logits
   };
 
   __device__ void note(RowFault fault) { fault_ = max(fault_, static_cast<std::uint32_t>(fault)); }
   __device__ const RowList& list(ListName name) const { return memory_.lists[name]; }
 
-  /// Checks that the lists are in their buffers.
+  /// Checks that the lists are inside their buffers.
   __device__ void check_places() {
     const auto check_place = [this](ListName name, RowFault fault) {
       if (!list(name).in_buffer) note(fault);
@@ -194,7 +194,8 @@ class RowEditor {
     }
   }
 
-  /// Returns whether an id is valid. Tokens are columns of the row here; lists have ids.
+  /// Returns whether a token id is valid. Tokens are numbered as columns of the row here, but lists
+  /// contain token ids.
   __device__ bool is_id(std::int32_t id) const { return is_token(id, whole_vocab_); }
   __device__ bool is_here(std::int32_t id) const {
     return static_cast<unsigned>(id) - static_cast<unsigned>(first_id_) <
@@ -208,8 +209,8 @@ class RowEditor {
     return processing_.bias_values.data + list(kBiasIds).begin;
   }
 
-  /// Calls visit(token, logit) for the tokens of a list. The logit is the row's, in lists that
-  /// change logits.
+  /// Calls visit(token, logit) for the tokens of a list. The logit is the row's value, in lists
+  /// that change logits.
   template <class Visit>
   __device__ void each(ListName name, RowFault fault, bool placeholders, Visit&& visit) {
     const int length = list(name).length;
@@ -227,7 +228,7 @@ class RowEditor {
     }
   }
 
-  /// Returns whether this thread is the first to set an edited bit.
+  /// Returns whether this thread is the first to set the token's edited bit.
   __device__ bool claims(int token) {
     return (atomicOr(&edited_[token / 32], bit_of(token)) & bit_of(token)) == 0;
   }
@@ -246,14 +247,14 @@ class RowEditor {
 
   // --- Bits --------------------------------------------------------------------------------------
 
-  /// Calls visit(word) for the row's words of bits.
+  /// Calls visit(word) for the words that contain the row's bits.
   template <class Visit>
   __device__ void each_word(Visit&& visit) {
     for (int word = thread_; word < words_; word += kThreads) visit(word);
   }
 
-  /// Clears the edits, and sets allowed to what the mask and the allowed ids leave. Ends with a
-  /// barrier.
+  /// Clears the edits, and sets the allowed bits to the tokens that the mask and the allowed ids
+  /// permit. Ends with a barrier.
   __device__ void clear() {
     const bool few = list(kAllowedIds).length > 0;
     const auto set = [&](int word, std::uint32_t by_mask) {
@@ -364,7 +365,7 @@ class RowEditor {
     __syncthreads();
   }
 
-  /// Penalises a token that is not edited yet.
+  /// Penalises a token that has not been edited yet.
   __device__ void penalise_once(int token, float logit, std::int32_t count) {
     if (claims(token)) write(token, logit, penalised(logit, count, parameters_));
   }
@@ -385,7 +386,8 @@ class RowEditor {
     each(kOutput, RowFault::invalid_history, true,
          [&](int token, float) { atomicAdd(count_at(token), 1); });
     __syncthreads();
-    // Only the thread that claims a token reads its count; a later one would find the logit there.
+    // Only the thread that claims a token reads its count; a later thread would find the logit in
+    // that place.
     each(kOutput, RowFault::invalid_history, true, [&](int token, float logit) {
       if (claims(token)) write(token, logit, penalised(logit, *count_at(token), parameters_));
     });
@@ -395,8 +397,8 @@ class RowEditor {
 
   __device__ bool is_later(int token) const { return (later_[token / 32] & bit_of(token)) != 0; }
 
-  /// Adds the biases. Of entries with one id the last counts, so chunks are taken from the end of
-  /// the list, and in a chunk the largest number.
+  /// Adds the biases. If several entries have the same id, the last entry counts, so chunks are
+  /// taken from the end of the list, and within a chunk the largest entry number wins.
   __device__ void add_biases() {
     const RowList ids = list(kBiasIds);
     if (ids.length == 0) return;
@@ -439,7 +441,7 @@ class RowEditor {
   __device__ void write_bias(int token, float logit, float bias) {
     if (is_ban(bias)) {
       ban(token);
-      values_[token] = logit;  // replaces the number of an entry
+      values_[token] = logit;  // replaces the number of a list entry by the logit
     } else {
       claims(token);
       write(token, logit, biased(logit, bias));
@@ -456,7 +458,8 @@ class RowEditor {
       if (words.length > 0) note(RowFault::invalid_bad_words);
       return;
     }
-    // One warp finds the starts of its words, 32 at a time, because lists of words are short.
+    // One warp finds the starts of the list's words, 32 at a time, because lists of words are
+    // short.
     if (thread_ >= kWarp) return;
     const RowList output = list(kOutput);
     std::int64_t begin = 0;
@@ -485,8 +488,8 @@ class RowEditor {
 
   // --- The last filter ---------------------------------------------------------------------------
 
-  /// Calls visit(word, x) for this warp's words of bits. x: the logit of the lane's token, or -inf
-  /// if it is banned.
+  /// Calls visit(word, x) for this warp's words of bits, where x is the logit of the lane's token,
+  /// or -inf if the token is banned.
   template <class Visit>
   __device__ void each_logit(Visit&& visit) {
 #pragma unroll 4
@@ -502,14 +505,14 @@ class RowEditor {
   __device__ void keep_top_n_sigma() {
     constexpr int kWarps = kThreads / kWarp;
     const bool first_lane = lane_of_thread() == 0;
-    __syncthreads();  // after the edits of other threads
+    __syncthreads();  // after all threads have written their edits
     float largest = -CUDART_INF_F;
     each_logit([&](int, float x) { largest = x > largest ? x : largest; });
     largest = reduce_warp(largest, Maximum());
     if (first_lane) memory_.largest[warp_of_thread()] = largest;
     __syncthreads();
     for (int warp = 0; warp < kWarps; ++warp) largest = fmaxf(largest, memory_.largest[warp]);
-    if (!is_finite(largest)) return;  // no token is left, or the row fails
+    if (!is_finite(largest)) return;  // no token is allowed, or the row fails
 
     SigmaSums sums;
     each_logit([&](int, float x) {
@@ -539,7 +542,7 @@ class RowEditor {
   static constexpr int kNoToken = -1;
 
   const LogitsProcessing& processing_;
-  const std::uint32_t* mask_;  ///< the call's mask; null: all tokens are allowed
+  const std::uint32_t* mask_;  ///< bit mask of the call; null: all tokens are allowed
   std::uint32_t* allowed_;
   std::uint32_t* edited_;
   float* values_;
@@ -549,7 +552,7 @@ class RowEditor {
   std::int64_t row_;
   int first_id_, vocab_, whole_vocab_, words_, thread_;
   ProcessingParameters parameters_;
-  /// Number of words of bits that a thread reads first: all words of a vocabulary up to 131072.
+  /// Number of words of bits that a thread loads first: all words of a vocabulary up to 131072.
   static constexpr int kFirstWords = 8;
   std::uint32_t first_allowed_[kFirstWords];
   Entry first_[kLists];
@@ -559,7 +562,7 @@ class RowEditor {
 
 __global__ void __launch_bounds__(kThreads)
     edit_rows_kernel(const __grid_constant__ RowsTask task) {
-  // As bytes, because variables in shared memory have no constructors.
+  // Storage is an array of bytes, because variables in shared memory must not have constructors.
   __shared__ alignas(EditorMemory) unsigned char storage[sizeof(EditorMemory)];
   __shared__ std::uint32_t worst;
   auto& memory = *reinterpret_cast<EditorMemory*>(storage);

@@ -9,8 +9,8 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the kernel, which finds the edits of all active rows for the row kernel and those after
-/// it. task.edits is given; rows.rows in [1, 2^22). Returns the launch's error.
+/// Enqueues the kernel, which finds the edits of all active rows for the row kernel and the kernels
+/// after it. task.edits is given; rows.rows in [1, 2^22). Returns the launch's CUDA error.
 cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -1,9 +1,10 @@
-// Tokens of a row that penalties and biases change, in a block's hash table in shared memory, for
-// lists of up to kTableEntries ids together.
+// Hash table in a block's shared memory with the tokens of a row that penalties and biases change,
+// for lists of up to kTableEntries ids in total.
 //
-// All threads fill it at once. A slot's content (a count, the last place in the list of biases) is
-// made by atomics on integers, so it does not depend on their order; only the choice of a token's
-// slot may. Linear probing from a multiplicative hash: the table is at most half full.
+// All threads of the block fill the table concurrently. The content of a table slot (a count, the
+// last place in the list of biases) is computed by integer atomics, so it does not depend on their
+// order; only the choice of a token's slot may. Collisions are resolved by linear probing from a
+// multiplicative hash: the table is at most half full.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,18 @@ inline constexpr int kTableEntries = 1024;
 struct EditTable {
   static constexpr int kSlots = 2 * kTableEntries;
   static constexpr int kNoToken = -1;
-  /// Added each time that a token is in prompt or output. The digits below count its times in the
-  /// output.
+  /// Value added each time that a token occurs in the prompt or output. The lower digits count the
+  /// token's occurrences in the output.
   static constexpr std::int32_t kSeen = 1 << 20;
   static_assert(kTableEntries < kSeen && kTableEntries * (std::int64_t{kSeen} + 1) < INT32_MAX);
 
   std::int32_t token[kSlots];
   std::int32_t count[kSlots];
-  std::int32_t last_bias[kSlots];  ///< place in the list of biases; -1: none
+  std::int32_t last_bias[kSlots];  ///< last place of the token in the list of biases; -1: none
   float logit[kSlots];
-  float bias[kTableEntries];  ///< biases of the list
+  float bias[kTableEntries];  ///< bias of each entry of the list
 
-  /// Clears the table, before any add(), with a barrier between them.
+  /// Clears the table, with a barrier before the first add().
   __device__ void clear(int thread, int threads) {
     for (int i = thread; i < kSlots; i += threads) {
       token[i] = kNoToken;
@@ -55,7 +56,7 @@ struct EditTable {
         static_cast<int>((static_cast<std::uint32_t>(id) * kGoldenRatio) >> (32 - kSlotBits));
     while (true) {
       const std::int32_t found = atomicCAS(&token[slot], kNoToken, id);
-      if (found == kNoToken) logit[slot] = x;  // the same value, whichever thread is first
+      if (found == kNoToken) logit[slot] = x;  // every thread writes the same value
       if (found == kNoToken || found == id) return slot;
       slot = (slot + 1) % kSlots;
     }

@@ -1,7 +1,7 @@
-// Kernel of the tokens or sums that rows ask this shard for (row_answerer.cuh).
+// Kernel that answers the requests of rows for tokens or sums from this shard (row_answerer.cuh).
 //
-// One block of 256 threads per row. Rows that do not ask end at once and leave their places as they
-// are.
+// One block of 256 threads per row. Rows that make no request end at once and leave their part of
+// the block unchanged.
 #include <cstdint>
 
 #include "cuda/device/early_start.h"

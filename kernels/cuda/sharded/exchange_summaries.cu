@@ -1,10 +1,10 @@
-// Summaries and their merge in one kernel, through peers.
+// Makes summaries and merges them in one kernel, through peer memory.
 //
 // Contract: as summarise_rows and then merge_rows with the first exchange, for ranks whose kernels
-// run at the same time. A row's block sends its part to all ranks, waits for theirs, and merges.
-// `send` holds no parts afterwards.
+// run concurrently. A row's block sends its part to all ranks, waits for their parts, and merges
+// all parts. `send` does not contain parts afterwards.
 //
-// Compared with two kernels this saves a launch, and each row waits for its own parts alone: 3 to 5
+// Compared with two kernels this saves a launch, and each row waits for its own parts only: 3 to 5
 // microseconds of 50 to 90 on two H100s.
 //
 // Determinism: as both.
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kEndThreads)
   __syncthreads();
   const PeerExchange sent =
       end_sending(task, ShardedExchange::summary, blockIdx.x, part, summary_bytes_sent(task, part));
-  __syncthreads();  // after the reads of the part
+  __syncthreads();  // after all threads have read the part
   RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task, sent), ShardedExchange::summary,
                                   blockIdx.x, dynamic)
       .run();

@@ -1,18 +1,18 @@
-// Gathers rows that candidates do not decide: sends their columns to all ranks, and makes whole
-// rows out of the received ones.
+// Gathers rows that the shards' candidates do not decide: sends their columns to all ranks, and
+// assembles whole rows from the received columns.
 //
-// Contract. The group of an exchange is the first `count` rows that wait to be gathered, in order
-// of their numbers; all ranks find the same group. A shard sends its columns as filters see them,
-// -inf (for probabilities 0) where they are not allowed. If reports use the caller's logits, these
-// columns follow. A shard with fewer columns than others sends zeros for the rest. After all have
-// arrived, the group's rows lie whole in the workspace, with their parameters, for the kernels that
-// filter rows of one GPU and draw from them.
+// Contract. The group of rows in an exchange is the first `count` rows that wait to be gathered, in
+// order of their numbers; all ranks find the same group. A shard sends its columns as filters see
+// them, with -inf (for probabilities 0) for tokens that are not allowed. If reports use the
+// caller's logits, the caller's columns follow. A shard with fewer columns than others sends zeros
+// for the missing columns. After all columns have arrived, the group's rows are whole in the
+// workspace, with their parameters, for the kernels that filter rows of one GPU and draw from them.
 //
-// Algorithm and cost. One block finds the group in a pass over the states of all rows and a pass
-// over the outputs. One block per row copies the columns, two times: 4 bytes each way, 0.5 MB per
-// row of 128256.
+// Algorithm and cost. One block finds the group in one pass over the states of all rows and one
+// pass over the outputs. One block per row copies the columns, twice: 4 bytes per column each time,
+// 0.5 MB per row of 128256.
 //
-// Randomness, numerics: none. Determinism: rows of a group are in order of their numbers.
+// Randomness, numerics: none. Determinism: the rows of a group are in order of their numbers.
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
@@ -26,14 +26,15 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-/// Finds the group of an exchange, by one block.
+/// Finds the rows of an exchange's group, with one block.
 __global__ void __launch_bounds__(kThreads)
     find_group_kernel(const __grid_constant__ ShardedTask task) {
   __shared__ std::int32_t of_warp[kMaxWarps];
   const GatheredRows& group = task.gathered;
   const auto thread = static_cast<std::int64_t>(threadIdx.x);
   for (std::int64_t slot = thread; slot < group.count; slot += kThreads) group.numbers[slot] = -1;
-  // All threads take rows side by side, so a step's rows come after those of the step before.
+  // The threads of a step take consecutive rows, so the rows of a step follow the rows of the
+  // previous step.
   std::int32_t before = 0;
   for (std::int64_t first = 0; first < task.rows(); first += kThreads) {
     const std::int64_t row = first + thread;
@@ -46,13 +47,13 @@ __global__ void __launch_bounds__(kThreads)
       slot += warp < warp_of_thread() ? of_warp[warp] : 0;
       before += of_warp[warp];
     }
-    __syncthreads();  // after the reads of the counts
+    __syncthreads();  // after all threads have read the counts
     if (row >= task.rows()) continue;
     const bool is_in = waits && slot < group.count;
     task.states[row].slot = is_in ? slot : -1;
     if (is_in) group.numbers[slot] = static_cast<std::int32_t>(row);
   }
-  __syncthreads();  // after the writes of the slots
+  __syncthreads();  // after all threads have written the slots
   const std::int64_t outputs = task.indices.given() ? task.indices.size : task.rows();
   for (std::int64_t output = thread; output < outputs; output += kThreads) {
     const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Sends columns; one block per place of the group.
+/// Sends the columns of the group's rows, with one block per row of the group.
 __global__ void __launch_bounds__(kThreads)
     send_columns_kernel(const __grid_constant__ ShardedTask task) {
   constexpr ShardedExchange kGather = ShardedExchange::gather;
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
               static_cast<std::size_t>(task.each[static_cast<int>(kGather)]));
 }
 
-/// Makes rows whole; one block per place of the group.
+/// Assembles whole rows from the columns of all shards, with one block per row of the group.
 __global__ void __launch_bounds__(kThreads)
     make_rows_whole_kernel(const __grid_constant__ ShardedTask task) {
   const GatheredRows& group = task.gathered;

@@ -1,18 +1,19 @@
-// Index of a shard's whole tiles, in the workspace, which the other phases of a sharded call read
-// in place of the row.
+// Index of a shard's whole tiles, stored in the workspace, which the other phases of a sharded call
+// read instead of the row.
 //
-// Contract. For each row that is not padding and each of the shard's whole tiles: the largest
-// allowed value (or a fault, tile_pass.cuh), the sum of weights, the number of allowed tokens, and,
-// if filters may ask for candidates, the keys of its groups (tiles/group_keys.cuh). Ids are counted
-// from the first whole tile, which begins at a multiple of 256 ids of the vocabulary, so the tiles
-// are those of the whole row.
+// Contract. For each row that is not padding and each of the shard's whole tiles the index has: the
+// largest allowed value (or a fault, tile_pass.cuh), the sum of weights, the number of allowed
+// tokens, and, if filters may need candidates, the keys of the tile's groups
+// (tiles/group_keys.cuh). Ids are counted from the shard's first whole tile, which begins at a
+// multiple of 256 ids of the vocabulary, so the tiles are tiles of the whole row.
 //
-// Algorithm and cost. The pass of tile_pass.cuh, 1 to 16 blocks per row. Blocks share nothing, and
-// no barrier is needed: each tile writes 14 bytes, and 32 for groups, for 1024 that are read. Bits
-// of `allowed` belong to the shard's columns; if the first whole tile does not begin at one of
-// their words, a kernel of its own shifts them first.
+// Algorithm and cost. The kernel runs the pass of tile_pass.cuh with 1 to 16 blocks per row. Blocks
+// share no data and need no barrier: each tile writes 14 bytes, and 32 bytes for groups, for 1024
+// bytes that are read. The bits of `allowed` belong to the shard's columns; if the first whole tile
+// does not begin at a word of these bits, another kernel shifts the bits first.
 //
-// Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
+// Randomness: none. Numerics: common/tile_weights.h. Determinism: all values are integers, and each
+// is written to its own place.
 #include "common/parameters.h"
 #include "cuda/device/early_start.h"
 #include "cuda/device/row_launch.h"
@@ -25,7 +26,7 @@ namespace fairdraw::cuda {
 namespace {
 
 /// Returns the number of a tile's values above -inf (for probabilities, above 0), on all lanes.
-/// Most tiles of logits have no others.
+/// Most tiles of logits have only values above -inf.
 template <bool kFromProbs>
 __device__ __forceinline__ std::uint32_t allowed_of(const float (&x)[kLaneValues]) {
   constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
@@ -45,14 +46,16 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   constexpr RowForm kForm{kType, kAccess};
   extern __shared__ __align__(16) unsigned char dynamic[];
   let_next_kernel_start();
-  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // none in a new call
+  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // no row is undecided yet
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
   const TileRow<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);
-  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // its index is not used
-  const RowCluster alone{1, 0};                               // groups are in global memory
+  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // the index inside this object is not
+                                                              // used
+  const RowCluster alone{1, 0};  // the keys of groups are in global memory
   const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
-  const std::int64_t first = number * task.keys.row_stride;  // of keys, sums and counts
+  const std::int64_t first = number * task.keys.row_stride;  // index of the row's first key, sum
+                                                             // and count
   TileRule rule{1.0F, true};
   visit_tiles(
       row, TileRing<kForm>(dynamic), blocks.steps(),
@@ -82,7 +85,8 @@ cudaError_t launch(const ShardedTask& task, const TileSpread& spread, cudaStream
       task.rows(), spread, needs, stream, task);
 }
 
-/// Shifts the words of columns to those of whole tiles; one block per row.
+/// Shifts the bits of a row's columns so that they begin at the first whole tile; one block per
+/// row.
 __global__ void shift_bits_kernel(const __grid_constant__ ShardedTask task) {
   const int head = task.parts[task.shard].head();
   const int words = (task.parts[task.shard].whole() + 31) / 32;

@@ -1,11 +1,12 @@
 // Values of a row that all ranks know, in shared memory: the shards' candidates, and the values of
-// cut tiles.
+// tiles that shard boundaries cut.
 //
-// A candidate's place is its shard's number times the room of a list, plus its number in the list;
-// the values of cut tiles follow, in id order. The known values above the certificate are all of
-// the row's values there. They are ordered by value (descending) and id, with prefix sums of their
-// weights. A shard's list already has that order, so binary searches in the other lists find a
-// value's rank among all; values of cut tiles above the certificate are few.
+// The index of a candidate is its shard's number times the capacity of a list, plus its number in
+// the list; the values of cut tiles follow, in id order. The known values above the certificate
+// (the key above which lists are complete) are all of the row's values there. The known values are
+// ordered by value (descending) and id, with prefix sums of their weights. A shard's list already
+// has this order, so binary searches in the other lists find a value's rank among all known values;
+// only a few values of cut tiles are above the certificate.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +18,25 @@
 
 namespace fairdraw::cuda {
 
-/// Number of tokens, and their weight in the row's unit.
+/// Number of tokens, and their total weight in the row's unit.
 struct Totals {
   std::uint64_t count;
   uint128_t mass;
 };
 
-/// Arrays in dynamic shared memory, as long as a call needs them.
+/// Arrays in dynamic shared memory, whose length depends on the call.
 struct KnownArrays {
   uint128_t* weight;       ///< [places]
-  uint128_t* prefix;       ///< [places], in the order of values
-  std::int32_t* key;       ///< [places]; kEmptyTileKey: no value
+  uint128_t* prefix;       ///< [known values], prefix sums in the order of values
+  std::int32_t* key;       ///< [known values]; kEmptyTileKey: no value
   std::int32_t* id;        ///< [places]
-  std::int32_t* tile_max;  ///< [tiles of the vocabulary]
+  std::int32_t* tile_max;  ///< [tiles of the vocabulary], largest key of each tile
   std::uint16_t* order;    ///< [places]
-  std::uint16_t* cut;      ///< [values of cut tiles]: places of those above the certificate
-  std::byte* summaries;    ///< [shards, bytes of a row's summary]
+  std::uint16_t* cut;      ///< [values of cut tiles]: indices of the values above the certificate
+  std::byte* summaries;    ///< [shards, bytes of a row's summary], received summaries
 
   __host__ __device__ static int places(const ShardedTask& task) {
-    // The caller's logits replace the known values when those are no longer needed.
+    // The caller's logits replace the known values after the last use of these.
     const int of_raw = task.raw.given ? task.raw.candidates : 0;
     return task.shards * (task.candidates > of_raw ? task.candidates : of_raw) + task.cut_total;
   }
@@ -62,14 +63,16 @@ struct KnownArrays {
   }
 };
 
-/// Scratch of KnownValues besides the arrays, in shared memory.
+/// Scratch of KnownValues in shared memory, besides the arrays.
 struct KnownValuesMemory {
   BlockMasses::Memory masses;
-  int above[kMaxDeviceShards];  ///< number of each shard's candidates above the certificate
-  int cut_above;                ///< values of cut tiles above the certificate
+  int above[kMaxDeviceShards];  ///< number of each shard's candidates that are above the
+                                ///< certificate
+  int cut_above;                ///< number of values of cut tiles that are above the certificate
 };
 
-/// Known values of a row, in order. For a block of kEndThreads.
+/// Known values of a row, in descending order. All kEndThreads threads of a block must call the
+/// functions.
 template <bool kFromProbs>
 class KnownValues {
  public:
@@ -84,23 +87,26 @@ class KnownValues {
   __device__ std::int32_t id_of(int place) const { return arrays_.id[place]; }
   __device__ uint128_t weight_of(int place) const { return arrays_.weight[place]; }
 
-  /// Returns the number of values above the certificate; place(i) and key(i) follow their order.
+  /// Returns the number of values above the certificate; place(i) and key(i) are numbered in their
+  /// order.
   __device__ int size() const { return size_; }
   __device__ int place(int number) const { return arrays_.order[number]; }
   __device__ std::int32_t key(int number) const { return arrays_.key[arrays_.order[number]]; }
-  /// Returns the totals of the first n values.
+  /// Returns count and weight of the first n values.
   __device__ Totals first(int n) const {
     return {static_cast<std::uint64_t>(n), n == 0 ? uint128_t{0} : arrays_.prefix[n - 1]};
   }
-  /// Returns the number of values with keys >= key.
+  /// Returns the number of known values whose keys are >= key.
   __device__ int reaching(std::int32_t key_) const {
     return partition(0, size_, [&](int number) { return key(number) >= key_; });
   }
-  /// Returns the first value whose prefix sum reaches a mass; size() if none does.
+  /// Returns the index of the first value whose prefix sum is at least `mass`; size() if there is
+  /// none.
   __device__ int first_reaching(uint128_t mass) const {
     return partition(0, size_, [&](int number) { return arrays_.prefix[number] < mass; });
   }
-  /// Returns the number of known values before one, including those below the certificate.
+  /// Returns the number of known values that precede a given value, including values below the
+  /// certificate.
   __device__ __noinline__ int rank_of_all(int place_) const {
     int before = 0;
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -113,16 +119,17 @@ class KnownValues {
     }
     return before;
   }
-  /// Returns the first place of a shard's candidates, which are in order.
+  /// Returns the index of a shard's first candidate; the shard's candidates follow in order.
   __device__ int first_of(int shard) const { return shard * task_.candidates; }
 
-  /// Orders the values above the certificate. Precondition: a barrier after keys and ids were
-  /// written, and the keys of cut tiles to tile_max, which has kEmptyTileKey for all other tiles.
+  /// Orders the known values above the certificate. Precondition: a barrier after keys and ids were
+  /// written, and after the keys of cut tiles were written to tile_max, which has kEmptyTileKey for
+  /// all other tiles.
   __device__ void arrange(std::int32_t left_key, const TileRule& rule, std::int32_t largest) {
     const int threads = kEndThreads;
     const int candidates = first_cut();
     if (thread() == 0) memory_.cut_above = 0;
-      // A list with a value of a tile also has the tile's largest one.
+      // A list that contains a value of a tile also contains the tile's largest value.
 #pragma unroll 1
     for (int i = thread(); i < candidates; i += threads) {
       if (arrays_.key[i] == kEmptyTileKey) continue;
@@ -167,8 +174,8 @@ class KnownValues {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Returns the first number from begin on that does not pass; `end` if all do. Precondition: the
-  /// passing numbers come first.
+  /// Returns the first number >= `begin` that does not pass; `end` if all numbers pass.
+  /// Precondition: the numbers that pass precede those that do not.
   template <class Passes>
   __device__ static int partition(int begin, int end, const Passes& passes) {
 #pragma unroll 1
@@ -204,7 +211,7 @@ class KnownValues {
     return before;
   }
 
-  /// Computes prefix sums over the order, with a run of neighbours per thread.
+  /// Computes prefix sums over the ordered values, with a run of consecutive values per thread.
   __device__ void sum() {
     const int share = (size_ + kEndThreads - 1) / kEndThreads;
     const int begin = ::min(thread() * share, size_);

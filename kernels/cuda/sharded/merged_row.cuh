@@ -1,8 +1,9 @@
 // Row as all ranks know it from the summaries of all shards: its largest value, its mass, and its
 // known values (sharded/merged_row.h).
 //
-// For a block of kEndThreads. One warp adds the sums of each shard, and one each cut tile: every
-// shard has sent its part of these tiles, so every rank weighs them. Only received data is read.
+// All kEndThreads threads of a block must call the functions. One warp per shard adds the shard's
+// sums, and one warp per cut tile weighs the tile: every shard has sent its part of the cut tiles,
+// so every rank can weigh them. Only received data is read.
 #pragma once
 
 #include <climits>
@@ -19,18 +20,18 @@
 
 namespace fairdraw::cuda {
 
-// Code is out of line here if a row needs it in several places, or rarely: a row runs code once,
-// from memory, so that the code should be short and without gaps.
+// Code here is out of line if a row needs it in several places, or rarely: a row executes code
+// once, loaded from memory, so the code should be short and without gaps.
 
-/// Returns the octave of a value.
+/// Returns the octave of the value with a given key.
 template <bool kFromProbs>
 __device__ __noinline__ double octave_of_key(std::int32_t key, float scale) {
   if constexpr (kFromProbs) return octaves_of_probability(from_order_key(key)).whole;
   return octaves_of(from_order_key(key), scale).whole;
 }
 
-/// Returns the sum of a tile's weights by keys in shared memory, of which `key` is the largest.
-/// Called by a warp.
+/// Returns the sum of a tile's weights, by the keys of its values in shared memory, of which `key`
+/// is the largest. Called by a warp.
 template <bool kFromProbs>
 __device__ __noinline__ std::uint64_t sum_of_keys(const std::int32_t* keys, int size,
                                                   std::int32_t key, TileRule rule) {
@@ -46,26 +47,27 @@ __device__ __noinline__ std::uint64_t sum_of_keys(const std::int32_t* keys, int 
   return warp_sum_of_tile(sum);
 }
 
-/// Known token with its value.
+/// A known token and its value.
 struct KnownToken {
   std::int32_t id;
   std::uint32_t bits;
 };
 
-/// Head of a shard's summary.
+/// First fields of a shard's summary.
 struct ShardHead {
   std::int32_t max_key;
   KnownToken first;
   std::uint32_t allowed;
 };
 
-/// Tile that shard boundaries cut.
+/// Tile that is cut by shard boundaries.
 struct CutTile {
   std::int32_t key;
-  KnownToken first;  ///< first token with that key
+  KnownToken first;  ///< first token with the tile's largest key
   std::uint64_t sum;
-  std::int32_t raw_key;   ///< largest key of the caller's logits, if those are reported
-  std::uint64_t raw_sum;  ///< sum of the caller's logits at temperature 1, if those are reported
+  std::int32_t raw_key;   ///< largest key of the caller's logits in the tile, if those are reported
+  std::uint64_t raw_sum;  ///< weight of the caller's logits in the tile at temperature 1, if those
+                          ///< are reported
   int shift;
 };
 
@@ -75,8 +77,8 @@ struct MergedRowMemory {
   BlockScratch<std::int32_t> keys;
   ShardHead heads[kMaxDeviceShards];
   CutTile cut[kMaxCutTiles];
-  uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
-  uint128_t raw[kMaxDeviceShards];    ///< mass of each shard at temperature 1
+  uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles, in the row's unit
+  uint128_t raw[kMaxDeviceShards];    ///< mass of each shard's logits at temperature 1
 };
 
 template <bool kFromProbs>
@@ -97,8 +99,8 @@ class MergedRow {
         parameters_{task.temperature.at(number), task.top_k.at(number), task.top_p.at(number),
                     task.min_p.at(number)} {}
 
-  /// Copies the summaries of all shards, with as many loads in flight as possible. Call this first,
-  /// with a barrier after it.
+  /// Copies the summaries of all shards to shared memory, with as many loads in flight as possible.
+  /// Must be called first, with a barrier after the call.
   __device__ void load() {
     greedy_ = is_greedy(parameters_);
     top_k_ = top_k_is_on(parameters_.top_k, task_.vocab);
@@ -116,8 +118,8 @@ class MergedRow {
     }
   }
 
-  /// Returns the first fault of all shards, in the order of statuses. A row has no allowed token if
-  /// no shard has one.
+  /// Returns the first fault among all shards, in the order of RowStatus. The status is
+  /// no_allowed_token only if no shard has an allowed token.
   __device__ RowStatus status() const {
     constexpr int kLast = 1 << 16;
     int worst = kLast;
@@ -134,7 +136,7 @@ class MergedRow {
     return any_allowed ? RowStatus::ok : RowStatus::no_allowed_token;
   }
 
-  /// Merges a row that is ok. Ends with a barrier.
+  /// Merges the summaries of a row whose status is ok. Ends with a barrier.
   __device__ void merge() {
     rule_ = {logit_scale(parameters_.temperature == 0.0F ? 1.0F : parameters_.temperature), true};
     read_heads();
@@ -162,7 +164,7 @@ class MergedRow {
       unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
     }
     if (task_.raw_at > 0) {
-      MergedRow copy(*this);  // so that *this stays in registers
+      MergedRow copy(*this);  // a copy, so that *this stays in registers
       copy.merge_raw();
       raw_ = copy.raw_;
       raw_max_key_ = copy.raw_max_key_;
@@ -181,34 +183,34 @@ class MergedRow {
   __device__ bool is_greedy_row() const { return greedy_; }
   __device__ bool has_top_k() const { return top_k_; }
   __device__ bool is_filtered() const { return filtered_; }
-  /// Returns the certificate: lists have all values above it.
+  /// Returns the certificate, a key: shards have listed all values above it.
   __device__ std::int32_t left_key() const { return left_key_; }
   __device__ std::int32_t max_key() const { return max_key_; }
   __device__ double octave() const { return octave_; }
   __device__ const KnownToken& first_at_max() const { return first_at_max_; }
   __device__ const Totals& unfiltered() const { return unfiltered_; }
   __device__ const KnownValues<kFromProbs>& known() const { return known_; }
-  /// Returns the weight of the caller's logits at temperature 1; raw_max_key() is the largest key.
-  /// Valid if raw_logprobs are wanted.
+  /// Returns the weight of the caller's logits at temperature 1; raw_max_key() is their largest
+  /// key. Valid only if raw_logprobs are requested.
   __device__ uint128_t raw() const { return raw_; }
   __device__ std::int32_t raw_max_key() const { return raw_max_key_; }
-  /// Returns the float of a known value.
+  /// Returns the float bits of a known value.
   __device__ std::uint32_t bits_of(int place) const {
     const std::int32_t key = known_.key_of(place);
     if (key != 0) return std::bit_cast<std::uint32_t>(from_order_key(key));
-    // Both zeros have one key.
+    // The two zeros have the same key.
     if (place >= known_.first_cut()) return cut_bits(place - known_.first_cut());
     const int shard = place / task_.candidates;
     return word_of(summary(shard), candidate_at(place % task_.candidates));
   }
-  /// Returns the caller's float of a known value.
+  /// Returns the float bits of the caller's logit for a known value.
   __device__ std::uint32_t raw_bits_of(int place) const {
     if (!task_.raw.given) return bits_of(place);
     if (place >= known_.first_cut()) return raw_cut_bits(place - known_.first_cut());
     return word_of(summary(place / task_.candidates),
                    candidate_at(place % task_.candidates) + sizeof(sharded::Candidate));
   }
-  /// Returns the caller's float of the first token with the row's largest value.
+  /// Returns the float bits of the caller's logit for the first token with the row's largest value.
   __device__ std::uint32_t raw_bits_of_first() const {
     const KnownToken& first = first_at_max_;
     if (!task_.raw.given) return first.bits;
@@ -226,8 +228,8 @@ class MergedRow {
   }
 
   /// Replaces the known values by the largest of the caller's logits that shards have listed, and
-  /// those of cut tiles. Returns their number. Called by all threads, with a barrier after it, for
-  /// masked or processed rows.
+  /// by the caller's logits of cut tiles. Returns their number. Called by all threads, with a
+  /// barrier after it, for masked or processed rows.
   __device__ int load_raw() const {
     const int listed_of_all = task_.shards * task_.raw.candidates;
     const int n = listed_of_all + task_.cut_total;
@@ -254,7 +256,7 @@ class MergedRow {
     }
     return n;
   }
-  /// Returns the key of a value that load_raw has brought.
+  /// Returns the key of a value that load_raw has loaded.
   __device__ std::int32_t raw_key(int i) const { return arrays_.key[i]; }
   __device__ std::int32_t raw_id(int i) const { return arrays_.id[i]; }
   __device__ std::uint32_t loaded_raw_bits(int i) const {
@@ -273,7 +275,7 @@ class MergedRow {
     return arrays_.summaries + shard * task_.each[0];
   }
 
-  /// Returns the piece that has value i of the cut tiles.
+  /// Returns the piece of a cut tile that contains value i of the cut tiles.
   __device__ const CutPiece& piece_of(int i) const {
     int number = 0;
 #pragma unroll 1
@@ -311,7 +313,7 @@ class MergedRow {
     head.allowed = word_of(from, offsetof(RowSummary, allowed));
   }
 
-  /// Writes the values of cut tiles to their places.
+  /// Writes the values of cut tiles into the arrays of known values.
   __device__ void read_cut_values() {
 #pragma unroll 1
     for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
@@ -322,7 +324,7 @@ class MergedRow {
     }
   }
 
-  /// Indexes the cut tiles, one warp per tile.
+  /// Computes largest key and sum of each cut tile, one warp per tile.
   __device__ void index_cut_tiles() {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {
@@ -375,8 +377,9 @@ class MergedRow {
     octave_ = octave_of_key<kFromProbs>(max_key_, rule_.scale);
   }
 
-  /// Returns the weight of a shard's whole tiles by their sums of octaves, in the unit of a row of
-  /// octave `row_octave`. `key` is the largest of the tiles. Called by a warp.
+  /// Returns the weight of a shard's whole tiles from their sums by octave, in the unit of a row
+  /// whose largest value has octave `row_octave`. `key` is the largest key of the shard's whole
+  /// tiles. Called by a warp.
   __device__ __noinline__ static uint128_t mass_of_octaves(const std::byte* sums, std::int32_t key,
                                                            float scale, double row_octave) {
     uint128_t mass = 0;
@@ -392,7 +395,7 @@ class MergedRow {
     return value_of_lane(warp_inclusive_sum(mass), kWarp - 1);
   }
 
-  /// Weighs the shards, one warp per shard, and finds the shifts of cut tiles.
+  /// Computes the mass of the shards, one warp per shard, and the shifts of cut tiles.
   __device__ void weigh_shards() {
 #pragma unroll 1
     for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
@@ -414,7 +417,7 @@ class MergedRow {
         word_of(summary(shard),
                 static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, max_key)));
   }
-  /// Merges the caller's logits at temperature 1.
+  /// Merges the shards' masses of the caller's logits at temperature 1.
   __device__ __noinline__ void merge_raw() {
     if (task_.raw.given) index_raw_cut_tiles();
     raw_max_key_ = kEmptyTileKey;
@@ -443,7 +446,8 @@ class MergedRow {
       raw_ += row_weight(cut.raw_sum, row_shift(octave, of_tile));
     }
   }
-  /// Indexes the caller's logits of cut tiles, one warp per tile. Ends with a barrier.
+  /// Computes largest key and sum of the caller's logits in each cut tile, one warp per tile. Ends
+  /// with a barrier.
   __device__ void index_raw_cut_tiles() {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {

@@ -1,8 +1,8 @@
-// Adds up sums of tiles by octave, as a summary has them, with a block of kEndThreads.
+// Adds up the sums of tiles by octave, in the form of a summary, with a block of kEndThreads.
 //
-// Most tiles have one of a few octaves, and 64-bit additions to one place of shared memory wait for
-// each other, so a warp adds its tiles by octave first. Sums are kept in two halves of 32 bits,
-// 4096 of which fit into a word.
+// Most tiles have one of a few octaves, and 64-bit additions to the same word of shared memory
+// serialise, so a warp adds its tiles by octave first. Sums are kept in two 32-bit halves, because
+// 4096 halves of a tile's sum fit into a word.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class OctaveAdder {
 
   __device__ explicit OctaveAdder(Memory& memory) : memory_(memory) {}
 
-  /// Writes the sums of an index to a part, from byte `at` on. largest: the key of the index's
-  /// largest tile. Precondition: the sums of the call before have been read.
+  /// Writes the sums of an index to a summary, at byte offset `at`. largest: the key of the index's
+  /// largest tile. Precondition: all threads have read the sums of the previous call.
   __device__ __forceinline__ void add(const RowIndex& index, std::int32_t largest, float scale,
                                       std::byte* part, std::size_t at) {
 #pragma unroll 1
@@ -58,7 +58,8 @@ class OctaveAdder {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Returns the octaves from the largest tile down to one; kOctaveSums if that weighs nothing.
+  /// Returns the number of octaves by which a tile is below the largest tile; kOctaveSums if the
+  /// tile's weight is negligible.
   __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
     const TileWeights<kFromProbs> weights(from_order_key(largest), {scale, true});
     if (!weights.are_quick()) return slow_gap_of(largest, key, scale);
@@ -73,7 +74,7 @@ class OctaveAdder {
   }
 
   __device__ __forceinline__ void add_of_warp(int gap, std::uint64_t sum) {
-    constexpr int kPartBits = 27;  // 32 times such a part fits into a word
+    constexpr int kPartBits = 27;  // the sum of 32 parts of this many bits fits into a word
     unsigned left = __ballot_sync(kAllLanes, gap < kOctaveSums);
 #pragma unroll 1
     while (left != 0) {

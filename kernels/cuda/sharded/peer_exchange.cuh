@@ -1,33 +1,38 @@
-// Blocks that ranks write into each other's memory, and the receiving kernels' access to them.
+// Exchange blocks that ranks write into each other's memory, and the access of receiving kernels to
+// them.
 //
 // Contract. A sending kernel calls end_sending() once for each of its rows, by all threads of the
-// row's block. A receiving kernel begins with ReceivedBlocks and waits for the rows that it reads.
-// If a transport carries the blocks (task.peers is not given), neither does anything.
+// row's block. A receiving kernel constructs ReceivedBlocks first and then waits for the rows that
+// it reads. If a transport carries the blocks (task.peers is not given), both functions do nothing.
 //
-// Algorithm and cost. A row's part is copied word by word to all ranks. Then its flag there is set
-// to the number of the exchange, with a release over the system; a receiver of the row waits for
-// the flags of all shards with an acquire. So a row costs one write over NVLink and its latency,
-// about 2 microseconds, but neither a kernel nor a barrier of all rows. Numbers of exchanges only
-// grow, so nothing has to be cleared. A flag that is beyond the awaited number is of a later
-// exchange, for which the other rank needed this one.
+// Algorithm and cost. A row's part is copied word by word to the memory of all ranks. Then the
+// row's flag in that memory is set to the number of the exchange, with a release over the system; a
+// receiver of the row waits for the flags of all shards with an acquire. So a row costs one write
+// over NVLink and its latency, about 2 microseconds, but neither an additional kernel nor a barrier
+// of all rows. Numbers of exchanges only grow, so flags need not be cleared. A flag above the
+// awaited number belongs to a later exchange, which the other rank could only reach after the
+// awaited one.
 //
 // Placement. Calls alternate between two halves of the memory, whatever their shapes. A rank that
-// sends in a call has awaited a row of every rank in the call before, so all ranks have ended the
-// call before that. A half has one place for the summary and tokens of a row, but there may be many
-// groups of gathered rows, whose rows have the flags of the first rows. Each group is awaited
-// before the next is sent, so two copies would suffice; but exchanges of ranks may lie between two
-// groups and are counted too, so there are three copies, by number.
+// sends in a call has received a row from every rank in the previous call, so all ranks have
+// finished the call before the previous one. A half has one place for the summary and tokens of a
+// row, but there may be many groups of gathered rows; gathered rows use the flags of the first
+// rows. Each group is awaited before the next group is sent, so two copies would suffice; but
+// exchanges between ranks may occur between two groups and are counted too, so there are three
+// copies, selected by number.
 //
-// Padding rows send and await the flag of a summary. In later exchanges only rows that ask do.
+// Padding rows send and await the flag of a summary, but no data. In later exchanges only rows that
+// make requests send and await flags.
 //
-// Blocks wait for other ranks' blocks while they occupy the GPU. Ranks begin rows in the same
-// order, and a block sends before it waits. So the first row that waits is being sent, or the other
-// rank's earlier rows wait only for parts that this rank has sent.
+// Blocks occupy the GPU while they wait for other ranks' blocks. There is no deadlock, because
+// ranks begin rows in the same order, and a block sends before it waits. So the first row that
+// waits is being sent, or the other rank's earlier rows wait only for parts that this rank has
+// sent.
 //
-// Tokens and sums that a row asks for may be exchanged in the merge itself: shards answer and send,
-// and all wait for the answers. That is one kernel in place of three or five.
+// Tokens and sums that a row requests may be exchanged inside the merge kernel: shards answer and
+// send, and all wait for the answers. This is one kernel instead of three or five.
 //
-// Determinism: receivers read what was sent.
+// Determinism: receivers read the data that was sent.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +44,11 @@
 
 namespace fairdraw::cuda {
 
-/// Kind of a flag: for a part that a kernel sends, or for answers exchanged while rows are merged.
+/// Kind of a flag: for a part that a kernel sends, or for answers that are exchanged while rows are
+/// merged.
 enum class PeerFlags { parts, tokens, sums };
 
-/// Returns a flag in a rank's memory. Flags are [3, shards, most_rows].
+/// Returns the address of a flag in a rank's memory. The array of flags is [3, shards, most_rows].
 __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
                                                     PeerFlags kind, int rank, int shard,
                                                     std::int64_t row) {
@@ -50,12 +56,12 @@ __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int
   return flags + (static_cast<int>(kind) * shards + shard) * peers.most_rows + row;
 }
 
-/// Identity of an exchange: its number, and that of its call.
+/// Identity of an exchange: its number, and the number of its call.
 struct PeerExchange {
   std::uint64_t number, call;
 };
 
-/// Returns the place of a block among those that a rank receives.
+/// Returns the address of a shard's block among the blocks that a rank receives.
 __device__ __forceinline__ std::byte* peer_block(const ShardedTask& task, ShardedExchange kind,
                                                  int rank, int shard,
                                                  const PeerExchange& exchange) {
@@ -99,8 +105,9 @@ __device__ __noinline__ inline void send_outputs(const ShardedTask& task, Sharde
 }
 
 /// Sends the first `bytes` of a row's part to all ranks or, in exchanges that have a place for each
-/// output, the parts of the row's outputs. The header of `send` precedes the first row's. Then sets
-/// the row's flags to the exchange's number. Called by all threads of the row's block.
+/// output, the parts of the row's outputs. The header of `send` is sent before the first row's
+/// part. Then sets the row's flags in all ranks' memory to the exchange's number. Called by all
+/// threads of the row's block.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
                                           std::size_t bytes, PeerFlags kind,
@@ -132,8 +139,8 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
 }
 
-/// Sends the first `bytes` of a row's part, which has been written, to all ranks. Called by all
-/// threads of the row's block, in a launch with one block per row. part null: there is none.
+/// Sends the first `bytes` of a row's part, which must already be written, to all ranks. Called by
+/// all threads of the row's block, in a launch with one block per row. part null: no part is sent.
 __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
                                                     ShardedExchange exchange, std::int64_t row,
                                                     const std::byte* part, std::size_t bytes) {
@@ -141,7 +148,7 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
   const PeerExchange sent{counts.exchanges + 1, counts.calls + (is_summary ? 1U : 0U)};
-  __syncthreads();  // after the part is written and all have read the counts
+  __syncthreads();  // after the part is written and all threads have read the counts
   if (part != nullptr) {
     send_part(task, exchange, row, part, bytes, PeerFlags::parts, sent);
   }
@@ -153,7 +160,7 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   return sent;
 }
 
-/// Received blocks, for the kernel that reads them.
+/// Blocks received from all shards, for the kernel that reads them.
 class ReceivedBlocks {
  public:
   __device__ explicit ReceivedBlocks(const ShardedTask& task) : task_(task) {
@@ -162,12 +169,12 @@ class ReceivedBlocks {
     known_ = {counts.exchanges, counts.calls};
   }
 
-  /// Receives in a kernel that has sent the exchange itself.
+  /// Constructs the access in a kernel that has sent the same exchange itself.
   __device__ ReceivedBlocks(const ShardedTask& task, const PeerExchange& sent)
       : task_(task), known_(sent) {}
 
-  /// Waits until all shards' parts of the row have come in the last exchange that was sent; in a
-  /// summary also the header, which comes with the first row. For all threads.
+  /// Waits until the row's parts from all shards have arrived in the last exchange that was sent;
+  /// for a summary also the header, which arrives with the first row. For all threads.
   __device__ __forceinline__ void await(ShardedExchange exchange, std::int64_t row) const {
     if (!task_.peers.given()) return;
     const auto shard = static_cast<int>(threadIdx.x);
@@ -178,10 +185,11 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// Sends the row's answers, tokens or sums, and waits for those of all shards. For all threads.
+  /// Sends this shard's answers for a row, tokens or sums, and waits for the answers of all shards.
+  /// For all threads.
   __device__ __forceinline__ void exchange_in_merge(ShardedExchange exchange,
                                                     std::int64_t row) const {
-    __syncthreads();  // after the answers are written
+    __syncthreads();  // after all threads have written the answers
     const PeerFlags kind =
         exchange == ShardedExchange::tokens ? PeerFlags::tokens : PeerFlags::sums;
     send_part(task_, exchange, row, task_.mine(exchange, row),
@@ -191,13 +199,15 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// Returns a shard's block. The blocks of later shards are aligned only to 4 bytes.
+  /// Returns a shard's block. The blocks of all shards except the first are aligned only to 4
+  /// bytes.
   __device__ __forceinline__ const std::byte* block(ShardedExchange exchange, int shard) const {
     const auto number = static_cast<int>(exchange);
     if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
     return peer_block(task_, exchange, task_.shard, shard, known_);
   }
-  /// Returns a row's part of a block; in exchanges of tokens, sums and ranks, an output's part.
+  /// Returns a row's part of a received block; in exchanges of tokens, sums and ranks, an output's
+  /// part.
   __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
                                                   std::int64_t row) const {
     return block(exchange, shard) + sizeof(sharded::BlockHeader) +

@@ -1,16 +1,18 @@
-// Ranks of known tokens: counts the columns of each shard that are in front, and sums the counts.
+// Computes the ranks of known tokens: counts the columns of each shard that precede a token, and
+// adds the counts up.
 //
-// Contract. Rows take part whose tokens are known and have no ranks yet. Among this shard's
-// columns, in the form that reports use (fairdraw/log_probabilities.h), count those with a larger
-// value than a token's, and those with the same value in front of the end that the rank rule gives.
-// The sum over shards is the token's rank. Rows that wait for nothing are left alone.
+// Contract. Only rows whose tokens are known and have no ranks yet take part. Among this shard's
+// columns, in the form that reports use (fairdraw/log_probabilities.h), the kernel counts the
+// columns with a larger value than the token's, and the columns with the same value whose id is
+// below the end that the rank rule gives. The sum of the counts over all shards is the token's
+// rank. Rows that do not wait for ranks are left unchanged.
 //
 // Algorithm and cost. One block of 256 threads per row. Tiles whose largest value is below a
-// token's are not read: for a token among the first hundred these are all but a hundred tiles. All
-// values of cut tiles are compared, by the shard that has their column. 4 bytes per token are
-// exchanged.
+// token's value are not read: for a token among the first hundred all but about a hundred tiles.
+// All values of cut tiles are compared, each by the shard that has its column. 4 bytes per token
+// are exchanged.
 //
-// Randomness: none. Numerics: values are compared. Determinism: integers.
+// Randomness: none. Numerics: values are only compared. Determinism: integers.
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -26,7 +28,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Row of this shard, in the form that reports use.
+/// Columns of a row in this shard, in the form that reports use.
 class CountedRow {
  public:
   __device__ CountedRow(const ShardedTask& task, std::int64_t number)
@@ -43,7 +45,7 @@ class CountedRow {
     whole_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
   }
 
-  /// Returns this thread's number of columns with a value above x, or equal to it and an id below
+  /// Returns this thread's number of columns with a value above x, or equal to x and an id below
   /// `end`.
   __device__ int count(float x, int end) const {
     int in_front = 0;
@@ -72,7 +74,7 @@ class CountedRow {
   const std::int32_t* keys_;
 };
 
-/// Returns the id below which values equal to a token's count.
+/// Returns the id below which values equal to a token's value count for its rank.
 __device__ int end_of_equals(const ShardedTask& task, const ShardedRowState& state,
                              const ShardedToken& token) {
   if (task.rank_rule == RankRule::position) return token.id + 1;
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(kEndThreads)
     }
     task.ranks[at] = static_cast<std::int32_t>(rank);
   }
-  __syncthreads();  // after all have read that the row waits
+  __syncthreads();  // after all threads have read that the row waits
   if (threadIdx.x == 0) task.states[row].awaits_ranks = false;
 }
 

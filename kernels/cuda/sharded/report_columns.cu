@@ -1,12 +1,14 @@
-// Whole rows of log-probabilities of a sharded call, for this shard's columns.
+// Writes whole rows of log-probabilities of a sharded call, for this shard's columns.
 //
-// Contract. In rows with a result every column's value (fairdraw/log_probabilities.h), which is
-// -inf for columns that do not count; -inf in failed rows. Padding and waiting rows are left alone.
+// Contract. Rows with a result get every column's value (fairdraw/log_probabilities.h), which is
+// -inf for columns that do not count; failed rows get -inf. Padding rows and rows that still wait
+// are left unchanged.
 //
-// Algorithm and cost. A read and a write per column, and two logarithms per thread, of the row's
-// mass.
+// Algorithm and cost. The cost is a read and a write per column, and two logarithms of the row's
+// mass per thread.
 //
-// Randomness: none. Numerics: reported_value.cuh. Determinism: each value in its place.
+// Randomness: none. Numerics: reported_value.cuh. Determinism: each value is written to its own
+// place.
 #include <cstdint>
 
 #include "cuda/device/row_launch.h"
@@ -18,7 +20,7 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kColumns = 8;  ///< per thread; they share its logarithms
+constexpr int kColumns = 8;  ///< columns per thread, which share the thread's logarithms
 
 __global__ void __launch_bounds__(kThreads)
     report_columns_kernel(const __grid_constant__ ShardedTask task, int blocks_of_row) {

@@ -1,4 +1,4 @@
-// Reported values of a row whose state is known.
+// Reported log-probabilities of a row whose state is known.
 #pragma once
 
 #include <cfloat>
@@ -17,8 +17,8 @@ __device__ inline double filtered_log_mass(const RowParameters& parameters,
   return log_mass_of(state.survivors.value(), state.max, state.scale);
 }
 
-/// Returns the reported value of a token that counts (fairdraw/log_probabilities.h). x: in raw
-/// modes the caller's value.
+/// Returns the reported value of a token that counts (fairdraw/log_probabilities.h). x: the token's
+/// value, in raw modes the caller's.
 __device__ inline float reported_value(LogprobsMode mode, const RowParameters& parameters,
                                        const ShardedRowState& state, float x) {
   const float divisor = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
@@ -33,7 +33,7 @@ __device__ inline float reported_value(LogprobsMode mode, const RowParameters& p
   } else {
     value = log_probability(x, state.max, divisor, filtered_log_mass(parameters, state));
   }
-  // -inf is reserved for tokens without a value.
+  // -inf is reserved for tokens without a reported value.
   return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
 }
 

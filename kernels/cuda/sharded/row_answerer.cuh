@@ -1,16 +1,17 @@
-// Answers the tokens and sums that rows ask a shard for (sharded/exchange.h).
+// Answers the requests of rows for tokens and sums from a shard (sharded/exchange.h).
 //
-// Contract, bit for bit as the CPU. For each token that a row asks for, lists those of its attempts
-// (common/proposals.h) in this shard's whole tiles that may be the first accepted one, then zeros.
-// After the lists of all shards have come, sums the weight of this shard's columns above the
-// attempts.
+// Contract: the results are the CPU's, bit for bit. For each token that a row requests, lists those
+// of the token's attempts (common/proposals.h) in this shard's whole tiles that may be the first
+// accepted attempt, then zeros. After the lists of all shards have arrived, sums the weight of this
+// shard's columns above the listed attempts.
 //
 // Algorithm and cost. One block of 256 threads per row makes a prefix sum over the tiles of the
-// index and takes eight attempts at a time, for each of which a warp weighs one tile again. A row
-// that drops nothing has one attempt, a nucleus of p seldom more than 1 / p. For the sums, each
-// token has a new pass over the tiles that reach above its smallest asked value.
+// index and processes eight attempts at a time; for each attempt, a warp weighs one tile again. A
+// row without dropped tokens has one attempt, a nucleus of p rarely more than 1 / p. For the sums,
+// each token takes another pass over the tiles whose largest value is above the token's smallest
+// requested value.
 //
-// Randomness: the words of attempts. Numerics: common/tile_weights.h. Determinism: integers.
+// Randomness: the random words of attempts. Numerics: common/tile_weights.h. Determinism: integers.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +32,14 @@ namespace fairdraw::cuda {
 /// Scratch of RowAnswerer, in dynamic shared memory.
 struct AnswerMemory {
   BlockMasses::Memory masses;
-  uint128_t place[kEndWarps];  ///< position of each attempt in the shard's whole tiles
+  uint128_t place[kEndWarps];  ///< position of each attempt in the mass of the shard's whole tiles
   std::uint64_t rest[kEndWarps];
-  int tile[kEndWarps];  ///< -1: in no tile of this shard
+  int tile[kEndWarps];  ///< tile of each attempt; -1: in no tile of this shard
   std::int32_t keys[sharded::kRecords];
   sharded::DrawnToken drawn[kEndWarps];
 };
 
-/// Returns a weight in double. Out of line because it is rarely executed.
+/// Returns a token's weight, computed in double. Out of line because it is rarely executed.
 template <bool kFromProbs>
 __device__ __noinline__ std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
   return rule.weigh_slowly(x);
@@ -62,7 +63,7 @@ class RowAnswerer {
     }
   }
 
-  /// Lists the attempts that this shard has, with zeros in place of all others.
+  /// Lists the attempts that are in this shard, with zeros for all other attempts.
   __device__ void list_tokens() {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
@@ -88,12 +89,12 @@ class RowAnswerer {
     }
   }
 
-  /// Sums this shard's columns above the records of tokens.
+  /// Sums the weights of this shard's columns above the records of tokens.
   __device__ void sum_above(const ReceivedBlocks& blocks) {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
     for (int t = 0; t < outputs.tokens(); ++t) {
-      __syncthreads();  // after the reads of the keys before
+      __syncthreads();  // after all threads have read the previous keys
       if (thread() == 0) {
         const TokenRecords records = records_of(task_, blocks, state_, outputs.at(t));
         for (int i = 0; i < kRecords; ++i) {
@@ -103,7 +104,7 @@ class RowAnswerer {
       }
       __syncthreads();
       uint128_t above[kRecords] = {};
-      if (shared_.keys[0] != sharded::kNoRecord) {  // the smallest key is the first
+      if (shared_.keys[0] != sharded::kNoRecord) {  // the first key is the smallest
         add_tiles(above);
         add_cut_values(above);
       }
@@ -119,27 +120,27 @@ class RowAnswerer {
   }
 
  private:
-  /// Tiles of a thread, their mass, and the mass in front of them in the shard's whole tiles.
+  /// Tiles of one thread, their mass, and the mass of the shard's preceding whole tiles.
   struct TileRange {
     int begin, end;
     uint128_t mass, before;
   };
 
-  /// Number of a token's listed attempts, and the key of the last.
+  /// Number of attempts listed for a token, and the key of the last one.
   struct Listed {
     int count;
     std::int32_t key;
   };
   static constexpr int kRecords = static_cast<int>(sharded::kRecords);
 
-  /// Lists `count` attempts from `first` on, one warp per attempt. Returns whether the list has
-  /// ended.
+  /// Lists `count` attempts of a token from number `first` on, one warp per attempt. Returns
+  /// whether the token's list is complete.
   __device__ bool list_attempts(const RowOutputs& outputs, int t, std::uint32_t first, int count,
                                 const TileRange& mine, Listed& listed) {
-    __syncthreads();  // after the reads of the attempts before
+    __syncthreads();  // after all threads have read the previous attempts
     if (thread() < count) {
       const auto attempt = first + static_cast<std::uint32_t>(thread());
-      // Positions in front of the shard's tiles wrap, and so are in no tile.
+      // Positions before the shard's tiles wrap around to large numbers, and so are in no tile.
       shared_.place[thread()] =
           multiply_high(outputs.word_of(task_, t, attempt), state_.unfiltered.value()) -
           state_.in_front.value();
@@ -168,7 +169,7 @@ class RowAnswerer {
     return false;
   }
 
-  /// Adds the whole tiles to each lane's sums above keys.
+  /// Adds the weights of the whole tiles to each lane's sums above keys.
   __device__ void add_tiles(uint128_t (&above)[kRecords]) const {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < tiles_; tile += kEndWarps) {
@@ -189,7 +190,8 @@ class RowAnswerer {
       }
     }
   }
-  /// Adds this shard's columns of cut tiles. A tile's largest key is known since the merge.
+  /// Adds the weights of this shard's columns in cut tiles. The largest key of a cut tile is known
+  /// since the merge.
   __device__ void add_cut_values(uint128_t (&above)[kRecords]) const {
     const ShardPart& part = task_.parts[task_.shard];
     FilteredRow columns = FilteredRow::whole(task_.columns, number_, kFromProbs);
@@ -205,7 +207,7 @@ class RowAnswerer {
       int cut = 0;
       while (part.begin + column >= task_.cut[cut].begin + task_.cut[cut].size) ++cut;
       const std::int32_t largest = state_.cut_keys[cut];
-      if (key > largest) continue;  // the received blocks were wrong
+      if (key > largest) continue;  // happens only if the received blocks were wrong
       const TileWeights<kFromProbs> rule(from_order_key(largest), rule_);
       const uint128_t weight = row_weight(weigh_slowly<kFromProbs>(rule, x), shift_of(largest));
 #pragma unroll
@@ -215,7 +217,7 @@ class RowAnswerer {
     }
   }
 
-  /// Finds the tile of a token; called by the thread that has it.
+  /// Finds the tile that contains a token; called by the thread whose range has the tile.
   __device__ void find_tile(int i, const TileRange& mine) {
     const uint128_t place = shared_.place[i];
     if (place < mine.before || place - mine.before >= mine.mass) return;
@@ -245,7 +247,8 @@ class RowAnswerer {
     return row_weight(sums_[tile], shift_of(keys_[tile]));
   }
 
-  /// Reads a tile's values in id order. Common rows have a short path of their own.
+  /// Reads the values of a tile in id order. Rows of the most common form have a short code path of
+  /// their own.
   __device__ void read_tile(int tile, float (&x)[kLaneValues]) const {
     if (row_.values.dtype != DType::float32 || !row_.values.aligned || row_.allowed != nullptr) {
       row_.read_in_order(tile, x);
@@ -269,12 +272,13 @@ class RowAnswerer {
       weights[j] = order_key(x[j]) > kEmptyTileKey ? weight : 0;
     }
   }
-  /// Returns the list of a token, counted over all outputs, in this rank's block.
+  /// Returns the address of a token's list in this rank's block; `at` is the token's index over all
+  /// outputs.
   __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
     std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
     return reinterpret_cast<sharded::DrawnToken*>(tokens) + at * task_.attempts;
   }
-  /// Draws the token of an attempt, if it is not rejected; called by a warp.
+  /// Draws the token of an attempt, if the attempt is not rejected; called by a warp.
   __device__ void draw(int i, std::uint32_t attempts) {
     const int tile = shared_.tile[i];
     float x[kLaneValues];

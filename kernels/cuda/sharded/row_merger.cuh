@@ -1,31 +1,33 @@
-// Merge of what shards say of a row into its threshold and tokens, the same on every rank.
+// Merges the summaries and answers of shards for a row into its threshold and tokens, with the same
+// result on every rank.
 //
-// Contract. sharded/merged_row.h, bit for bit: the summaries of all shards, and the answers that a
-// row has asked for since, give either the row's results or its next question. Except for tokens
-// that are exchanged in the merge itself (row_answerer.cuh), only received data and the row's own
-// state are read. Rows that have asked nothing of this exchange are left alone. A row that has its
-// tokens writes its results; the others keep theirs.
+// Contract. sharded/merged_row.h, bit for bit: the summaries of all shards, and the answers that
+// the row has requested since, give either the row's results or its next request. Only received
+// data and the row's own state are read, except for tokens that are exchanged in the merge itself
+// (row_answerer.cuh). Rows that have requested no answer in this exchange are left unchanged. A row
+// whose tokens are known writes its results; other rows keep their results as they are.
 //
-// Algorithm and cost. One block of 256 threads per row. Every thread finds faults and the largest
-// value itself, and a warp weighs a shard's whole tiles. The known values (known_values.cuh) are
-// ordered by binary searches, weighed, and summed. Each threshold is then a binary search over
-// prefix sums, which every thread does itself, with no barrier in between. The token is the known
-// survivor whose part of the mass, in id order, holds the drawn position. Each survivor adds up the
-// others before it, which for the 50 of a top_k costs less than sorting them.
+// Algorithm and cost. One block of 256 threads per row. Every thread finds the row's faults and
+// largest value itself, and one warp per shard weighs the shard's whole tiles. The known values
+// (known_values.cuh) are ordered by binary searches, weighed, and added up to prefix sums. Each
+// threshold is then a binary search over prefix sums, which every thread does for itself, without a
+// barrier. The drawn token is the known survivor whose part of the mass, in id order, contains the
+// drawn position. For each survivor a thread adds up the preceding survivors, which for the 50 of a
+// top_k costs less than sorting them.
 //
-// The constraints are registers, and code, which a row runs once and which comes from memory. A
-// function that is called on an object forces the object into local memory wherever it is used:
-// with all of a row there a merge of top_k 50 took 39 microseconds on an H100, in registers 26, and
-// for 256 rows 63 and 29. So functions that few rows need are called on copies. Summaries are
-// brought to shared memory at once, with all loads in flight.
+// The limits are registers, and code, which a row executes once and which is loaded from memory. A
+// call of a function on an object forces the object into local memory for all its uses: with all
+// data of a row in local memory a merge of top_k 50 took 39 microseconds on an H100, in registers
+// 26, and for 256 rows 63 and 29. So functions that few rows need are called on copies of the
+// object. Summaries are copied to shared memory at once, with all loads in flight.
 //
 // Rows that the known values do not decide are merged again after they have been gathered, filtered
-// and drawn from whole (gather_rows.cu). Survivors and tokens are then those of the whole row, and
-// the rest is the same.
+// and drawn from as whole rows (gather_rows.cu). Survivors and tokens then come from the whole row,
+// and all other results are computed as before.
 //
-// Randomness: the words of `sample` (common/philox.h). Numerics: common/tile_weights.h; masses are
-// integers of 128 bits. Log-probabilities in double, as log_mass.h. Determinism: the result does
-// not depend on the order of threads.
+// Randomness: the random words of `sample` (common/philox.h). Numerics: common/tile_weights.h;
+// masses are integers of 128 bits. Log-probabilities are computed in double, as in log_mass.h.
+// Determinism: the result does not depend on the order of threads.
 #pragma once
 
 #include <math_constants.h>
@@ -48,7 +50,7 @@
 
 namespace fairdraw::cuda {
 
-/// Scratch of RowMerger, at the beginning of dynamic shared memory; the known values follow.
+/// Scratch of RowMerger, at the beginning of dynamic shared memory; the known values follow it.
 struct MergeMemory {
   MergedRowMemory row;
   uint128_t part_mass[kMaxRowParts];
@@ -57,14 +59,14 @@ struct MergeMemory {
 };
 constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) + 15) / 16 * 16; }
 
-/// Returns the bytes of dynamic shared memory.
+/// Returns the bytes of dynamic shared memory that a merge needs.
 inline int merge_bytes(const ShardedTask& task) {
   return std::max(merge_known_at() + KnownArrays::bytes(task),
                   static_cast<int>(sizeof(AnswerMemory)));
 }
 
-/// Calls launch.operator()<kReports, kFromProbs>() for the RowMerger that a call needs. Rows of
-/// probabilities have no reports.
+/// Calls launch.operator()<kReports, kFromProbs>() with the RowMerger that a call needs. Rows of
+/// probabilities have no log-probability reports.
 template <class Launch>
 cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
   if (task.from_probs) return launch.template operator()<false, true>();
@@ -75,7 +77,7 @@ cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
                  : launch.template operator()<false, false>();
 }
 
-/// Answers for tokens, in the memory of a merge that is at its end.
+/// Answers the requests for tokens, in the shared memory of a merge that has finished with it.
 template <bool kFromProbs>
 __device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
                                            unsigned char* dynamic) {
@@ -87,7 +89,7 @@ __device__ __noinline__ void answer_sums(const ShardedTask& task, ReceivedBlocks
   RowAnswerer<kFromProbs>(task, number, dynamic).sum_above(blocks);
 }
 
-/// Merge of one row. kReports: whether log-probabilities and the largest values are wanted.
+/// Merge of one row. kReports: whether log-probabilities and the largest values are requested.
 template <bool kReports, bool kFromProbs>
 class RowMerger {
   using Thresholds = RowThresholds<kFromProbs>;
@@ -115,14 +117,15 @@ class RowMerger {
       return;
     }
     if (take_answers_now()) {
-      __syncthreads();  // after all have read the row's question
+      __syncthreads();  // after all threads have read the row's request
       asked_ == RowAsks::tokens ? take_tokens() : take_sums();
       return;
     }
     if (!is_summary && !is_gathered()) return;
     row_.load();
     if (is_summary && !ranks_agree()) return;
-    __syncthreads();  // after all have read the row's question and the summaries are there
+    __syncthreads();  // after all threads have read the row's request and the summaries have
+                      // arrived
     if (thread() == 0) state_.awaits_ranks = false;
     const RowStatus status = row_.status();
     if (status != RowStatus::ok) {
@@ -142,7 +145,8 @@ class RowMerger {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Returns whether the headers of all ranks agree, on all threads. One thread per shard compares.
+  /// Returns, on all threads, whether the headers of all ranks agree. One thread per shard compares
+  /// a header.
   __device__ bool ranks_agree() {
     bool agrees = true;
     if (thread() < task_.shards) {
@@ -164,12 +168,12 @@ class RowMerger {
     return agree;
   }
 
-  /// Returns whether the tokens or sums that the row has asked for have come.
+  /// Returns whether the tokens or sums that the row has requested have arrived.
   __device__ bool take_answers_now() const {
     return (exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens) ||
            (exchange_ == ShardedExchange::sums && asked_ == RowAsks::sums);
   }
-  /// Returns whether the row has been gathered, filtered and drawn from.
+  /// Returns whether the row has been gathered, filtered and drawn from as a whole.
   __device__ bool is_gathered() const {
     return exchange_ == ShardedExchange::gather && asked_ == RowAsks::gather;
   }
@@ -210,7 +214,7 @@ class RowMerger {
     return row_.is_greedy_row() ? greedy_ : thresholds_.survivors();
   }
 
-  /// Notes the question of a row that has no result yet.
+  /// Stores the request of a row that has no result yet.
   __device__ void ask(RowAsks what) {
     if (thread() != 0) return;
     state_.asks = what;
@@ -234,7 +238,8 @@ class RowMerger {
       token(t) = {0, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
     }
   }
-  /// Returns the caller's value in a gathered row; these values follow those that filters see.
+  /// Returns the caller's value in a gathered row; in memory, the caller's values follow the values
+  /// that filters see.
   __device__ std::uint32_t gathered_raw_bits(int slot, std::int32_t id) const {
     int shard = 0;
     while (id >= task_.parts[shard].end) ++shard;
@@ -243,25 +248,26 @@ class RowMerger {
                    4 * static_cast<std::size_t>(column));
   }
 
-  /// Returns whether a token is reported by the caller's value, which is another one.
+  /// Returns whether a token is reported by the caller's logit, which differs from the filtered
+  /// value.
   __device__ bool reports_raw() const { return kReports && task_.raw.given; }
 
-  /// Returns a token of the row's outputs. If there are many, they are in global memory from the
-  /// start.
+  /// Returns a token of the row's outputs. If the row has many tokens, they are in global memory
+  /// from the start.
   __device__ ShardedToken& token(int t) const {
     return outputs_.tokens() <= MergeMemory::kTokens ? shared_.tokens[t]
                                                      : task_.drawn[outputs_.at(t)];
   }
 
-  /// Returns whether tokens are drawn by attempts. The caller's words are for draws from the
-  /// survivors.
+  /// Returns whether tokens are drawn by proposals. Random words that the caller gave are for draws
+  /// from the survivors, not for proposals.
   __device__ bool proposes() const {
     const RowParameters& parameters = row_.parameters();
     return task_.words == nullptr &&
            fairdraw::proposes(top_k_is_on(parameters.top_k, task_.vocab), parameters.top_p);
   }
 
-  /// Draws if all survivors are known, which are the first values of the order.
+  /// Draws tokens if all survivors are known; the survivors are the first values of the order.
   __device__ void draw_known() {
     if (outputs_.tokens() == 0) return;
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
@@ -298,10 +304,10 @@ class RowMerger {
     return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
   }
 
-  /// Draws from a nucleus whose threshold is not known, as from all values.
+  /// Draws from a nucleus whose threshold is unknown, by proposals from all values.
   __device__ bool draw_widely() {
-    // The known mass is below the target, so the first unknown value has less than the target above
-    // it.
+    // The known mass is below the target, so the mass above the first unknown value is less than
+    // the target.
     const bool asks = draw_by_parts(sharded::kWideAttempts, row_.left_key());
     if (thread() == 0) {
       state_.target = nucleus_target(row_.parameters().top_p, row_.unfiltered().mass);
@@ -310,8 +316,8 @@ class RowMerger {
     return asks;
   }
 
-  /// Draws by attempts among all tiles. Attempts are rejected below the threshold, and accepted
-  /// from the key accepted_from up. Returns whether shards are asked.
+  /// Draws by proposals from all tiles. Proposals are rejected below the threshold, and accepted if
+  /// their key is at least accepted_from. Returns whether shards must be asked for tokens.
   __device__ bool draw_by_parts(std::uint32_t attempts, std::int32_t accepted_from) {
     if (outputs_.tokens() == 0) return false;
     if (thread() < task_.row_part_count) {
@@ -341,8 +347,8 @@ class RowMerger {
     return __syncthreads_or(asks ? 1 : 0) != 0;
   }
 
-  /// Finds, by a warp, the first attempt in a cut tile that is not rejected, and the number of
-  /// attempts before it, if shards have any of these.
+  /// Finds, by a warp, a token's first attempt in a cut tile that is not rejected, and the number
+  /// of preceding attempts, if shards have any of these.
   __device__ ShardedToken token_of_cut_tiles(int t, std::uint32_t attempts) const {
     if (task_.cut_tiles == 0) return {attempts, -1, 0, 0, {}};
     bool asks = false;
@@ -375,7 +381,8 @@ class RowMerger {
     return {asks ? attempts : 0, -1, 0, 0, {}};
   }
 
-  /// Returns the part that holds a place of the row, and sets the place to that in the part.
+  /// Returns the part of the row that contains a position, and makes the position relative to that
+  /// part.
   __device__ int part_at(uint128_t& place) const {
     int number = 0;
     while (number < task_.row_part_count && place >= shared_.part_mass[number]) {
@@ -384,7 +391,8 @@ class RowMerger {
     return number;
   }
 
-  /// Finds, by a warp, the token at a place in a cut tile; its id is -1 if it does not survive.
+  /// Finds, by a warp, the token at a position in a cut tile; its id is -1 if the token does not
+  /// survive.
   __device__ ShardedToken token_in_cut(int cut, uint128_t in_tile) const {
     const CutSpan& span = task_.cut[cut];
     const CutTile& tile = row_.cut_tile(cut);
@@ -411,7 +419,7 @@ class RowMerger {
 
   // --- Results
 
-  /// Finishes a row whose survivors are known: asks shards for tokens, or writes the results.
+  /// Finishes a row whose survivors are known: requests tokens from shards, or writes the results.
   __device__ void finish(bool asks) {
     __syncthreads();
     const bool waits = asked_ != RowAsks::nothing;
@@ -436,7 +444,7 @@ class RowMerger {
       }
       ask(RowAsks::tokens);
       if (!task_.exchanges_tokens) return;
-      __syncthreads();  // after the question has been written
+      __syncthreads();  // after the request has been written
       answer_tokens<kFromProbs>(task_, number_, dynamic_);
       blocks_.exchange_in_merge(ShardedExchange::tokens, number_);
       take_tokens();
@@ -449,8 +457,8 @@ class RowMerger {
     }
   }
 
-  /// Takes the attempts that the row has asked for. The row is gathered if a token has none that
-  /// may be accepted.
+  /// Reads the attempts that the row has requested. The row is gathered if a token has no attempt
+  /// that may be accepted.
   __device__ void take_tokens() {
     bool misses = false, asks = false;
 #pragma unroll 1
@@ -476,8 +484,8 @@ class RowMerger {
     take_sums();
   }
 
-  /// Takes the shards' sums above attempts. The row is gathered if all attempts of a token are
-  /// rejected.
+  /// Reads the sums above attempts from all shards. The row is gathered if all attempts of a token
+  /// are rejected.
   __device__ void take_sums() {
     const auto first_accepted = [this](const TokenRecords& records, std::int64_t at) {
       int i = 0;
@@ -509,7 +517,8 @@ class RowMerger {
     write_first_accepted(first_accepted);
   }
 
-  /// Writes the row's results with each token's first accepted record, which is first(records, at).
+  /// Writes the row's results with each token's first accepted record, which first(records, at)
+  /// returns.
   template <class First>
   __device__ void write_first_accepted(const First& first) {
     write_row(true);
@@ -518,7 +527,7 @@ class RowMerger {
       const std::int64_t at = outputs_.at(t);
       const TokenRecords records = records_of(task_, blocks_, state_, at);
       ShardedToken token{0, -1, 0, 0, {}};
-      if (records.count > 0) {  // otherwise the received blocks were wrong
+      if (records.count > 0) {  // 0 only if the received blocks were wrong
         const sharded::DrawnToken& drawn = records.of[first(records, at)];
         token = {0, drawn.id, drawn.bits, drawn.raw_bits, {}};
       }
@@ -526,7 +535,7 @@ class RowMerger {
     }
   }
 
-  /// Writes the row's results. For all threads, after the state is written.
+  /// Writes the row's results. Called by all threads, after the row's state is written.
   __device__ void write_row(bool has_waited) {
 #pragma unroll 1
     for (int i = thread(); i < outputs_.count(); i += kEndThreads) {
@@ -542,7 +551,7 @@ class RowMerger {
     const ShardPart& mine = task_.parts[task_.shard];
     const int end = ::min(::max(state_.tie_end, mine.begin), mine.end) - mine.begin;
     std::int32_t greedy_token = -1;
-    if (is_greedy(row_.parameters())) {  // this shard has no token of another
+    if (is_greedy(row_.parameters())) {  // this shard does not have other tokens of the row
       const int token = state_.tie_end - 1;
       greedy_token = token >= mine.begin && token < mine.end ? token - mine.begin : INT_MAX;
     }
@@ -558,7 +567,7 @@ class RowMerger {
     const float x = std::bit_cast<float>(token.bits);
     write_values(at, x, task_.raw.given ? std::bit_cast<float>(token.raw_bits) : x);
   }
-  /// Writes a token's reported values. `raw` is the caller's logit.
+  /// Writes the reported log-probabilities of a token. `raw` is the caller's logit.
   __device__ void write_values(std::int64_t at, float x, float raw) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
@@ -577,12 +586,12 @@ class RowMerger {
     return reported_value(task_.mode, row_.parameters(), state_, x);
   }
 
-  /// Writes the largest reported values, after the state is written.
+  /// Writes the largest reported values and their ids, after the row's state is written.
   __device__ void write_top() {
     for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     __syncthreads();
     if (task_.raw.given) {
-      const RowMerger copy(*this);  // so that *this stays in registers
+      const RowMerger copy(*this);  // a copy, so that *this stays in registers
       copy.write_raw_top();
       return;
     }
@@ -661,7 +670,7 @@ class RowMerger {
   ShardedExchange exchange_;
   std::int64_t number_;
   ShardedRowState& state_;
-  RowAsks asked_;  ///< question before this exchange
+  RowAsks asked_;  ///< request of the row before this exchange
   unsigned char* dynamic_;
   MergeMemory& shared_;
   RowOutputs outputs_;

@@ -1,8 +1,8 @@
 // Survivors of a row's filters, found among its known values (sharded/merged_survivors.cpp, step by
 // step).
 //
-// A threshold is found by binary search over prefix sums, by every thread for itself. If it lies
-// below the known values, the row is gathered (gather_rows.cu).
+// Every thread finds each threshold for itself, by binary search over prefix sums. If a threshold
+// is below the known values, the row is gathered (gather_rows.cu).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@
 
 namespace fairdraw::cuda {
 
-/// Values >= key, and their totals.
+/// Threshold key of a filter, with count and weight of the values >= key.
 struct Threshold {
   std::int32_t key;
   Totals at_least;
 };
 
-/// Survivors: values above the threshold, and values equal to it with ids smaller than tie_end.
+/// Survivors of the filters: values above the threshold, and values equal to it with ids smaller
+/// than tie_end.
 struct Survivors {
   Threshold from;
   int tie_end;
-  Totals cut;  ///< values at the threshold that top_k drops
+  Totals cut;  ///< count and weight of values at the threshold that top_k drops
 };
 
 template <bool kFromProbs>
@@ -31,12 +32,14 @@ class RowThresholds {
   using Row = MergedRow<kFromProbs>;
 
  public:
-  /// Key of the smallest float (for probabilities, above 0). No allowed value is below it.
+  /// Key of the smallest float (for probabilities, the smallest above 0). No allowed value has a
+  /// smaller key.
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
 
   __device__ explicit RowThresholds(const ShardedTask& task) : task_(task) {}
 
-  /// Finds the survivors. Returns false if the known values do not determine them. For all threads.
+  /// Finds the survivors. Returns false if the known values do not determine the survivors. For all
+  /// threads.
   __device__ __forceinline__ bool find_survivors(const Row& row) {
     survivors_.tie_end = task_.vocab;
     survivors_.cut = {0, 0};
@@ -64,7 +67,7 @@ class RowThresholds {
     return true;
   }
 
-  /// Takes the survivors of a row that was gathered and filtered whole.
+  /// Sets the survivors of a row that was gathered and filtered as a whole.
   __device__ void take(const RowRecord& record, std::int32_t support_size) {
     const Totals all{static_cast<std::uint64_t>(support_size), record.weight()};
     survivors_ = {{order_key(record.low), all}, record.tie_end, {0, 0}};
@@ -89,7 +92,7 @@ class RowThresholds {
       }
     }
     const uint128_t target = nucleus_target(row.parameters().top_p, measured);
-    // In joint order, top_k may keep less than the nucleus needs: then all of that stays.
+    // In joint order, top_k may keep less mass than the nucleus needs: then top_p drops nothing.
     if (mass < target) return true;
     Threshold end;
     if (!find(row, By::mass, target, survivors_.from.key, end)) return false;
@@ -97,8 +100,9 @@ class RowThresholds {
     return true;
   }
 
-  /// Finds the largest value >= low_key such that the values from it up measure at least `target`,
-  /// or low_key if there is none. Returns false if that is not known.
+  /// Finds the largest value >= low_key such that the values that are at least as large measure at
+  /// least `target` (in count or weight), or low_key if there is none. Returns false if the known
+  /// values do not determine it.
   __device__ __forceinline__ bool find(const Row& row, By by, uint128_t target,
                                        std::int32_t low_key, Threshold& found) const {
     const int size = row.known().size();
@@ -118,15 +122,15 @@ class RowThresholds {
     return true;
   }
 
-  /// Measures the row from a key up, exactly.
+  /// Measures, exactly, the values of the row whose keys are at least `key`.
   __device__ __forceinline__ bool measure(const Row& row, std::int32_t key,
                                           Threshold& found) const {
     return find(row, By::count, kUnreachable, key, found);
   }
   static constexpr uint128_t kUnreachable = ~uint128_t{0};
 
-  /// Cuts ties: of the values at the threshold only the lowest ids stay, so that `wanted` tokens
-  /// do.
+  /// Cuts ties: of the values at the threshold only those with the lowest ids survive, so that
+  /// `wanted` tokens survive in total.
   __device__ __forceinline__ void cut_ties(const Row& row, std::uint64_t wanted) {
     const Totals& all = survivors_.from.at_least;
     const auto kept = static_cast<int>(wanted);

@@ -1,4 +1,5 @@
-// End of a chain of drafted tokens, for which all positions are tested side by side.
+// First position at which a chain of drafted tokens ends, found by testing all positions in
+// parallel.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,17 @@
 
 namespace fairdraw::cuda {
 
-/// Outcome of a position. `open`: its totals decide.
+/// Outcome of a position. `open`: the bounds leave the position's test undecided.
 enum class Ending : std::uint32_t { goes_on, fails, stops, open };
 
 struct Position {
   std::int64_t number;
   Ending ending;
-  RowStatus status;  ///< status of a position that fails
+  RowStatus status;  ///< failure status, for a position that fails
 };
 
-/// Returns the first position from `begin` to `last` that does not go on, to all threads of the
-/// block. look_at(i) returns the outcome of position i; `last` never goes on.
+/// Returns the first position from `begin` to `last` at which the chain ends, to all threads of the
+/// block. look_at(i) returns the outcome of position i; the chain always ends at `last`.
 template <class LookAt>
 __device__ Position first_end(std::int64_t begin, std::int64_t last, const LookAt& look_at,
                               BlockScratch<std::uint64_t>& scratch) {

@@ -1,20 +1,20 @@
 // chain_speculative_sampling (fairdraw/sampling.h): verification of drafted tokens, in integers.
 //
-// Contract: see the declaration. Semantics: Leviathan et al. 2023, Chen et al. 2023, in the
-// arithmetic of chain_draws.cuh.
-// All positions are validated, also those after a rejection. A draft token out of range fails the
-// request; otherwise the first bad row in the order of positions does, draft before target.
+// Contract: see the declaration in fairdraw/sampling.h. Semantics: Leviathan et al. 2023, Chen et
+// al. 2023, in the arithmetic of chain_draws.cuh. Rows of all positions are validated, including
+// those after a rejection. A draft token that is out of range fails the request; otherwise the
+// first bad row in the order of positions does, the draft's row before the target's.
 //
 // Algorithm and cost. Three launches. The row kernel, without filters, reads all rows of all
-// requests once, the target's and then the draft's, and leaves each row's fault, its maximum and
-// bounds of its total. Then 1 to 8 blocks per request test positions. A test needs two weights and
-// bounds of two totals, so positions are tested side by side, by every block for itself. Rows are
-// read again to draw a token, at one position per request, in one pass shared by the blocks, of
-// totals and of residuals together (a second if bounds leave many tokens open, or the distributions
-// are equal), and at positions whose test the bounds leave open.
+// requests once, first the target's and then the draft's, and stores each row's fault, its maximum
+// and bounds of its total. Then 1 to 8 blocks per request test the positions. A test needs two
+// weights and bounds of two totals, so all positions are tested in parallel, by every block for
+// itself. Rows are read again at one position per request to draw a token, in one pass shared by
+// the blocks, for totals and residuals together (a second pass if the bounds leave many tokens
+// undecided, or the distributions are equal), and at positions whose test the bounds do not decide.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
-// Determinism: integers throughout; no dependence on order, grid or batch.
+// Determinism: integers throughout; results do not depend on order, grid or batch.
 #include <cstdint>
 
 #include "common/philox.h"
@@ -29,10 +29,10 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Few threads in many blocks, so that one block works while another waits.
+/// A block has few threads and there are many blocks, so that one block works while another waits.
 constexpr int kThreads = 128;
 
-/// One request of a call.
+/// One request of a call of chain_speculative_sampling.
 struct Chain {
   const ChainTask& task;
   std::int64_t b;  ///< number of the request
@@ -74,16 +74,17 @@ struct ChainScratch {
   ResidualMemory residual;
 };
 
-/// Results of the tests of all positions. The first position of a kind is n if there is none.
+/// Results of the tests of all positions. The first position of a kind is n if no position is of
+/// that kind.
 struct Tests {
   RowStatus status;
-  std::int64_t accepted;  ///< number of positions that pass
-  std::int64_t emitted;   ///< the first position that does not
-  std::int64_t open;      ///< the first one that is open
+  std::int64_t accepted;  ///< number of positions whose drafted token passes the test
+  std::int64_t emitted;   ///< the first position whose drafted token does not pass
+  std::int64_t open;      ///< the first position whose test is open
 };
 
-/// Code of no fault. Other codes have a bad row's place in the order of rows, and its status; the
-/// smallest is the request's.
+/// Code for a request without a fault. Other codes consist of a bad row's place in the order of
+/// rows, and its status; the smallest code becomes the request's.
 constexpr std::uint64_t kNoFault = ~std::uint64_t{0};
 __device__ std::uint64_t fault_at(std::int64_t order, RowStatus status) {
   constexpr int kStatusBits = 8;
@@ -93,7 +94,7 @@ __device__ RowStatus status_of_fault(std::uint64_t fault) {
   return static_cast<RowStatus>(fault & 0xffU);
 }
 
-/// Tests all positions. For the whole block; all threads get the same results.
+/// Tests all positions. Called by the whole block; all threads get the same results.
 __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
   const std::int64_t vocab = chain.task.request.target_probs.vocab;
   const auto n = static_cast<std::uint64_t>(chain.n);
@@ -109,7 +110,7 @@ __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
     if (draft != RowStatus::ok) fault = Minimum{}(fault, fault_at(2 * i + 1, draft));
     const std::int32_t token = chain.drafted(i);
     if (token < 0 || token >= vocab) fault = fault_at(0, RowStatus::index_out_of_range);
-    if (fault != kNoFault) continue;  // no test counts then
+    if (fault != kNoFault) continue;  // test results do not count then
     const Verdict verdict = chain.test(i, chain.target(i), chain.draft(i));
     const auto position = static_cast<std::uint64_t>(i);
     accepted += verdict == Verdict::accepts ? 1 : 0;
@@ -125,7 +126,7 @@ __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
           static_cast<std::int64_t>(open)};
 }
 
-/// Closes the tests that are open, by totals. For all threads of all blocks.
+/// Decides the tests that are open, by the exact totals. For all threads of all blocks.
 __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Tests& tests) {
   for (std::int64_t i = tests.open; i < chain.n; ++i) {
     Distribution<FilteredWeight> target = chain.target(i);
@@ -140,7 +141,8 @@ __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Te
   }
 }
 
-/// Returns the token after the emitted ones, of the residual or as bonus, in the form of ChainDraw.
+/// Returns the token that follows the accepted ones, drawn from the residual or as bonus, in the
+/// form of ChainDraw.
 __device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw,
                                    ChainScratch& scratch, const RowCluster& cluster) {
   ResidualMemory& memory = scratch.residual;

@@ -1,9 +1,9 @@
 // Interface of the kernels that verify drafted tokens on the GPU.
 //
-// drafted_rows.cu finds the rows that count, and their parameters; the row kernel filters them and
-// draws; verify_tree.cu walks over the drafts of each request. A chain is a tree with one child per
-// node; verify_chain.cu walks over the chains whose distribution is known.
-// chain_speculative_sampling.cu is the operation from probabilities.
+// drafted_rows.cu finds the rows that are needed, and their parameters; the row kernel filters the
+// rows and draws tokens; verify_tree.cu walks over the drafts of each request. A chain is a tree
+// with one child per node; verify_chain.cu walks over chains whose draft distribution is known.
+// chain_speculative_sampling.cu verifies drafts given probabilities.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,14 +16,15 @@
 
 namespace fairdraw::cuda {
 
-/// State of a request, as the first kernel found it.
+/// State of a request, as the first kernel has found it.
 struct DraftedState {
   DraftedRequest request;
   RowStatus status;
-  std::int32_t by_distribution;  ///< the distribution of its draft is known and needed
+  std::int32_t by_distribution;  ///< whether the distribution of the request's draft is known and
+                                 ///< needed
 };
 
-/// Parameters of rows, which are those of their requests.
+/// Sampling parameters of rows, copied from their requests.
 struct RowSettings {
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -32,33 +33,34 @@ struct RowSettings {
   std::uint8_t* active = nullptr;
 };
 
-/// Draws of the row kernel at each row of the target.
+/// Tokens and words drawn by the row kernel at each row of the target.
 struct RowDraws {
   DrawWords* words = nullptr;
   std::int32_t* tokens = nullptr;
   RowStatus* statuses = nullptr;
 };
 
-/// Task of a call, as the device sees it.
+/// Arguments of the kernels of a call, with pointers to device memory.
 struct DraftTask {
   TargetRows target;
   Drafts drafts;
   DraftLaw draft_law = DraftLaw::none;
   LawFilters draft_filters;
-  std::int64_t draft_rows = 0;  ///< rows of the draft's distribution
+  std::int64_t draft_rows = 0;  ///< number of rows of the draft's distribution
   SiblingSampling siblings{};
-  View<const std::int32_t> parents;  ///< not given in chains
+  View<const std::int32_t> parents;  ///< parent of each draft; not given for chains
   std::int64_t max_depth = 0;
 
   // In the workspace.
   DraftedState* requests = nullptr;  ///< [batch]
   RowSettings of_target;             ///< [target rows]
   RowDraws draws;                    ///< [target rows]
-  RowSettings of_draft;              ///< [draft rows], if the distribution is known
-  std::int32_t* depths = nullptr;    ///< [places for drafts], not in chains
-  std::int32_t* children = nullptr;  ///< [target rows], not in chains, if it is known
+  RowSettings of_draft;              ///< settings of [draft rows], if the distribution is known
+  std::int32_t* depths = nullptr;    ///< [places for drafts], depths of drafts; null for chains
+  std::int32_t* children = nullptr;  ///< [target rows], numbers of children; null for chains and if
+                                     ///< the distribution is unknown
 
-  /// Returns the draft that draft `number` of a request follows; -1: the root.
+  /// Returns the parent, as a draft number, of draft `number` of a request; -1: the root.
   __device__ std::int64_t parent(const DraftedRequest& request, std::int64_t number) const {
     return parents.given() ? parents.data[request.place + number] : number - 1;
   }
@@ -67,35 +69,37 @@ struct DraftTask {
     return {target.seed.at(b), target.offset.at(b) + static_cast<std::uint64_t>(position),
             Purpose::draw, static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b)};
   }
-  /// Returns the random word of a position of request b.
+  /// Returns the random word for a purpose at a position of request b.
   __device__ std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
     const DrawWords words = draw_words(b, position);
     return random_word(words.seed, words.offset, purpose, words.index);
   }
-  /// Returns the row with the distribution of a node's children: that beside the target's row, in
-  /// chains that at the request's place.
+  /// Returns the draft row with the distribution of a node's children: in trees it has the number
+  /// of the target's row, in chains it is at the request's place.
   __device__ std::int64_t draft_row(const DraftedRequest& request, std::int64_t node) const {
     return (parents.given() ? request.row : request.place) + node + 1;
   }
 };
 
-/// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.
+/// Enqueues the first kernel, which finds the requests and writes the settings of their rows. batch
+/// >= 1.
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 
-/// Enqueues the walk over the drafts; batch below 2^22. `target` and `draft`: the filtered rows;
-/// `draft` is needed if the distribution is known.
+/// Enqueues the kernel that walks over the drafts of each request; batch below 2^22. `target` and
+/// `draft` are the filtered rows; `draft` is needed if the draft distribution is known.
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const VerifyTreeResult& result, Path path, cudaStream_t stream);
 
-/// Enqueues the same for chains whose distribution is known, by a kernel of their own. The tree's
-/// kernel has 48 KB of shared memory for the residuals of siblings, so fewer of its blocks run at
-/// once (64 chains of 5 drafts, V = 128256, one H100: 271 us by this one, 334 by the tree's).
+/// Enqueues the walk over chains whose draft distribution is known, by a kernel of their own. The
+/// kernel for trees has 48 KB of shared memory for the residuals of siblings, so fewer of its
+/// blocks run at once (64 chains of 5 drafts, V = 128256, one H100: 271 us by the kernel for
+/// chains, 334 by the kernel for trees).
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream);
 
-/// Enqueues the row kernel over rows of probabilities without filters, which leaves each row's
-/// fault, largest value and weight. `active`: optional, one per row.
+/// Enqueues the row kernel over rows of probabilities without filters, which stores each row's
+/// fault, largest value and weight. `active`: optional, one flag per row.
 inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::uint8_t> active,
                                        RowRecord* records, Path path, cudaStream_t stream) {
   RowsTask task;
@@ -106,8 +110,9 @@ inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::ui
   return filter_rows(task, path, stream);
 }
 
-/// Enqueues the kernel that finds the row at which each token was emitted; -1 if there is none.
-/// `tokens` [batch, width]; `nodes` [batch, width - 1], null for a chain; batch * width >= 1.
+/// Enqueues the kernel that finds the row at which each token was emitted, or -1 for places without
+/// a token. `tokens` [batch, width]; `nodes` [batch, width - 1], null for a chain; batch * width >=
+/// 1.
 cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
                               const std::int32_t* nodes, std::int64_t width, std::int32_t* rows,
                               cudaStream_t stream);
@@ -115,13 +120,13 @@ cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
 struct ChainTask {
   ChainSpeculativeRequest request;
   ChainSpeculativeResult result;
-  RowRecord* records = nullptr;  ///< one per row: all target rows, then all draft rows
+  RowRecord* records = nullptr;  ///< one record per row: all target rows, then all draft rows
 
   __host__ __device__ RowRecord* draft_records() const {
     return records + request.target_probs.rows;
   }
   __host__ __device__ FilteredRows target() const { return of(request.target_probs, records); }
-  /// Returns a view that is never read if there are no draft rows.
+  /// Returns the view of draft rows, which is never read if there are no draft rows.
   __host__ __device__ FilteredRows draft() const {
     return of(request.draft_probs, draft_records());
   }
@@ -136,8 +141,8 @@ struct ChainTask {
   }
 };
 
-/// chain_speculative_sampling.cu: enqueues the kernels; batch in [1, 2^22), fewer than 2^22 rows of
-/// each kind. Returns the first launch error.
+/// Enqueues the kernels of chain_speculative_sampling.cu; batch in [1, 2^22), fewer than 2^22 rows
+/// of each kind. Returns the first CUDA error of a launch.
 cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

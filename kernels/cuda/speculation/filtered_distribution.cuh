@@ -1,4 +1,4 @@
-// Distribution of a filtered row, in the form that a draw takes (row_draw.cuh).
+// Distribution of a filtered row, in the form that a draw needs (row_draw.cuh).
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,12 @@
 
 namespace fairdraw::cuda {
 
-/// Weights of a filtered row. A greedy row is a point mass.
+/// Rule that gives the weights of a filtered row's tokens. The distribution of a greedy row is a
+/// point mass.
 struct FilteredWeight {
   FilteredRow row;
-  bool is_plain;  ///< survivors are the values >= `low`, and are quick to weigh
+  bool is_plain;  ///< whether survivors are the values >= `low`, and float arithmetic weighs them
+                  ///< exactly
   bool from_probs;
   RelativeLogitWeight of_logit;
   RelativeProbabilityWeight of_probability;
@@ -24,10 +26,11 @@ struct FilteredWeight {
     return x >= row.low ? weight : 0.0F;
   }
 
-  /// Returns a value that weighs nothing.
+  /// Returns a value whose weight is 0.
   __device__ float weightless() const { return row.nothing(); }
-  /// Replaces values in memory of tokens first, first + 32, ... by their weights. Conditions that
-  /// all share are tested once, because they may not be in registers.
+  /// Replaces the values of tokens first, first + 32, ... in memory form by the tokens' weights.
+  /// Conditions that do not depend on the token are tested once, because they may not be in
+  /// registers.
   __device__ __forceinline__ void lane(std::int64_t first, std::int64_t vocab,
                                        float (&x)[kLaneTokens]) const {
     if (!is_plain) {
@@ -65,7 +68,7 @@ struct FilteredWeight {
 
 using FilteredDistribution = Distribution<FilteredWeight>;
 
-/// Returns the distribution of a row. Precondition: the row's status is ok.
+/// Returns the distribution of a filtered row. Precondition: the row's status is ok.
 __device__ inline FilteredDistribution distribution_of(const FilteredRows& rows,
                                                        std::int64_t number) {
   const RowRecord& record = rows.records[number];
@@ -81,18 +84,18 @@ __device__ inline FilteredDistribution distribution_of(const FilteredRows& rows,
           is_greedy ? TotalBounds::known(1) : TotalBounds::of_row(record.total_high, row.vocab)};
 }
 
-/// Distribution in shared memory, by which all threads of a block weigh. Copies in each thread
-/// would lie in local memory, of which there is more than the cache holds. As bytes, because
-/// variables in shared memory have no constructors.
+/// Distribution in shared memory, from which all threads of a block compute weights. A copy per
+/// thread would be in local memory, and the copies of all threads exceed the cache. The storage is
+/// an array of bytes, because variables in shared memory must not have constructors.
 class SharedDistribution {
  public:
-  /// Sets the distribution. For all threads of the block, with the same argument.
+  /// Sets the distribution. Called by all threads of the block, with the same argument.
   __device__ void set(const FilteredDistribution& distribution) {
     __syncthreads();
     if (threadIdx.x == 0) get() = distribution;
     __syncthreads();
   }
-  /// Sets the total. For all threads of the block, with the same argument.
+  /// Sets the total. Called by all threads of the block, with the same argument.
   __device__ void know_total(std::uint64_t total) {
     __syncthreads();
     if (threadIdx.x == 0) get().bounds = TotalBounds::known(total);

@@ -1,5 +1,6 @@
-// Measure of what the rejected children of a node leave of its target, by the blocks that share a
-// row: sums of P and Q over the remaining tokens (serving/rules/sibling_scales.h).
+// Measure of the residual of a node's target distribution after its rejected children, summed by
+// the blocks that share a row: sums of P and Q over the remaining tokens
+// (serving/rules/sibling_scales.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace fairdraw::cuda {
 
-/// Sums of P and Q over tokens.
+/// Sums of P and Q over selected tokens.
 struct WeightSums {
   std::uint64_t p, q;
 
@@ -29,15 +30,15 @@ __device__ inline WeightSums value_of_lane(const WeightSums& sums, int lane) {
   return WeightSums(cuda::value_of_lane(sums.p, lane), cuda::value_of_lane(sums.q, lane));
 }
 
-/// Scales that decide whether a token is left.
+/// Scales A and B that decide whether a token remains (P A > Q B).
 struct Scales {
   SiblingScales exact;
   SiblingScales::Leading leading;
-  float low, high;  ///< bounds of A / B, with room for two roundings of float32 on either side
+  float low, high;  ///< bounds of A / B, with a margin for two float32 roundings on either side
 
-  /// Sets the bounds, by one thread. Precondition: something was rejected, so that B > 0. A / B is
-  /// from 2^-71 to 2^60, because B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60,
-  /// per child; so at least 16 bits are left of the shorter one.
+  /// Computes the bounds of A / B, by one thread. Precondition: at least one child was rejected, so
+  /// that B > 0. A / B is from 2^-71 to 2^60, because B_k / A_k grows from at least 2^-60 by S / (A
+  /// Z), at most 2^60, per child; so at least 16 bits are left of the shorter of A and B.
   __device__ void set_bounds() {
     constexpr double kRoom = 0x1p-22;
     leading = exact.leading();
@@ -47,7 +48,7 @@ struct Scales {
     low = static_cast<float>(a / (b + cut) * (1.0 - kRoom));
     high = static_cast<float>((a + cut) / b * (1.0 + kRoom));
   }
-  // Out of line, because inlined arithmetic of 256 bits takes the registers of the passes.
+  // Out of line, because inlined 256-bit arithmetic would take registers from the passes.
   __device__ __noinline__ bool is_left(std::uint64_t p, std::uint64_t q) const {
     return exact.is_left(p, q, leading);
   }
@@ -67,7 +68,8 @@ struct Scales {
   }
 };
 
-/// Measure of the tokens that are left, by the scales at its construction.
+/// Measure that sums P and Q over the remaining tokens, as decided by the scales at its
+/// construction.
 class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
   __device__ LeftMeasure(const FilteredDistribution& target_, const FilteredDistribution& draft_,

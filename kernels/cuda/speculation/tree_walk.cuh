@@ -1,5 +1,5 @@
-// A request's path down its tree of drafts: the shared parts of the walks by drawn tokens and by
-// distributions, and the first of the two.
+// Path of a request down its tree of drafts: the parts shared by the walk that compares drawn
+// tokens and the walk that uses distributions, and the first of these walks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the first matching draft of [from, end); `end` if there is none. For one warp.
+/// Returns the first draft in [from, end) that matches; `end` if none does. For one warp.
 template <class Matches>
 __device__ std::int64_t find_draft(std::int64_t from, std::int64_t end, const Matches& matches) {
   for (std::int64_t first = from; first < end; first += kWarp) {
@@ -20,7 +20,7 @@ __device__ std::int64_t find_draft(std::int64_t from, std::int64_t end, const Ma
   return end;
 }
 
-/// Results of one request.
+/// Results of one request: tokens, nodes and status.
 struct TreePath {
   std::int32_t* tokens;
   std::int32_t* nodes;  ///< null: not wanted
@@ -36,8 +36,8 @@ struct TreePath {
             result.statuses.given() ? result.statuses.data + b : nullptr, task.max_depth};
   }
 
-  /// Returns whether one more draft has a place. It always has, except in requests whose rows
-  /// overlap (drafted_rows.cu).
+  /// Returns whether the arrays have room for one more draft. There is always room, except in
+  /// requests whose rows overlap (drafted_rows.cu).
   __device__ bool has_room(std::int64_t depth) const { return depth < max_depth; }
 
   /// Writes the accepted draft at a depth, by one thread.
@@ -46,8 +46,8 @@ struct TreePath {
     if (nodes != nullptr) nodes[depth] = static_cast<std::int32_t>(node);
   }
 
-  /// Writes what follows the path, or everything if the request failed. By `threads` threads, all
-  /// of which see the earlier writes.
+  /// Writes the results after the end of the path, or all results if the request failed. Called by
+  /// `threads` threads, all of which see the earlier writes.
   __device__ void end(RowStatus result, std::int64_t stand, int thread, int threads) const {
     const bool ok = result == RowStatus::ok;
     for (std::int64_t i = (ok ? stand + 1 : 0) + thread; i <= max_depth; i += threads) {
@@ -62,8 +62,8 @@ struct TreePath {
   }
 };
 
-/// Walks a tree by drawn tokens, by one warp. If a child holds the token drawn after its parent,
-/// the path continues there; otherwise it ends.
+/// Walks down a tree by comparing drawn tokens, with one warp. If a child has the token drawn at
+/// its parent, the path continues at this child; otherwise it ends.
 __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& result,
                                  std::int64_t b) {
   const DraftedState state = task.requests[b];

@@ -1,22 +1,23 @@
-// The walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
+// Walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
 //
 // Contract. Writes tokens, the number of accepted drafts and a status per request. Input: filtered
-// rows of the target, with a token drawn at each, and rows of the draft if its distribution is
-// known. Semantics and arithmetic: those of kernels/serving/drafts/verify_tree.cpp and
-// chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
+// rows of the target with a token drawn from each, and rows of the draft if its distribution is
+// known. Semantics and arithmetic are those of kernels/serving/drafts/verify_tree.cpp and
+// chain_draws.cuh. Rows and drafts after the first rejected draft do not count, not even a bad row.
 //
-// Algorithm and cost. 1 to 8 blocks per request, one if no distribution is known. All positions are
-// tested side by side, by every block for itself. Without a distribution of the draft, the drawn
-// token is compared with the drafted one; with a distribution, the test takes two weights and
-// bounds of two totals. The first position that does not go on decides. Only it reads rows again,
-// in passes shared by the blocks: for a bonus one of one row, for a residual one of both rows, for
-// totals and residuals together (a second if bounds leave many tokens open, and one of the target's
-// row if the distributions are equal). If the bounds leave a test open (totals are 2^38.5 or more,
-// except for rows of subnormal probabilities, so the chance is at most V 2^-37.5), totals are added
-// up for it, and the positions after it are tested if it goes on.
+// Algorithm and cost. 1 to 8 blocks per request; one block if no draft distribution is known. All
+// positions are tested in parallel, by every block for itself. Without a distribution of the draft,
+// the drawn token is compared with the drafted one; with a distribution, the test takes two weights
+// and bounds of two totals. The first position at which the chain ends decides the result. Rows are
+// read again only at this position, in passes shared by the blocks: one row for a bonus token; for
+// a residual both rows, for totals and residuals together (a second pass if the bounds leave many
+// tokens undecided, and one of the target's row if the distributions are equal). If the bounds
+// leave a test undecided (totals are 2^38.5 or more, except for rows of subnormal probabilities, so
+// the chance is at most V 2^-37.5), exact totals are added up for it, and the positions after it
+// are tested if its draft is accepted.
 //
 // Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
-// bonus. Determinism: integers throughout; no dependence on order, grid or batch.
+// bonus. Determinism: integers throughout; results do not depend on order, grid or batch.
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
@@ -30,7 +31,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Few threads in many blocks, so that one block works while another waits.
+/// A block has few threads and there are many blocks, so that one block works while another waits.
 constexpr int kThreads = 256;
 
 static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
@@ -119,15 +120,16 @@ class ChainWalk {
     return {i, Ending::open, RowStatus::ok};
   }
 
-  /// Returns the first position from `begin` on that does not go on, to all threads.
+  /// Returns the first position from `begin` on at which the chain ends, to all threads.
   __device__ Position first_end(std::int64_t begin) {
     return cuda::first_end(
         begin, state_.request.drafts, [this](std::int64_t i) { return look_at(i); },
         shared_.reduction);
   }
 
-  /// Returns the token that ends the chain, in one block's first warp; negative elsewhere. If `end`
-  /// is open, sets it for all threads to the position that stops.
+  /// Returns the token that ends the chain, in the first warp of one block; other warps get a
+  /// negative number. If `end` is open, replaces it for all threads by the position at which the
+  /// chain ends.
   __device__ std::int32_t last_token(Position& end) {
     ChainDraw draw(cluster_, shared_.sums, target_.rows.vocab);
     while (end.ending != Ending::fails) {
@@ -151,8 +153,8 @@ class ChainWalk {
     return -1;
   }
 
-  /// Decides a test that bounds left open, by totals. Returns false if the draft is rejected, with
-  /// its replacement in `last`.
+  /// Decides a test that the bounds left undecided, by exact totals. Returns false if the draft is
+  /// rejected, and stores its replacement in `last`.
   __device__ __noinline__ bool passes_by_totals(ChainDraw& draw, std::int64_t i,
                                                 std::uint64_t recover, std::int32_t& last) const {
     Distribution<FilteredWeight> of_target = target(i);

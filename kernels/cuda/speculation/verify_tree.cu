@@ -1,31 +1,33 @@
-// The walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree and verify_chain).
+// Walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree and verify_chain).
 //
 // Contract. Writes tokens, nodes and statuses per request. If the distribution of a request's draft
-// is known, the input is filtered rows of the target and of the draft, with a row of the draft for
-// every node with children; otherwise (also for greedy requests and those without drafts) it is the
-// tokens that the row kernel has drawn at every row of the target. Rows off the path count for
-// nothing, even bad ones. Semantics: those of kernels/serving/drafts/verify_tree.cpp.
+// is known, the input is filtered rows of the target and of the draft, with a draft row for every
+// node with children; otherwise (also for greedy requests and those without drafts) the input is
+// the tokens that the row kernel has drawn at every target row. Rows off the path do not count,
+// even bad ones. Semantics are those of kernels/serving/drafts/verify_tree.cpp.
 //
-// Algorithm and cost. Without a distribution one warp per request (tree_walk.cuh). With one, 1 to 8
-// blocks per request go down its path together. At a node the children are tested one by one, in
-// the arithmetic of kernels/serving/rules/sibling_scales.h. A test needs two weights, and the sums
-// of P and Q over the remaining tokens; every thread does it for itself, with the same result.
+// Algorithm and cost. Without a draft distribution, one warp per request walks the tree
+// (tree_walk.cuh). With a draft distribution, 1 to 8 blocks per request walk down its path
+// together. At a node the children are tested one by one, in the arithmetic of
+// kernels/serving/rules/sibling_scales.h. A test needs two weights, and the sums of P and Q over
+// the remaining tokens; every thread does the test for itself, with the same result.
 //
-// Bounds of the totals decide nearly every test of a first child. An accepted one then costs no
-// row, and first children with consecutive numbers are tested side by side. A rejected one costs
-// one pass over both rows, for the totals and the remaining sums together (chain_draws.cuh), or two
-// if the bounds leave much open. A rejected child makes the two long integers of the node longer
-// (in one thread of each block, one multiplication of words after the other: 60 bits per child).
-// From the second rejected child on, the blocks share a pass over both rows, which sums P and Q
-// over the tokens that then remain: P A > Q B. No list of them is kept, because B / A never falls,
-// so that a dropped token stays away. A pass leaves prefix sums by chunks of the row, so that the
-// token in place of rejected children takes one chunk more (row_draw.cuh). Most tokens are decided
-// by one of two float32 products, P times bounds of A / B on either side; the rest by the leading
-// bits of A and B, and what these leave open by all bits.
+// Bounds of the totals decide nearly every test of a first child. Accepting a first child then
+// reads no row, and first children with consecutive numbers are tested in parallel. Rejecting a
+// first child costs one pass over both rows, for the totals and the remaining sums together
+// (chain_draws.cuh), or two passes if the bounds leave many tokens undecided. A rejected child
+// makes the two long integers A and B of the node longer (in one thread of each block, one
+// multiplication of words after the other: 60 bits per child). From the second rejected child on,
+// the blocks share a pass over both rows, which sums P and Q over the tokens that then remain: P A
+// > Q B. No list of the remaining tokens is kept, because B / A never decreases, so that a dropped
+// token stays dropped. A pass stores prefix sums by chunks of the row, so that drawing the token in
+// place of rejected children reads only one more chunk (row_draw.cuh). Most tokens are decided by
+// one of two float32 products, P times the lower or upper bound of A / B; the rest by the leading
+// bits of A and B, and then by all bits.
 //
 // Randomness: depth d uses offset + d; purposes draw (by the row kernel), accept (child k of a node
-// with k above the purpose), recover, bonus. Determinism: integers throughout; no dependence on
-// order, grid or batch.
+// with k above the purpose), recover, bonus. Determinism: integers throughout; results do not
+// depend on order, grid or batch.
 #include <cstdint>
 
 #include "common/philox.h"
@@ -39,19 +41,19 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Few threads in many blocks, so that one block works while another waits.
+/// A block has few threads and there are many blocks, so that one block works while another waits.
 constexpr int kThreads = 256;
 
 /// Number of rounds of blocks for trees. Requests take as many passes as their trees need, a chain
-/// one, so more blocks than fit at once are balanced better.
+/// one pass, so more blocks than fit at once are balanced better.
 constexpr int kRoundsOfTrees = 2;
 
 struct Shared {
   RowSums<WeightSums> sums;
   SharedDistribution target, draft;
   union {
-    ResidualSums residual;  ///< until the first child of a node is rejected
-    Scales scales;          ///< used from then on
+    ResidualSums residual;  ///< used until the first child of a node is rejected
+    Scales scales;          ///< used after the first child of a node is rejected
   };
 };
 static_assert(kThreads / kWarp <= ResidualSums::kMaxWarpsOfDraw);
@@ -76,7 +78,8 @@ class DistributionWalk {
         shared_draft_(shared.draft),
         draw_(cluster, shared.sums, target.rows.vocab) {}
 
-  /// Walks the request's path. For all threads of all blocks, which have waited for each other.
+  /// Walks down the path of one request. Called by all threads of all blocks, after a barrier of
+  /// these blocks.
   __device__ void run() {
     std::int64_t depth = 0;
     RowStatus status;
@@ -123,8 +126,9 @@ class DistributionWalk {
     return random_word(seed.at(b_), offset, purpose,
                        static_cast<std::uint32_t>(seed.is_array() ? 0 : b_), sibling);
   }
-  /// Returns the number of drafts after `node`, each the first child of the one before it, that
-  /// bounds of the totals accept: up to 32, one per lane. Every warp finds it.
+  /// Returns the number of consecutive accepted drafts after `node`, each the first child of its
+  /// predecessor, that the bounds of totals accept: up to 32, one per lane. Every warp computes the
+  /// number.
   __device__ int accepted_run(std::int64_t node, std::int64_t depth) const {
     const std::int64_t lane = lane_of_thread();
     const std::int64_t child = node + 1 + lane;
@@ -133,7 +137,8 @@ class DistributionWalk {
     const unsigned others = ~__ballot_sync(kAllLanes, stands);
     return others == 0 ? kWarp : __ffs(static_cast<int>(others)) - 1;
   }
-  /// Returns whether bounds accept a draft, the first child of the draft before it.
+  /// Returns whether the bounds of totals accept a draft, which is the first child of the previous
+  /// draft.
   __device__ bool is_accepted(std::int64_t child, std::int64_t depth) const {
     const std::int64_t row = request_.row + child;
     const std::int64_t draft_row = task_.draft_row(request_, child - 1);
@@ -144,8 +149,8 @@ class DistributionWalk {
     return draft.weight(token) > 0 && test_draft(distribution_of(target_, row), draft, token,
                                                  word(depth, Purpose::accept)) == Verdict::accepts;
   }
-  /// Returns the next child from draft `from` on; the number of drafts if there is none. Every warp
-  /// finds it.
+  /// Returns the next child of `node` from draft `from` on, or the number of drafts if there is
+  /// none. Every warp finds the child.
   __device__ std::int64_t next_child(std::int64_t node, std::int64_t from) const {
     return find_draft(from, request_.drafts,
                       [this, node](std::int64_t draft) { return parent(draft) == node; });
@@ -156,7 +161,8 @@ class DistributionWalk {
              return parent(draft) == node && drafted(draft) == token;
            }) != child;
   }
-  /// Writes a token, which is in one block's first warp and negative elsewhere.
+  /// Writes a token; only the first warp of one block has the token, all other warps a negative
+  /// number.
   __device__ void emit(std::int64_t depth, std::int32_t token) const {
     if (threadIdx.x == 0 && token >= 0) path_.tokens[depth] = token;
   }
@@ -169,8 +175,9 @@ class DistributionWalk {
     return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
   }
 
-  /// Tests children, from the first child of a node on. Sets `child` to the accepted one, or to the
-  /// number of drafts if none is; then the token in their place is written.
+  /// Tests the children of a node, from the first child on. Sets `child` to the accepted child, or
+  /// to the number of drafts if none is accepted; in the latter case the replacement token is
+  /// written.
   __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
                                      std::int64_t& child) {
     const std::int64_t draft_row = task_.draft_row(request_, node);
@@ -198,14 +205,15 @@ class DistributionWalk {
       shared_target_.know_total(totals.p);
       shared_draft_.know_total(totals.q);
     }
-    __syncthreads();  // after all have used the residual
+    __syncthreads();  // after all threads have used the residual
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
     std::uint64_t draft_total = draft.total();  // weight of the draft's tokens that can still be
-                                                // drawn
+                                                // drawn as further siblings
     WeightSums left(target.total());
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
-      // Children were counted before, except in requests whose rows overlap (drafted_rows.cu).
+      // Children were counted before, so only requests whose rows overlap have too many
+      // (drafted_rows.cu).
       if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);
@@ -214,7 +222,7 @@ class DistributionWalk {
                           draft_total, left)) {
         return RowStatus::ok;
       }
-      __syncthreads();  // after all have tested
+      __syncthreads();  // after all threads have tested the child
       if (threadIdx.x == 0) {
         scales_.exact.reject(draft_total, left.p, left.q);
         scales_.set_bounds();
@@ -245,7 +253,8 @@ class DistributionWalk {
   SharedDistribution& shared_target_;
   SharedDistribution& shared_draft_;
   RowDraw<WeightSums> draw_;
-  bool has_summed_ = false;  ///< a pass ran in a node before; other blocks may still read its sums
+  bool has_summed_ = false;  ///< whether a pass ran at an earlier node, whose sums other blocks may
+                             ///< still read
 };
 
 __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)

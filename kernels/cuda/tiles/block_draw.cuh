@@ -1,8 +1,8 @@
-// Draws the tile of one token with a whole block.
+// Draws the tile that contains one token, with a whole block.
 //
-// Each thread has a run of consecutive tiles (one tile if the block has enough threads). A prefix
-// sum over the threads finds the thread whose run holds the drawn position. Two barriers. To draw
-// several tokens per row, tile_draw.cuh shares the sums of groups of tiles between the draws.
+// Each thread has a range of consecutive tiles (one tile if the block has enough threads). A prefix
+// sum over the threads finds the thread whose range contains the drawn position. Two barriers. To
+// draw several tokens per row, tile_draw.cuh reuses the sums of groups of tiles for all draws.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct TileDrawMemory {
   int tile;
 };
 
-/// Draws a tile. All threads of a block call it with the same word. Precondition: weight_of(tile)
-/// is above 0 for some tile.
+/// Draws a tile. All threads of a block must call it with the same random word. Precondition:
+/// weight_of(tile) is above 0 for some tile.
 template <class Weight, class WeightOf>
 __device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf& weight_of,
                                                        std::uint64_t word,

@@ -1,7 +1,7 @@
 // Sums and prefix sums of 128 bits over the threads that finish a row.
 //
-// Two sets of slots alternate, so that each sum has one barrier. Every warp adds up the warps' sums
-// itself. The code is small and out of line, because it is used several times and its first
+// Two sets of slots alternate, so that each sum has one barrier. Every warp adds up the sums of all
+// warps itself. The code is small and out of line, because it is called several times and its first
 // execution meets a cold instruction cache.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace fairdraw::cuda {
 
-/// Number of a block's threads that finish a row. The other threads wait for the next pass of all
-/// blocks.
+/// Number of threads of a block that finish a row. The block's other threads wait for the next pass
+/// of all blocks.
 inline constexpr int kEndThreads = 256;
 inline constexpr int kEndWarps = kEndThreads / kWarp;
 
-/// Waits for the threads that finish a row, at a barrier of their own and not at the block's.
+/// Waits for the threads that finish a row, at a named barrier of their own instead of the block's.
 __device__ __forceinline__ void sync_end() {
   asm volatile("barrier.sync 1, %0;" ::"n"(kEndThreads) : "memory");
 }
 
-/// Waits likewise, and returns whether `mine` is true on any of these threads.
+/// Waits like sync_end(), and returns whether `mine` is true on any of these threads.
 __device__ __forceinline__ bool sync_end_or(bool mine) {
   int any = 0;
   asm volatile(
@@ -33,8 +33,8 @@ __device__ __forceinline__ bool sync_end_or(bool mine) {
   return any != 0;
 }
 
-/// Returns the sum over the threads that finish a row, below 2^128. `slot` takes one sum per warp.
-/// One barrier.
+/// Returns the sum of `value` over the threads that finish a row; the sum must be below 2^128.
+/// `slot` stores one sum per warp. One barrier.
 __device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
   const uint128_t of_warp = reduce_warp(value, Add{});
   if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;

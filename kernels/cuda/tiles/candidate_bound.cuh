@@ -1,7 +1,7 @@
-// Lower bound of the survivors of top_k, from a row's index alone. At least k tiles have a value
-// that reaches the k-th largest tile maximum, so this maximum is at most the k-th largest value. If
-// k is not small beside the number of tiles, groups of ids (group_keys.cuh) replace tiles, because
-// the more tiles reach the bound, the more values do.
+// Lower bound of the survivors of top_k, computed from a row's index alone. At least k tiles have a
+// value that is at least the k-th largest tile maximum, so this maximum is a lower bound of the
+// k-th largest value. If k is not small compared with the number of tiles, groups of ids
+// (group_keys.cuh) replace tiles, because more values reach the bound if more tiles do.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,20 @@
 
 namespace fairdraw::cuda {
 
-/// Bounds of one row, found by all threads that finish it.
+/// Bounds of one row, found by all threads that finish the row.
 template <bool kFromProbs>
 struct CandidateBound {
-  /// Inverse of the largest part of the tiles (groups) that may reach a bound for top_k. If a
-  /// quarter does and the values are spread evenly, each holds 1.15 values that reach the bound.
+  /// Inverse of the largest part of the tiles (or groups) that may reach a bound for top_k. If a
+  /// quarter reaches the bound and the values are spread evenly, each tile has 1.15 values that
+  /// reach it.
   static constexpr int kOneOf = 4;
 
   const RowIndex& index;
   const GroupKeys& groups;
   const TileKeys& keys;
 
-  /// Returns a key that at least k allowed values reach; `lowest` if the index gives no bound.
+  /// Returns a key such that at least k allowed values have at least this key; `lowest` if the
+  /// index gives no bound.
   __device__ __forceinline__ std::int32_t of_top_k(TileSearchMemory& memory, int k,
                                                    std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
@@ -38,9 +40,9 @@ struct CandidateBound {
     }
     const int of_row = index.tiles * groups.groups_of_tile();
     if (k > CandidateList::kMax || k > of_row / 2) return lowest;
-    // If there are too few pairs, single groups, with half as many ids, give a tighter bound. Fewer
-    // than k groups may hold allowed values; the search then ends at the smallest key, which gives
-    // no bound.
+    // If there are too few pairs of groups, single groups, with half as many ids, give a tighter
+    // bound. Fewer than k groups may have allowed values; the search then ends at the smallest key,
+    // which gives no bound.
     const bool in_pairs = k <= of_row / 2 / kOneOf;
     const KeyRange all{GroupCode::kSmallest, GroupCode::of<kFromProbs>(keys.largest), INT_MAX};
     const KeyRange range = PivotSearch(memory).search(
@@ -58,7 +60,7 @@ struct CandidateBound {
     }
   }
 
-  /// Counts this thread's tiles that reach each pivot.
+  /// Counts this thread's tiles whose keys are at least each pivot.
   __device__ __forceinline__ PivotCounts count_tiles(const std::int32_t (&pivot)[3]) const {
     PivotCounts counts;
     for_each_tile([&](int tile) {
@@ -68,8 +70,8 @@ struct CandidateBound {
     return counts;
   }
 
-  /// Counts this thread's groups that reach each pivot, in float16. That is exact up to 2048, and a
-  /// thread has at most 16 tiles of 8 words.
+  /// Counts this thread's groups whose keys are at least each pivot, in float16. Counting in
+  /// float16 is exact up to 2048, and a thread has at most 16 tiles of 8 words.
   __device__ __forceinline__ PivotCounts count_groups(const std::int32_t (&pivot)[3],
                                                       bool in_pairs) const {
     const __half2 from[3] = {GroupCode::pair_of(pivot[0]), GroupCode::pair_of(pivot[1]),

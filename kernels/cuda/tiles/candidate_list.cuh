@@ -1,12 +1,13 @@
-// The values of a row that reach a bound, listed in token-id order in shared memory.
+// The values of a row that are at least a bound, listed in token-id order in shared memory.
 //
-// Only groups of ids whose largest value may reach the bound are read again; the groups' keys are
-// in shared memory (group_keys.cuh). First these groups are listed: each warp counts the ones in a
-// run of consecutive tiles, one tile per lane, and after a barrier writes them to their places.
-// Then all threads read the listed groups by quads, with several loads in flight, count the values
-// that reach the bound, and after a barrier write them to their places. So the work is shared
-// evenly wherever the values lie in the row, the list has no gaps, and it overflows only if a row
-// has too many candidates altogether. Overflow is counted but never written.
+// Only groups of ids whose largest value may reach the bound are read again; the keys of groups are
+// in shared memory (group_keys.cuh). First these groups are listed: each warp counts the groups in
+// a range of consecutive tiles, one tile per lane, and after a barrier writes them to their places.
+// Then all threads read the listed groups by quads (four values each), with several loads in
+// flight, count the values that reach the bound, and after a barrier write them to their places. So
+// the work is shared evenly for any distribution of the values, the list has no gaps, and it
+// overflows only if a row has too many candidates in total. Entries beyond the list's capacity are
+// counted but never written.
 #pragma once
 
 #include <climits>
@@ -19,7 +20,8 @@
 
 namespace fairdraw::cuda {
 
-/// A weight in two parts of 52 bits, so that sums of a few hundred need no carry between them.
+/// A weight in two parts of 52 bits, so that sums of a few hundred weights need no carry between
+/// the parts.
 struct alignas(16) RankedWeight {
   static constexpr int kBits = 52;
 
@@ -38,20 +40,20 @@ struct alignas(16) RankedWeight {
 struct CandidateList {
   static constexpr int kMax = 7 * kEndThreads;
   static constexpr int kMaxGroups = 2048;
-  static constexpr int kKeysAtOnce = 4;  ///< keys that a thread reads at once
+  static constexpr int kKeysAtOnce = 4;  ///< number of keys that a thread reads with one load
 
-  /// order_key of the values, and smaller keys up to the next multiple of kKeysAtOnce.
+  /// order_key of the listed values, then smaller keys up to the next multiple of kKeysAtOnce.
   alignas(16) std::int32_t key[kMax + kKeysAtOnce];
   std::int32_t id[kMax];
-  int listed;               ///< values that reach the bound; if above kMax, not all are in the list
-  int count[2][kEndWarps];  ///< per step and warp; the two arrays alternate
-  union {                   // used one after the other
+  int listed;  ///< number of values that reach the bound; if above kMax, not all are in the list
+  int count[2][kEndWarps];             ///< counts per step and warp; the two arrays alternate
+  union {                              // the members are used one after the other
     std::uint16_t group[kMaxGroups];   ///< groups that may reach the bound
-    RankedWeight ranked[kEndThreads];  ///< weights of a short list
+    RankedWeight ranked[kEndThreads];  ///< weights of the entries of a short list
     struct {
       std::uint64_t of_tile[kMax];
       std::int8_t shift[kMax];
-    } weight;  ///< weights of a long list (row_weigher.cuh)
+    } weight;  ///< weights of the entries of a long list (row_weigher.cuh)
   };
 
   struct Size {
@@ -64,17 +66,17 @@ struct CandidateList {
     std::int32_t key;
     int id;
   };
-  /// Returns entry `number`, which is below the total.
+  /// Returns list entry `number`, which must be below the total number.
   __device__ Entry entry(int number) const { return {key[number], id[number]}; }
 };
 
-/// Start of a warp's share, and the sum of all shares.
+/// Start of a warp's share of the list, and the sum of all shares.
 struct WarpShare {
   int before, total;
 };
 
-/// Shares places among the warps; `mine` is this warp's number. One barrier, because calls
-/// alternate between two arrays of counts.
+/// Divides places in the list among the warps; `mine` is this warp's count. There is only one
+/// barrier, because calls alternate between two arrays of counts.
 __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int mine) {
   if (lane_of_thread() == 0) counts[warp_of_thread()] = mine;
   sync_end();
@@ -87,8 +89,8 @@ __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int
   return share;
 }
 
-/// Lists the groups that may reach the bound, in id order, and returns their number. If they are
-/// more than kMaxGroups they are only counted. Two barriers.
+/// Lists the groups that may reach the bound, in id order, and returns their number. If there are
+/// more than kMaxGroups such groups, they are only counted. Two barriers.
 template <bool kFromProbs>
 __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& index,
                                            const GroupKeys& groups, std::int32_t bound) {
@@ -133,7 +135,7 @@ __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at
       : "memory");
 }
 
-/// Number of values that reach a bound in each of a lane's quads, one byte per quad.
+/// Number of values that reach a bound in each quad of a lane, one byte per quad.
 template <int kQuads>
 struct QuadHits {
   static constexpr int kWords = (kQuads + 3) / 4;
@@ -145,7 +147,8 @@ struct QuadHits {
   __device__ __forceinline__ int of(int quad) const {
     return static_cast<int>((counts[quad / 4] >> (8 * (quad % 4))) & 0xffU);
   }
-  /// Returns the sums over the lanes up to this one. A byte is at most 32 * 4.
+  /// Returns the prefix sums over the lanes up to and including this one. A byte is at most 32 * 4,
+  /// so it does not overflow.
   __device__ __forceinline__ QuadHits inclusive_sum() const {
     QuadHits sum;
 #pragma unroll
@@ -161,8 +164,8 @@ struct QuadHits {
 };
 
 /// Reads the listed groups, kAtOnce quads per thread between barriers, lists the values that reach
-/// the bound, and returns their number. All loads are issued before the first use, because they
-/// take longer than everything else.
+/// the bound, and returns their number. All loads are issued before the first use, because their
+/// latency exceeds all other work.
 template <bool kVectors, int kAtOnce, RowForm kForm>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                  int groups, int group_log2, std::int32_t bound) {
@@ -172,7 +175,7 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   const float from = from_order_key(bound);
   const int quads = groups << quads_log2;
   int listed = 0;
-  int turn = 1;  // list_groups has used array 0
+  int turn = 1;  // list_groups has used array 0 of the counts
 #pragma unroll 1
   for (int first = 0; first < quads; first += kAtOnce * kEndThreads) {
     const int of_warp = min(kAtOnce, (quads - first + kEndThreads - 1) / kEndThreads) * kWarp;
@@ -224,8 +227,8 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   return listed;
 }
 
-/// Lists the values >= from_order_key(bound). Called by all threads that finish the row. The list
-/// can be read after a barrier.
+/// Lists the row's values >= from_order_key(bound). Called by all threads that finish the row. The
+/// list can be read after the next barrier.
 template <RowForm kForm, bool kFromProbs>
 __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                 const RowIndex& index, const GroupKeys& keys,

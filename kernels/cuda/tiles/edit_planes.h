@@ -1,10 +1,10 @@
-// Differences between processed rows and the caller's, which one kernel (processing/edit_rows.cu)
-// finds and the kernels that read rows apply.
+// Differences between processed rows and the caller's rows, which one kernel
+// (processing/edit_rows.cu) finds and all kernels that read rows apply.
 //
-// A row's edits are sparse: tokens whose logit a penalty or a bias changed, and banned tokens. They
-// are kept in the workspace so that no processed row is stored: two bits per token, allowed and
-// edited, and a float32 per token, which is written only for edited tokens. All are indexed by
-// token id, as the bits of `allowed` are.
+// The edits of a row are sparse: tokens whose logit a penalty or a bias has changed, and banned
+// tokens. Edits are kept in the workspace instead of whole processed rows: two bits per token,
+// allowed and edited, and a float32 per token, which is written only for edited tokens. All edits
+// are indexed by token id, like the bits of `allowed`.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,26 +17,29 @@
 
 namespace fairdraw::cuda {
 
-/// Edits of one row. There are none if `edited` is null.
+/// Edits of one row. The row has no edits if `edited` is null.
 struct RowEdits {
-  const std::uint32_t* allowed = nullptr;  ///< bits: banned by neither mask nor processing
-  const std::uint32_t* edited = nullptr;   ///< bits of tokens whose logit is in `values`
+  const std::uint32_t* allowed = nullptr;  ///< bits of tokens that neither the mask nor processing
+                                           ///< bans
+  const std::uint32_t* edited = nullptr;   ///< bits of tokens whose processed logit is in `values`
   const float* values = nullptr;
 };
 
-/// Edits of a call's rows. There are none if `edited` is null.
+/// Edits of all rows of a call. The rows have no edits if `edited` is null.
 struct EditPlanes {
-  std::uint32_t* allowed = nullptr;  ///< [rows, words_of_row]; includes the call's mask
-  std::uint32_t* edited = nullptr;   ///< [rows, words_of_row]
-  float* values = nullptr;  ///< [rows, tokens_of_row]; holds counts while a row is being edited
+  std::uint32_t* allowed = nullptr;  ///< [rows, words_of_row], allowed bits, including the call's
+                                     ///< mask
+  std::uint32_t* edited = nullptr;   ///< [rows, words_of_row], edited bits
+  float* values = nullptr;  ///< [rows, tokens_of_row], processed logits; counts of tokens while a
+                            ///< row is being edited
   std::uint32_t* later = nullptr;  ///< [rows, words_of_row]; scratch bits of edit_rows
   RowFault* faults = nullptr;      ///< [rows]
   std::int64_t words_of_row = 0;
 
   __host__ __device__ bool given() const { return edited != nullptr; }
   __host__ __device__ std::int64_t tokens_of_row() const { return 32 * words_of_row; }
-  /// Returns the fault that edit_rows found in an active row. Precondition: the kernel has waited
-  /// for edit_rows.
+  /// Returns the fault that edit_rows found in an active row. Precondition: the calling kernel has
+  /// waited for edit_rows.
   __device__ RowFault fault_of(std::int64_t row) const {
     return given() ? faults[row] : RowFault::none;
   }
@@ -47,8 +50,8 @@ struct EditPlanes {
   }
 };
 
-/// Waits for edit_rows in a kernel that starts while edit_rows runs (ClusterLaunch::start_early).
-/// In other kernels it costs no time.
+/// Waits for edit_rows in a kernel that starts while edit_rows still runs
+/// (ClusterLaunch::start_early). In other kernels the call costs no time.
 __device__ __forceinline__ void await_edits() { await_kernel_before(); }
 
 }  // namespace fairdraw::cuda

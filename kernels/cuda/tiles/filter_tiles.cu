@@ -1,4 +1,5 @@
-// Launch of filter_tiles.cuh, with an instance per form of the rows and kind of input.
+// Launch of the row kernel in filter_tiles.cuh, with an instance per form of the rows and kind of
+// input.
 #include "cuda/tiles/filter_tiles.cuh"
 #include "cuda/tiles/tile_launch.cuh"
 

@@ -2,14 +2,14 @@
 // all, and draws one token per row.
 //
 // Contract. Input: rows of any dtype, stride and alignment, logits or probabilities, with allowed
-// bits; parameters per row, which may be in device memory; rows may be processed (edit_planes.h).
-// Output per row: a token, its status, and optionally a record of the survivors. Nothing else is
-// written, and no row's output depends on another row.
+// bits; parameters per row, which may be in device memory; the rows may have edits (edit_planes.h).
+// Output per row: a token, its status, and optionally a record of the survivors. The kernel writes
+// nothing else, and no row's output depends on another row.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
-// block: the largest value of each tile; for lists, that of each group of 16 or 32 ids; and the
-// tiles' sums, if a draw or top_p is measured on them. Parameters are read while the first tiles
-// are in flight. The rest depends on the row:
+// block: the largest value of each tile; for lists, the largest value of each group of 16 or 32
+// ids; and the tiles' sums, if a draw or top_p needs them. Parameters are loaded while the first
+// tiles are in flight. The rest depends on the row:
 //   no filter     the first block draws from the sums, and reads one tile (plain_row.cuh)
 //   greedy        it reads the first tile with the largest value
 //   min_p alone   all blocks read the tiles that reach its threshold again and sum the tokens that
@@ -25,15 +25,16 @@
 //                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
 //                 from the sums of the kept tokens
 //
-// The constraint: whatever is inlined beside the first pass, which all rows have, costs it
+// The main limit is that code inlined beside the first pass, which all rows need, costs the pass
 // registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread, and
-// their shared memory takes nearly all of L1, so a spilled register is read from L2 in every tile.
-// Code that lies in between also comes from memory, once per call. So this kernel inlines the
-// first pass and the ends without a list; rows with a list, rows that propose, their passes and
-// everything rare are out of line. The first pass calls nothing, because a called function would
-// leave it half of the registers. Tiles that need one, because they fail the row or are not for
-// float arithmetic, are left for later. Row parameters are staged in shared memory. Rows that are
-// read by vectors have one kernel, all others another.
+// their shared memory takes nearly all of L1, so a spilled register is loaded from L2 for every
+// tile. Code that is skipped is also loaded from memory, once per call. So this kernel inlines the
+// first pass and the code that finishes rows without a list; rows with a list, rows that draw by
+// proposals, their passes and everything rare are out of line. The first pass calls no function,
+// because a call would leave the pass half of the registers. Tiles that need a function call,
+// because they make the row fail or float arithmetic is not exact for them, are processed later.
+// Row parameters are kept in shared memory. Rows that vector loads can read have one kernel, all
+// other rows another.
 //
 // Measured on an H100, V = 128256, float32, arrays of parameters, cold L2, graph replay in turns
 // with the floor alone, median of 30, microseconds, 512 threads; the slower of peaked and flat
@@ -51,7 +52,8 @@
 // In turns with other kernels, so that no instructions are in a cache, on an H200 (floor 5.4, 7.0,
 // 15.5, 41.8): no filter 13.7, 15.0, 22.6, 51.3; greedy 8.6, 10.0, 18.9, 45.4; top_k 50 27.9, 26.6,
 // 34.3, 58.0; top_k 50 with top_p 0.9 23.2, 23.2, 31.2, 59.3; top_k 1000 42.3, 41.2, 49.2, 83.7;
-// top_k 5000 65.2, 64.8, 93.3, 168. Other shapes: reports/baselines/cuda_shapes.json.
+// top_k 5000 65.2, 64.8, 93.3, 168. Measurements of other shapes are in
+// reports/baselines/cuda_shapes.json.
 //
 // Alternatives that were tried. The baseline has everything in one kernel (no filter 20.1 / 14.1,
 // 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5, in turns with others / with the floor; min_p flat 35 / 31,
@@ -69,8 +71,8 @@
 //   code of proposals asked for in L2 ahead    top_p flat 37, 41, 103: a function whose address is
 //                                              taken is called with more of its registers spilled
 //
-// Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; the result
-// depends neither on the number of blocks nor on their order.
+// Numerics: common/tile_weights.h. Cuts are thresholds on logits, not on weights. Determinism: sums
+// are of integers; the result depends neither on the number of blocks nor on their order.
 #pragma once
 
 #include <cstddef>
@@ -91,13 +93,13 @@
 
 namespace fairdraw::cuda {
 
-/// Draws from a row whose index has the sums of the tokens that a cut keeps. Called by the threads
-/// that finish the row.
+/// Draws a token from a row whose index has the sums of the tokens that a cut keeps. Called by the
+/// threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* dynamic,
                                           RowCut cut) {
   RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
-  sync_end();  // after the first thread's writes
+  sync_end();  // after the first thread has written
   const TileRow<kForm> values(task.rows, task.allowed, end.number, kFromProbs, task.edits);
   const IndexedRow<TileRow<kForm>, kFromProbs, CutRule> row(
       values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
@@ -111,9 +113,9 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
   }
 }
 
-/// Indexes a warp's tiles again after a pass that left some of them out: tiles that fail the row,
-/// and tiles that float arithmetic does not weigh exactly. A pass that called functions for them
-/// would have few registers.
+/// Indexes those of a warp's tiles that an earlier pass left out: tiles that make the row fail, and
+/// tiles for which float arithmetic is not exact. A pass that called functions for such tiles would
+/// have few registers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int blocks_log2,
                                                  unsigned char* dynamic, TileRule rule) {
@@ -135,17 +137,17 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int block
   return largest;
 }
 
-/// Parameters of a row, in shared memory of each of its blocks: the first pass has few registers,
-/// and spilled ones are read from L2, because shared memory takes L1's place.
+/// Parameters of a row, in shared memory of each of the row's blocks: the first pass has few
+/// registers, and spilled ones are loaded from L2, because shared memory takes L1's place.
 struct RowAsked {
   RowStatus status;  ///< status of the parameters
   bool greedy;
-  float min_p;  ///< min_p_asked(), for rows with min_p alone
+  float min_p;  ///< result of min_p_asked(), for rows with min_p alone
   TileRule rule;
-  RowFilters filters;  ///< filters; the random word is set in the first block only
+  RowFilters filters;  ///< filters of the row; the random word is set in the first block only
 };
 
-/// One block's part of a row, and in the first block the row's end.
+/// Part of a row that one block processes and, in the first block, the code that finishes the row.
 template <RowForm kForm, bool kFromProbs>
 class FilterTilesRow {
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
@@ -153,7 +155,7 @@ class FilterTilesRow {
   using Ring = TileRing<kForm>;
 
  public:
-  /// Bytes of dynamic shared memory.
+  /// Returns the bytes of dynamic shared memory per block.
   __host__ static constexpr int dynamic_bytes(int threads, std::int64_t tiles) {
     return end_bytes<kForm>(threads) + middle_bytes(tiles) + index_bytes(tiles);
   }
@@ -171,18 +173,18 @@ class FilterTilesRow {
 
   __device__ __forceinline__ void run() {
     if (task_.active.given() && task_.active.data[number_] == 0) {
-      // A kernel after this one may write where edit_rows is still writing.
+      // A kernel that starts after this one may write to memory that edit_rows still writes.
       if (row_.is_processed()) await_edits();
       fail(RowStatus::inactive);
       return;
     }
     blocks_.cluster().announce();
     index_all();
-    let_next_kernel_start();  // kernel of kept sets, which waits for all of this kernel
+    let_next_kernel_start();  // the next kernel makes kept sets, and waits for all of this kernel
     blocks_.cluster().arrive();
     if (way_ == Way::by_first_block && !blocks_.is_first()) return;
     const bool proposes = way_ == Way::by_proposals && blocks_.is_first();
-    std::uint64_t word = 0;  // computed while other blocks arrive
+    std::uint64_t word = 0;  // random word, computed while other blocks arrive
     if (proposes) {
       word = words_of_row(task_, number_).of_attempt(static_cast<std::uint32_t>(warp_of_thread()));
     }
@@ -206,17 +208,19 @@ class FilterTilesRow {
   }
 
  private:
-  /// Path that finishes the row.
+  /// Group of threads and method that finish the row.
   enum class Way : std::int32_t {
-    by_first_block,  ///< the first block alone: rows without filters, greedy rows, rows that fail
-    by_min_p,        ///< min_p alone is on: all blocks sum the tokens that it keeps
-    by_proposals,    ///< top_p without top_k: the first block, and all blocks in its passes
-    by_list,  ///< like by_proposals: any other filters, and rows without an accepted proposal
+    by_first_block,  ///< by the first block alone: rows without filters, greedy rows, rows that
+                     ///< fail
+    by_min_p,        ///< with min_p alone: all blocks sum the tokens that min_p keeps
+    by_proposals,  ///< with top_p but no top_k: by the first block, and by all blocks in its passes
+    by_list,       ///< like by_proposals: rows with any other filters, and rows without an accepted
+                   ///< proposal
   };
 
   __device__ __forceinline__ void index_all() {
     LargestTile largest;
-    bool left = false;  // whether tiles are left for index_slowly
+    bool left = false;  // whether tiles remain for index_slowly
     visit_tiles(
         row_, ring_, blocks_.steps(), [&] { prepare(); },
         [&](int tile, const RawTile& raw) {
@@ -278,8 +282,8 @@ class FilterTilesRow {
       way_ = Way::by_proposals;
     }
     wants_groups_ = filters.top_k_on();
-    // Without min_p the index has the row's mass; with min_p a pass sums what it keeps. Proposals
-    // are drawn from whole tiles.
+    // Without min_p the index has the row's mass; with min_p another pass sums the tokens that
+    // min_p keeps. Proposals are drawn from all allowed tokens of tiles.
     rule_ = {ends_alone || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
              !ends_alone &&
                  (way_ == Way::by_proposals ||
@@ -296,13 +300,14 @@ class FilterTilesRow {
       hint_ = find_hint<kForm>(task_, place_.dynamic, rule_.scale, filters.top_p);
     }
   }
-  /// Returns whether the row may have a hint. Processed rows cannot be read yet.
+  /// Returns whether the row may have a hint (proposal_hint.cuh). Processed rows have no hint,
+  /// because they cannot be read yet.
   __device__ __forceinline__ bool may_hint(const RowFilters& filters) const {
     return !kFromProbs && blocks_.cluster().blocks == 1 && !filters.min_p_on() &&
            !row_.is_processed() && row_.tiles() >= warps_of_block();
   }
 
-  /// Returns the warps' largest keys. Only for rows without groups' keys.
+  /// Returns the largest key of each warp. Only valid for rows without keys of groups.
   __device__ LargestOfWarps& largest_of_warps() const {
     return *place_.template largest_of_warps<kForm>();
   }
@@ -315,7 +320,7 @@ class FilterTilesRow {
     return status_of_key(largest_key, task_.edits.fault_of(number_));
   }
 
-  /// Finishes a row without top_k and top_p, by all blocks that are left.
+  /// Finishes a row without top_k and top_p, by all blocks that still take part.
   __device__ __forceinline__ void end_plain() {
     const LargestTile largest = blocks_.largest_of(largest_of_warps());
     const RowStatus status = status_of(largest.key);
@@ -349,8 +354,9 @@ class FilterTilesRow {
     return smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, largest);
   }
 
-  /// Returns, to all threads of the first block, the token of a row that proposes, or -1. Writes
-  /// the token if no record is asked for. Out of line, too.
+  /// Returns, to all threads of the first block, the token of a row that draws by proposals, or -1
+  /// if no proposal is accepted. Writes the token if no record is requested. Out of line, like
+  /// called_end_filtered.
   __device__ __noinline__ static std::int32_t called_propose(const RowsTask& task, int blocks_log2,
                                                              unsigned char* dynamic,
                                                              PassOrder* order, RowAsked& asked,
@@ -361,7 +367,7 @@ class FilterTilesRow {
   }
   __device__ __forceinline__ std::int32_t propose(std::uint64_t word) {
     const LargestTile largest = blocks_.largest_of(largest_of_warps());
-    if (status_of(largest.key) != RowStatus::ok) return -1;  // the end writes the status
+    if (status_of(largest.key) != RowStatus::ok) return -1;  // the status is written later
     const RowFilters& filters = asked_.filters;
     const DrawWords words = words_of_row(task_, number_);
     const std::int32_t token =
@@ -386,7 +392,7 @@ class FilterTilesRow {
     FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
     row.rule_ = asked.rule;
     if (threadIdx.x == 0) {
-      // Other threads read these after a barrier.
+      // Other threads read these members after a barrier.
       row.end_.number = row.number_;
       row.end_.filters = asked.filters;
       row.end_.rule = asked.rule;
@@ -419,7 +425,7 @@ class FilterTilesRow {
     draw_by_sums<kForm, kFromProbs>(task_, place_.dynamic, end_.cut);
   }
 
-  /// Writes the tiles' keys, by the block's first `threads` threads.
+  /// Writes the keys of the row's tiles, by the block's first `threads` threads.
   __device__ __forceinline__ void write_keys(const RowIndex& index, int threads) const {
     if (!task_.keys.given()) return;
     std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
@@ -429,13 +435,13 @@ class FilterTilesRow {
     }
   }
 
-  /// Finishes the row if the values that top_k keeps fit into a list, and returns whether they do.
-  /// Also finds the row's mass.
+  /// Finishes the row if the values that top_k keeps fit into a list, and returns whether they fit.
+  /// Also computes the row's mass.
   __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
                                                 const TileKeys& keys, const RowCut& floor) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
     if (filters.by_row_mass) {
-      sync_end();  // after the first thread's writes
+      sync_end();  // after the first thread has written
       if (filters.min_p_on()) {
         pass_of_all<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
@@ -462,12 +468,12 @@ class FilterTilesRow {
   }
 
   SharedRow place_;
-  RowAsked& asked_;  ///< readable after the blocks have met
+  RowAsked& asked_;  ///< readable after the next barrier of the row's blocks
   const RowsTask& task_;
   std::int64_t number_;
   TileRow<kForm> row_;
   Ring ring_;
-  RowEnd& end_;  ///< memory of the row's end, in place of the ring
+  RowEnd& end_;  ///< memory for finishing the row, in place of the ring
   GroupKeys groups_;
   RowBlocks blocks_;
   Way way_ = Way::by_first_block;
@@ -478,7 +484,7 @@ class FilterTilesRow {
   float above_hint_ = 0;
 };
 
-// The kernel's template parameters are no structures, because nvcc does not take those.
+// The kernel's template parameters are not structs, because nvcc does not support those.
 template <DType kType, TileAccess kAccess, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {

@@ -11,8 +11,8 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the kernel. rows.rows in [1, 2^22); spread.threads at least 256. Returns the launch's
-/// error.
+/// Enqueues the row kernel. rows.rows in [1, 2^22); spread.threads at least 256. Returns the
+/// launch's CUDA error.
 cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

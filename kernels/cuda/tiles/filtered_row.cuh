@@ -1,7 +1,7 @@
-// One filtered row on the device: its values, which tokens survive, and log-probabilities.
+// One filtered row on the device: its values, the survivors of the filters, and log-probabilities.
 //
-// The record alone determines the survivors; nothing is filtered a second time. A banned token may
-// have a value above the threshold, so the bits of `allowed` count here too.
+// The row's record alone determines the survivors; nothing is filtered a second time. A banned
+// token may have a value above the threshold, so the bits of `allowed` are tested here too.
 #pragma once
 
 #include <cfloat>
@@ -17,13 +17,15 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr float kSmallestProbability = 0x1p-149F;  ///< the smallest one that is allowed
+inline constexpr float kSmallestProbability = 0x1p-149F;  ///< smallest positive float32, which is
+                                                          ///< the smallest probability that is
+                                                          ///< allowed
 
 struct FilteredRow {
   RowValues values;
   std::int64_t vocab;
-  const std::uint32_t* allowed;  ///< null: all tokens are allowed
-  float smallest;                ///< smaller values are not allowed: -inf, probabilities of 0
+  const std::uint32_t* allowed;  ///< allowed bits; null: all tokens are allowed
+  float smallest;  ///< values below it are not allowed: logits of -inf, probabilities of 0
   float low;
   std::int64_t tie_end;
   std::int32_t greedy_token;
@@ -31,11 +33,12 @@ struct FilteredRow {
                                    ///< edits
   const float* edited_values;
 
-  /// Returns the value of a token, after any processing. A banned token may have any value.
+  /// Returns the value of a token, after processing if the row is processed. The value of a banned
+  /// token may be anything.
   __device__ float value(std::int64_t token) const { return edited(token, values[token]); }
 
   /// Reads the values of tokens first, first + step, ... Tokens that are banned or beyond the row
-  /// get a value below `smallest`. No load of a value waits for another one.
+  /// get a value below `smallest`. No load of a value depends on another load.
   __device__ __forceinline__ void read(std::int64_t first, int step,
                                        float (&x)[kLaneValues]) const {
     values.load(first, step, vocab, nothing(), x);
@@ -45,7 +48,7 @@ struct FilteredRow {
     for (float& value : x) value = value >= smallest ? value : nothing();
   }
 
-  /// Reads a tile's values in id order, kLaneValues neighbours per lane.
+  /// Reads a tile's values in id order, kLaneValues consecutive ids per lane.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     read(std::int64_t{tile} * kTileSize + lane * kLaneValues, 1, x);
@@ -70,7 +73,7 @@ struct FilteredRow {
     return result;
   }
 
-  /// Returns a row as the caller gave it, in which every value above -inf (probabilities: 0)
+  /// Returns the view of an unfiltered row, in which every value above -inf (probabilities: 0)
   /// survives.
   __device__ static FilteredRow whole(const RowsView& rows, std::int64_t row, bool from_probs) {
     FilteredRow result{};
@@ -88,7 +91,7 @@ struct FilteredRow {
     return allowed == nullptr || is_set(allowed[token / 32], token);
   }
 
-  /// Returns whether an allowed token survives.
+  /// Returns whether an allowed token survives the filters.
   __device__ bool survives(std::int64_t token, float x) const {
     if (greedy_token >= 0) return token == greedy_token;
     return x > low || (x == low && token < tie_end);
@@ -96,7 +99,7 @@ struct FilteredRow {
   __device__ bool keeps(std::int64_t token, float x) const {
     return survives(token, x) && is_allowed(token, x);
   }
-  /// Returns the same for a value that read() gave.
+  /// Returns whether a token survives, given its value as read by read().
   __device__ bool keeps_read(std::int64_t token, float x) const {
     return x >= smallest && survives(token, x);
   }
@@ -104,13 +107,13 @@ struct FilteredRow {
   /// Returns the value that read() gives for a token that is not allowed. It weighs nothing.
   __device__ float nothing() const { return smallest > 0.0F ? 0.0F : -INFINITY; }
 
-  /// Returns the bit of a token in the word that has it.
+  /// Returns the bit of a token in the word that contains it.
   __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
     return ((word >> (number % 32)) & 1U) != 0;
   }
 
  private:
-  /// Loads the words of `bits` with the tokens first, first + step, ...; 0 beyond the row.
+  /// Loads the words of `bits` that contain the tokens first, first + step, ...; 0 beyond the row.
   __device__ __forceinline__ void load_words(const std::uint32_t* bits, std::int64_t first,
                                              int step, std::uint32_t (&words)[kLaneValues]) const {
 #pragma unroll
@@ -144,7 +147,8 @@ struct FilteredRow {
   }
 };
 
-/// Returns (x - max) / divisor - log_mass. The divisor is the temperature, or 1 if that is 0.
+/// Returns (x - max) / divisor - log_mass. The divisor is the temperature, or 1 if the temperature
+/// is 0.
 __device__ inline double log_probability(float x, float max, float divisor, double log_mass) {
   const double distance = static_cast<double>(x) - static_cast<double>(max);
   return __ddiv_rn(distance, static_cast<double>(divisor)) - log_mass;

@@ -9,7 +9,8 @@ struct FilteredRows {
   RowsView rows;
   bool from_probs = false;
   PerRequest<float> temperature = 1.0F;
-  BitRows<const std::uint32_t> allowed;  ///< optional; null if there are edits, which include it
+  BitRows<const std::uint32_t> allowed;  ///< optional; null if there are edits, which include the
+                                         ///< allowed bits
   EditPlanes edits;                      ///< edits of processed calls
   const RowRecord* records = nullptr;    ///< one per row
 };

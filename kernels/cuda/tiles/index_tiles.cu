@@ -1,11 +1,12 @@
 // Writes the index of rows as a result: keys and sums of their tiles, and statuses.
 //
 // Contract: as tile_index (fairdraw/tile_index.h). All tiles of a row that fails are empty, and an
-// inactive row is left untouched.
+// inactive row is left unchanged.
 //
 // Algorithm and cost. 1 to 16 blocks per row run the pass of tile_pass.cuh. Each warp writes the
-// entries of its tiles, 12 bytes per 256 values, and tells the row's blocks its largest key. After
-// the blocks have met, each knows whether the row has failed, and if so empties its own tiles.
+// entries of its tiles, 12 bytes per 256 values, and sends its largest key to the row's blocks.
+// After a barrier of the row's blocks, each block knows whether the row has failed, and if so
+// empties its own tiles.
 //
 // Measured on an H200, V = 128256, cold L2, graph replay in turns with other kernels, median of 30,
 // microseconds, 512 threads:
@@ -20,10 +21,11 @@
 //     at an odd address and stride     8.2    9.5    21.1    50.2
 // About 200 instructions per tile of float32, 106 of them for weights. What was tried: 246
 // instructions, with an address computed in parts and a bounds check of every vector: 53.2 at 256
-// rows, 41.7 in bfloat16. Values in registers in place of the ring: a tenth less at 256 rows, a
+// rows, 41.7 in bfloat16. Values in registers instead of the ring: a tenth less time at 256 rows, a
 // tenth to a sixth more at 8 and 64.
 //
-// Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
+// Randomness: none. Numerics: common/tile_weights.h. Determinism: all values are integers, and each
+// is written to its own place.
 #include "common/parameters.h"
 #include "cuda/tiles/index_tiles.h"
 #include "cuda/tiles/row_index.cuh"
@@ -33,7 +35,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// One block's part of a row.
+/// Part of a row that one block indexes.
 template <RowForm kForm, bool kFromProbs>
 class RowIndexer {
  public:
@@ -44,7 +46,7 @@ class RowIndexer {
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(request.rows, request.allowed, number_, kFromProbs),
         ring_(dynamic),
-        blocks_(blocks_log2, row_.tiles(), dynamic),  // its index is not used
+        blocks_(blocks_log2, row_.tiles(), dynamic),  // the index inside this object is not used
         largest_(largest),
         keys_(result.keys.data + number_ * result.keys.row_stride),
         sums_(result.sums.data + number_ * result.sums.row_stride) {}
@@ -92,9 +94,9 @@ class RowIndexer {
     blocks_.send_largest(largest, true, largest_);
   }
 
-  /// Empties this warp's tiles. The lane that wrote an entry overwrites it.
+  /// Empties the entries of this warp's tiles. The lane that wrote an entry overwrites it.
   __device__ void empty_tiles() const {
-    const TileSteps steps = blocks_.steps();  // called by all lanes
+    const TileSteps steps = blocks_.steps();  // called by all lanes of the warp
     if (threadIdx.x % kWarp != 0) return;
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
       keys_[tile] = kEmptyTileKey;

@@ -1,9 +1,11 @@
-// Selection of the k-th largest of integer keys by a block, in levels of bins over the open range.
+// Selection of the k-th largest of integer keys by a block, in levels of bins over the range of
+// remaining keys.
 //
-// Every level counts the keys of each bin in shared memory. Then every warp finds the bin in which
-// the count from the top reaches k for itself, so that a level has one barrier. Bins are a power of
-// two wide, so the range shrinks by at least 128 per level: five levels end any search, and one or
-// two suffice if `slack` allows a few keys too many. Counts are integers, so no order shows.
+// Each level counts the keys of each bin in shared memory. Then every warp finds for itself the bin
+// in which the count from the top reaches k, so that a level has one barrier. The width of bins is
+// a power of two, so the range shrinks at least 128-fold per level: five levels end any search, and
+// one or two suffice if `slack` allows a few keys too many. Counts are integers, so the result does
+// not depend on the order of threads.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@ struct KeyInterval {
 
   __device__ bool holds(std::int32_t key) const { return key >= low && key <= high; }
   __device__ bool single() const { return low == high; }
-  /// Returns the bit below which alone the keys of a bin differ, as distances from low.
+  /// Returns the number of low bits of a key's distance from `low` that differ within a bin.
   __device__ int shift() const {
     const int bits = 32 - __clz(static_cast<int>(distance(high)));
     return bits > kBinBits ? bits - kBinBits : 0;
@@ -35,7 +37,7 @@ struct KeyInterval {
   }
 
  private:
-  // Unsigned, because the interval may be wider than 2^31.
+  // The distance is unsigned, because the interval may be wider than 2^31.
   __device__ std::uint32_t distance(std::int32_t key) const {
     return static_cast<std::uint32_t>(key) - static_cast<std::uint32_t>(low);
   }
@@ -44,15 +46,16 @@ struct KeyInterval {
   }
 };
 
-/// Cut by the k largest keys.
+/// Cut that keeps about the k largest keys.
 struct KeyCut {
-  std::int32_t key;  ///< at least k keys reach it
-  int above;         ///< keys above the last open interval, fewer than k
-  int reached;       ///< keys >= key; below k if there are fewer keys in all
+  std::int32_t key;  ///< smallest kept key: at least k keys are >= it
+  int above;         ///< number of keys above the last interval of bins, fewer than k
+  int reached;       ///< number of keys >= key; below k if there are fewer keys in total
 };
 
-/// Bins in shared memory. Three sets alternate: the current level counts in one, warps may still be
-/// reading that of the level before, and one is cleared for the next level.
+/// Counts of keys by bin, in shared memory. Three sets of bins alternate: one counts the current
+/// level, warps may still read the set of the previous level, and one is cleared for the next
+/// level.
 class KeySelection {
  public:
   static constexpr int kBins = 1 << KeyInterval::kBinBits;
@@ -62,16 +65,17 @@ class KeySelection {
 
   __device__ explicit KeySelection(Memory& memory) : memory_(memory) {}
 
-  /// Clears the first set. For all threads, with a barrier before the first selection.
+  /// Clears the first set of bins. Called by all threads, with a barrier before the first
+  /// selection.
   __device__ void clear() {
     for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kEndThreads) {
       memory_.bins[0][i] = 0;
     }
   }
 
-  /// Returns a key that at least k of the keys in `range` reach, and at most k + slack unless they
-  /// are tied. for_each(visit) calls visit(key, 1) for this thread's keys, or a larger amount than
-  /// 1 for keys that count more than once. Keys out of range do not count.
+  /// Returns a key such that at least k of the keys in `range` are >= it, and at most k + slack
+  /// unless they are tied. for_each(visit) calls visit(key, 1) for this thread's keys, or a larger
+  /// amount than 1 for keys that count more than once. Keys out of range do not count.
   template <class ForEach>
   __device__ KeyCut select(KeyInterval range, int k, int slack, const ForEach& for_each) {
     int above = 0;
@@ -97,11 +101,11 @@ class KeySelection {
 
  private:
   struct BinCut {
-    int bin;           ///< -1: all bins together have fewer than k
-    int above, count;  ///< keys in the bins before it, and in it
+    int bin;  ///< bin in which the count reaches k; -1: all bins together have fewer than k
+    int above, count;  ///< number of keys in the bins above this one, and in this bin
   };
 
-  /// Returns the bin in which the count from the last bin down reaches k. For whole warps.
+  /// Returns the bin in which the count, summed from the last bin down, reaches k. For whole warps.
   __device__ static BinCut find_bin(const std::int32_t* bins, int k) {
     constexpr int kOfLane = kBins / kWarp;
     const int first = kBins - kOfLane * (lane_of_thread() + 1);

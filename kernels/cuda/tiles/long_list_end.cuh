@@ -1,9 +1,10 @@
-// End of a row with a long list, of which each thread has a few consecutive candidates.
+// Finishes a row with a long list, of which each thread has a few consecutive candidates.
 //
-// Their keys are in registers, and the k-th largest is found by pivots (tile_search.cuh). Each
-// candidate that top_k keeps is weighed once, into memory that only its thread reads. The nucleus
-// is bisected over the keys in at most 32 steps, each of which adds up these weights. Prefix sums
-// over the threads then find the thread that holds the drawn position, which walks its candidates.
+// The keys of candidates are in registers, and the k-th largest is found by pivots
+// (tile_search.cuh). The weight of each candidate that top_k keeps is computed once, and stored in
+// memory that only its thread reads. The threshold of the nucleus is bisected over the keys in at
+// most 32 steps, each of which adds up these weights. Prefix sums over the threads then find the
+// thread whose candidates contain the drawn position, and this thread finds the token.
 #pragma once
 
 #include <climits>
@@ -14,7 +15,7 @@
 
 namespace fairdraw::cuda {
 
-/// A row's long list as a thread sees it: its consecutive candidates.
+/// Long candidate list of a row as one thread sees it: its consecutive candidates.
 template <bool kFromProbs>
 class LongListEnd {
   static constexpr int kOfThread = CandidateList::kMax / kEndThreads;
@@ -54,7 +55,8 @@ class LongListEnd {
   }
 
  private:
-  /// Returns the cut of top_k. Precondition: more than k values are listed.
+  /// Returns the cut of top_k among the listed candidates. Precondition: more than k values are
+  /// listed.
   __device__ __forceinline__ RowCut top_k(std::int32_t bound) {
     const int k = filters_.top_k;
     const KeyRange range = search_.search(
@@ -73,8 +75,8 @@ class LongListEnd {
     return cut;
   }
 
-  /// Returns the end of the lowest ids with which exactly k are kept. Precondition: the range is a
-  /// single key.
+  /// Returns the id at which ties are cut, so that exactly k tokens with the lowest ids are kept.
+  /// Precondition: the range is a single key.
   __device__ __noinline__ static int end_of_ties(RowEnd& row, int begin, int end, KeyRange range,
                                                  int k) {
     const auto count = [&](const std::int32_t(&pivot)[3]) {
@@ -87,7 +89,7 @@ class LongListEnd {
       }
       return counts;
     };
-    sync_end();  // after the reads of the search before
+    sync_end();  // after all threads have read the previous search
     PivotSearch search(row.search);
     const std::int32_t all[3] = {INT_MIN, INT_MIN, INT_MIN};
     const auto ties = static_cast<int>(search.sum(count(all)).third);
@@ -95,7 +97,7 @@ class LongListEnd {
     return -search.search({-vocab, -1, ties}, -vocab, k - (range.reached - ties), 0, count).low;
   }
 
-  /// Weighs this thread's candidates. Candidates that the cut drops weigh nothing.
+  /// Computes the weights of this thread's candidates. Candidates that the cut drops get weight 0.
   __device__ __forceinline__ void weigh(const RowCut& cut) {
     const RowWeigher<kFromProbs> weigher(row_.rule, row_.keys.largest);
 #pragma unroll 1
@@ -114,7 +116,7 @@ class LongListEnd {
     return row_weight(row_.list.weight.of_tile[entry], row_.list.weight.shift[entry]);
   }
 
-  /// Returns the weight of this thread's kept candidates with keys from low to high.
+  /// Returns the total weight of this thread's kept candidates with keys from low to high.
   __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high) const {
     uint128_t sum = 0;
 #pragma unroll 1
@@ -125,11 +127,11 @@ class LongListEnd {
     return sum;
   }
 
-  /// Returns the largest key such that the kept candidates that reach it weigh `target`.
-  /// Precondition: those that reach `low` do.
+  /// Returns the largest key such that the kept candidates with at least this key weigh at least
+  /// `target`. Precondition: the candidates with keys >= `low` do.
   __device__ __forceinline__ std::int32_t top_p(std::int32_t low, const uint128_t& target) {
     std::int32_t high = row_.keys.largest;
-    uint128_t above = 0;  // weight of keys > high
+    uint128_t above = 0;  // weight of the candidates with keys > high
 #pragma unroll 1
     while (low < high) {
       const std::uint32_t half =
@@ -146,7 +148,7 @@ class LongListEnd {
     return low;
   }
 
-  /// Returns this thread's entry that holds a position in its mass.
+  /// Returns the index of this thread's entry that contains a position in the thread's mass.
   __device__ __forceinline__ int entry_at(std::int32_t low, uint128_t position) const {
     uint128_t upto = 0;
     int entry = begin_;
@@ -165,8 +167,8 @@ class LongListEnd {
   BlockMasses masses_;
 };
 
-/// Finishes a row with a long list. Preconditions: the list holds n values, which are all that are
-/// >= bound; a barrier after it was written; top_k is on.
+/// Finishes a row whose candidate list is long. Preconditions: the list has all n values that are
+/// >= bound; a barrier after the list was written; top_k is on.
 template <bool kFromProbs>
 __device__ __noinline__ void end_long_list(const RowsTask& task, RowEnd& row, int n,
                                            std::int32_t bound) {

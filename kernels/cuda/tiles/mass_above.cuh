@@ -1,21 +1,22 @@
-// Mass above a few values of a row, summed by all its blocks, so that proposals can be accepted.
+// Sums the mass above a few values of a row, by all the row's blocks, to decide whether proposals
+// are accepted.
 //
-// Contract. Each block has the keys of its own tiles and the same order, whose pivots rise. All
-// warps of all blocks take part. Postcondition: the first block has the weight of each block's
-// tokens above each pivot, in the row's unit, as floats or as integers. Neither the index nor
-// another block's ring is touched.
+// Contract. Each block has the keys of its own tiles and the same order (PassOrder), whose pivots
+// are ascending. All warps of all blocks of the row take part. Postcondition: the first block has,
+// for each block, the weight of the block's tokens above each pivot, in the row's unit, as floats
+// or as integers. The index and other blocks' rings are not changed.
 //
-// Algorithm and cost. A warp reads its tiles whose largest value is above the smallest pivot; the
-// last ones come from its ring if they are still there from the first pass. By floats a value takes
-// 2 instructions and 2 per pivot, by integers 13 and 3. One pivot has code of its own, because most
-// rows have one. Of integers, lane i keeps the sums of pivot i. Tiles for which float arithmetic is
-// not exact are weighed after the others by a called function, because a loop that calls has fewer
-// registers.
+// Algorithm and cost. A warp reads those of its tiles whose largest value is above the smallest
+// pivot; its last tiles come from its ring if they are still there from the first pass. With float
+// sums a value takes 2 instructions and 2 per pivot, with integer sums 13 and 3. A single pivot has
+// code of its own, because most rows have one. In integer sums, lane i keeps the sum above pivot i.
+// Tiles for which float arithmetic is not exact are weighed afterwards by a called function,
+// because a loop that contains calls has fewer registers.
 //
 // Numerics: common/tile_weights.h. The relative error of a float sum is at most kRoughError: a lane
 // has at most 2^12 values (kMaxVocab by kLeastThreadsOfBlock threads), so its additions round by
 // 2^-12; the other additions, the exponential, its argument and the cuts of the definition add
-// 2^-17. Determinism: integers decide what floats leave open.
+// 2^-17. Determinism: integers decide wherever the float sums are not accurate enough.
 #pragma once
 
 #include <cstdint>
@@ -28,50 +29,52 @@
 
 namespace fairdraw::cuda {
 
-/// Proposed token, with a bound from the index.
+/// Proposed token, with a bound of the mass above it from the index.
 struct Proposal {
   std::int32_t token;
   std::int32_t key;
-  float above;  ///< upper bound of the weight of larger values, in 2^64 of the row's unit
+  float above;  ///< upper bound of the weight of all larger values, in 2^64 of the row's unit
 };
 
-/// Memory of a row that draws by proposals. It is in place of the groups' keys, and the tiles'
+/// Shared memory of a row that draws by proposals. It replaces the keys of groups, and the tiles'
 /// masses follow it.
 struct ProposalMemory {
   static constexpr int kPivots = 4;
   static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
 
   struct Order {
-    std::int32_t pivots[kPivots];  ///< keys, each larger than those before
+    std::int32_t pivots[kPivots];  ///< keys of the pivots, in ascending order
     int count;
     std::int32_t largest;  ///< the row's largest key
-    bool in_ring;          ///< the rings still hold tiles of the first pass
-    bool exact;            ///< sums integers; otherwise floats, of logits that these weigh exactly
+    bool in_ring;          ///< whether the rings still contain tiles of the first pass
+    bool exact;  ///< whether sums are integers; otherwise they are floats, of logits for which
+                 ///< float weights are exact enough
   };
 
-  /// Value, and the octave of a value that is among the largest.
+  /// A value that may become a threshold, and the octave of one of the largest values.
   struct Hint {
     float value, octave;
   };
 
-  LargestOfWarps largest;                          ///< first, as in rows without filters
-  uint128_t of_warp[kMostWarps][kPivots];          ///< masses of this block's warps
-  uint128_t of_block[kMaxBlocksOfRow][kPivots];    ///< masses of the blocks, in the first block
-  float rough_of_warp[kMostWarps][kPivots];        ///< of_warp as floats
-  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< of_block as floats, in 2^kRoughUnit of the
-                                                   ///< row's unit
-  Hint hints[kMostWarps];                          ///< guess of each warp of the row's one block
-  float above_hint[kMostWarps];  ///< mass of each warp's tiles above the hint; NaN: not known
+  LargestOfWarps largest;  ///< first member, at the same place as in rows without filters
+  uint128_t of_warp[kMostWarps][kPivots];        ///< masses above the pivots of this block's warps
+  uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< masses above the pivots of all blocks, in the
+                                                 ///< first block
+  float rough_of_warp[kMostWarps][kPivots];      ///< like of_warp, as floats
+  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< like of_block, as floats, in 2^kRoughUnit of
+                                                   ///< the row's unit
+  Hint hints[kMostWarps];        ///< hint that each warp suggests, in rows of one block
+  float above_hint[kMostWarps];  ///< mass above the hint of each warp's tiles; NaN: unknown
   Order order;
   TileGroups groups;
   Proposal proposals[kMostWarps];
-  uint128_t target;       ///< target of the nucleus; 0: not known yet
-  std::int32_t accepted;  ///< this key and all larger ones are accepted
-  std::int32_t rejected;  ///< this key and all smaller ones are rejected
-  bool exact;             ///< whether the next pass sums integers
-  std::int32_t outcome;   ///< token, or RowProposals::kNextTurn or kPass
+  uint128_t target;       ///< target mass of the nucleus; 0: not known yet
+  std::int32_t accepted;  ///< smallest key known to be accepted, with all larger keys
+  std::int32_t rejected;  ///< largest key known to be rejected, with all smaller keys
+  bool exact;             ///< whether the next pass sums integers instead of floats
+  std::int32_t outcome;   ///< drawn token, or RowProposals::kNextTurn or kPass
 
-  /// Returns each tile's mass, rounded up, in 2^64 of the row's unit.
+  /// Returns the array of each tile's mass, rounded up, in 2^64 of the row's unit.
   __device__ float* masses() const {
     return reinterpret_cast<float*>(const_cast<ProposalMemory*>(this) + 1);  // NOLINT
   }
@@ -83,7 +86,7 @@ struct ProposalMemory {
   }
 };
 
-/// One block's part of the integer sums.
+/// Part of the integer sums that one block computes.
 template <RowForm kForm, bool kFromProbs>
 class MassAbove {
   using Row = TileRow<kForm>;
@@ -101,7 +104,7 @@ class MassAbove {
         rule_{scale, true},
         weigher_(rule_, memory.order.largest) {}
 
-  /// Sums the masses; called by all threads of the block.
+  /// Sums the masses above the pivots; called by all threads of the block.
   __device__ __forceinline__ void run() {
     const std::int32_t lowest = memory_.order.pivots[0];
     const auto reaches = [&](int tile) { return blocks_.kept_key(tile) > lowest; };
@@ -124,7 +127,7 @@ class MassAbove {
   }
 
  private:
-  /// Sums the tiles that float arithmetic weighs exactly. Returns whether others are left.
+  /// Sums the tiles for which float arithmetic is exact. Returns whether other tiles remain.
   template <int kCount, class Reaches>
   __device__ __forceinline__ bool sum(const Reaches& reaches) {
     float pivots[kCount];
@@ -153,7 +156,7 @@ class MassAbove {
     return left;
   }
 
-  /// Adds the sums of a tile, of which each lane has a part.
+  /// Adds the sums of a tile, of which each lane has a part, to the sums above the pivots.
   template <int kCount>
   __device__ __forceinline__ void add(std::int32_t key, const std::uint64_t (&above)[kCount]) {
     std::uint64_t of_pivot = 0;
@@ -199,8 +202,8 @@ class MassAbove {
   uint128_t mine_ = 0;  ///< in lane i: the mass above pivot i
 };
 
-/// Octaves of a float sum's unit, in which a value in the octave of the row's largest one is about
-/// 1.
+/// Number of octaves of a float sum's unit, in which a value in the octave of the row's largest
+/// value is about 1.
 inline constexpr int kRoughUnit = 23 + kTileBits + kRowBits;
 inline constexpr float kRoughError = 0x1p-11F;
 
@@ -211,7 +214,7 @@ __device__ __forceinline__ float rough_exp2(float x) {
   return power;
 }
 
-/// One block's part of the float sums, for logits.
+/// Part of the float sums that one block computes, for rows of logits.
 template <RowForm kForm>
 class RoughMassAbove {
   static constexpr int kPivots = ProposalMemory::kPivots;
@@ -227,7 +230,7 @@ class RoughMassAbove {
         scale_(scale),
         octave_(float_octave_origin(from_order_key(memory.order.largest), scale) - kOctaveOrigin) {}
 
-  /// Sums the masses; called by all threads of the block.
+  /// Sums the masses above the pivots; called by all threads of the block.
   __device__ __forceinline__ void run() const {
     if (memory_.order.count == 1) {
       sum<1>();

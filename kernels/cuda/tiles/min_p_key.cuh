@@ -1,9 +1,10 @@
-// Smallest key that min_p keeps, which is its threshold among the row's keys.
+// Smallest key that min_p keeps, which expresses min_p as a threshold on keys.
 //
-// min_p keeps a logit whose distance to the largest one, in octaves and float32, is not below
-// log2(min_p) (common/min_p.h), and a probability that is not below min_p times the largest one,
-// exactly. Both tests are monotone in the value, so the threshold is bisected over keys, in at most
-// 32 steps and without memory. For the ends, min_p is then one more lower bound.
+// min_p keeps a logit if its distance to the largest logit, in octaves and float32, is not below
+// log2(min_p) (common/min_p.h), and a probability if it is not below min_p times the largest
+// probability, exactly. Both tests are monotone in the value, so the threshold is bisected over
+// keys, in at most 32 steps and without memory. The code that finishes rows then treats min_p as
+// one more lower bound.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ __device__ __noinline__ inline float called_min_p_octaves(float min_p) {
   return min_p_octaves(min_p);
 }
 
-/// Finds the smallest key that min_p keeps. min_p in (0, 1]; scale: logit_scale(T). Keys are
-/// searched from `lowest` to `largest`, the row's largest one, which is always kept.
+/// Finds the smallest key that min_p keeps in a row. min_p in (0, 1]; scale: logit_scale(T). The
+/// search covers keys from `lowest` to `largest`, the row's largest key, which min_p always keeps.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale,
                                                        std::int32_t lowest, std::int32_t largest) {

@@ -1,16 +1,16 @@
-// End of a row without top_k and top_p, after the first pass: greedy, with min_p, or unfiltered.
+// Finishes a row without top_k and top_p after the first pass: greedy, with min_p, or unfiltered.
 //
-// Contract. The row's first block has the index, with sums if the row is drawn unfiltered. The
-// blocks that take part know each warp's largest value: the first block or, with min_p, all blocks,
+// Contract. The row's first block has the index, with sums if the row is unfiltered. The blocks
+// that take part know the largest value of each warp: the first block or, with min_p, all blocks,
 // whose warps also have the keys of their own tiles.
 //
 // Algorithm and cost. Without min_p the first block alone draws from the sums and reads one tile
-// (tile_draw.cuh), or reads the first tile with the largest value. With min_p each warp reads its
-// tiles that reach the threshold again, the last ones from its ring, and sends the sums of the
-// survivors; the first block then draws. The code after a pass is short, because its instructions
-// come from memory.
+// (tile_draw.cuh), or reads the first tile with the largest value. With min_p, each warp reads
+// those of its tiles that reach the threshold again, the last ones from its ring, and sends the
+// sums of the survivors; the first block then draws. The code after a pass is short, because its
+// instructions are loaded from memory.
 //
-// Numerics: min_p's threshold as common/min_p.h.
+// Numerics: the threshold of min_p is computed as in common/min_p.h.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +23,31 @@
 
 namespace fairdraw::cuda {
 
-/// Returns min_p > 0 in the form that min_p_rule takes, before the row's largest value is known:
-/// for logits its octaves, which take long to compute.
+/// Returns min_p > 0 in the form that min_p_rule needs, before the row's largest value is known:
+/// for logits log2(min_p), which takes long to compute.
 template <bool kFromProbs>
 __device__ __forceinline__ float min_p_asked(float min_p) {
   return kFromProbs ? min_p : called_min_p_octaves(min_p);
 }
 
-/// Returns the rule for min_p. asked: min_p_asked().
+/// Returns the rule by which min_p keeps values. asked: result of min_p_asked().
 template <bool kFromProbs>
 __device__ __forceinline__ MinPRule min_p_rule(float asked, float max, float scale) {
   if constexpr (!kFromProbs) return {max, scale, asked};
-  // Smallest float that is not below min_p * max. 24 by 24 bits are exact in double.
+  // Smallest float that is not below min_p * max: the product of 24 by 24 bits is exact in double.
   const double exact = static_cast<double>(asked) * static_cast<double>(max);
   const auto nearest = static_cast<float>(exact);
   return {0.0F, 1.0F, static_cast<double>(nearest) < exact ? next_above(nearest) : nearest};
 }
 
-/// One block's part of a row.
+/// Part of a row without top_k and top_p that one block finishes.
 template <RowForm kForm, bool kFromProbs>
 class PlainRow {
   using Row = TileRow<kForm>;
   using Pass = TilePass<kForm, kFromProbs>;
 
  public:
-  /// `largest` is the row's largest key and its first tile.
+  /// `largest` has the row's largest key and the first tile with this key.
   __device__ __forceinline__ PlainRow(const RowsTask& task, std::int64_t number, const Row& row,
                                       const RowBlocks& blocks, const TileRule& rule,
                                       const MinPRule& keep, const LargestTile& largest)
@@ -59,13 +59,14 @@ class PlainRow {
         keep_(keep),
         largest_(largest) {}
 
-  /// Sums the tokens of this warp's tiles that min_p keeps. Precondition: the tiles' sums are 0.
+  /// Sums, by tile, the tokens of this warp's tiles that min_p keeps. Precondition: the tiles' sums
+  /// are 0.
   __device__ __forceinline__ void filter(const TileRing<kForm>& ring) const {
     constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
     const auto reaches = [&](int tile) {
       return keep_.keeps(from_order_key(blocks_.kept_key(tile)));
     };
-    __syncwarp();  // lane 0 wrote the keys
+    __syncwarp();  // after lane 0 has written the keys
     revisit_tiles(row_, ring, blocks_.steps(), true, reaches, [&](int tile, const RawTile& raw) {
       float x[kLaneValues];
       Pass::read(row_, raw, x);
@@ -75,14 +76,15 @@ class PlainRow {
     });
   }
 
-  /// Finishes a greedy row, by the first block.
+  /// Finishes a greedy row, with the first block.
   __device__ __forceinline__ void end_greedy() const {
     if (warp_of_thread() != 0) return;
     const std::int32_t token = indexed().first_largest(largest_);
     if (threadIdx.x == 0) write_greedy(task_, number_, token, largest_.key);
   }
 
-  /// Draws a token by a word that all threads have. For the first block, once the sums are there.
+  /// Draws a token with a random word that all threads have. Called by the first block, after the
+  /// sums have arrived.
   __device__ __forceinline__ void draw(TileDrawMemory<uint128_t>& memory, std::uint64_t word,
                                        float min_p) const {
     const DrawnToken drawn = indexed().draw_by_block(memory, word);

@@ -1,11 +1,13 @@
-// Hint: a value for which the first pass finds out whether proposals from it up are accepted.
+// Hint for rows that draw by proposals: a value for which the first pass finds out whether all
+// larger proposals are accepted.
 //
-// With many rows, each has one block, and a pass for proposals would read the row from memory a
-// second time. So the first pass sums the mass above one value by floats, in 4 instructions per
-// value. The value is guessed in nine halvings: a little less than top_p of each warp's first tile
-// lies above it, on the average of the block's warps. If the mass above it is less than the row's
-// target, all proposals from it up are accepted; if it is more, all proposals up to it are
-// rejected. The guess decides only how many rows need a pass.
+// In calls with many rows, each row has one block, and a separate pass for proposals would read the
+// row from memory a second time. So the first pass sums the mass above one value, the hint, by
+// floats, in 4 instructions per value. The hint is found in nine halvings: a little less than top_p
+// of the mass of each warp's first tile is above it, on the average of the block's warps. If the
+// mass above the hint is less than the row's target, all proposals >= the hint are accepted; if it
+// is more, all proposals <= the hint are rejected. The quality of the hint decides only how many
+// rows need another pass.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the hint that a block's warps agree on.
+/// Returns the hint on which a block's warps agree.
 __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& memory) {
   const int warps = warps_of_block();
   ProposalMemory::Hint mine{0.0F, -INFINITY};
@@ -24,14 +26,15 @@ __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& me
   return {value, reduce_warp(mine.octave, Maximum{})};
 }
 
-/// Finds the hint of a row of logits, by all threads of its one block, each warp of which has a
-/// tile. Reads the warp's first tile, which is already in flight, once more.
+/// Finds the hint of a row of logits, by all threads of the row's one block, each warp of which has
+/// a tile. Reads the warp's first tile, which is already being loaded, once more.
 template <RowForm kForm>
 __device__ __noinline__ ProposalMemory::Hint find_hint(const RowsTask& task, unsigned char* dynamic,
                                                        float scale, float top_p) {
   constexpr int kHalvings = 9;
-  constexpr float kOctaves = 29.0F;  // searched below the tile's largest value
-  constexpr float kLess = 0.02F;     // part of the mass, as a margin for proposals from the hint up
+  constexpr float kOctaves = 29.0F;  // range of the search below the tile's largest value
+  constexpr float kLess = 0.02F;  // part of the mass, as a margin for accepting proposals from the
+                                  // hint up
   const SharedRow place{task, 0, dynamic, nullptr};
   const TileRow<kForm> row(task.rows, task.allowed, place.number(), false);
   ProposalMemory& memory = *place.proposals<kForm>();

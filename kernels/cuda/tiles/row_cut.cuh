@@ -1,10 +1,10 @@
-// Survivors of a row under top_k and top_p, and exact searches for them by a block.
+// Survivors of a row's top_k and top_p, and exact searches for them by one block.
 //
 // A cut is a threshold on logits and, among the logits equal to it, a threshold on ids. The
-// searches work on the list of a bracket (bracket_list.cuh). Keys are counted in levels of bins
-// (key_selection.cuh). Masses have up to 124 bits, too many to be added in shared memory, so the
-// threshold of top_p is bisected. At most 32 steps are needed, whatever the values, and each weighs
-// only what is still undecided.
+// searches read the list of values in a bracket (bracket_list.cuh). Keys are counted in levels of
+// bins (key_selection.cuh). Masses have up to 124 bits, too many to be added in shared memory, so
+// the threshold of top_p is bisected. At most 32 steps are needed for any values, and each step
+// weighs only the tokens that are still undecided.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct RowFilters {
   float top_p;         ///< 1: off
   float min_p;         ///< 0: off
   bool lowest_id;      ///< exactly k tokens stay
-  bool by_row_mass;    ///< top_p is measured on row_mass, otherwise on what top_k and min_p keep
+  bool by_row_mass;    ///< whether top_p is relative to row_mass; otherwise to the mass that top_k
+                       ///< and min_p keep
   uint128_t row_mass;
   std::uint64_t word;
 
@@ -33,7 +34,8 @@ struct RowFilters {
   __device__ bool min_p_on() const { return min_p > 0.0F; }
 };
 
-/// Survivors: keys above `low`, and keys equal to it with ids before tie_end.
+/// Survivors of filters: tokens with keys above `low`, and tokens with keys equal to it and ids
+/// before tie_end.
 struct RowCut {
   std::int32_t low;
   int tie_end;
@@ -43,8 +45,8 @@ struct RowCut {
   }
 };
 
-/// Searches over a source of tokens. source.for_each(lowest, visit) calls visit(key, id, tile_key)
-/// for this thread's tokens with key >= lowest, and perhaps for others.
+/// Searches for a cut among the tokens of a source. source.for_each(lowest, visit) calls visit(key,
+/// id, tile_key) for this thread's tokens with key >= lowest, and perhaps for others.
 template <bool kFromProbs>
 struct CutSearch {
   KeySelection& selection;
@@ -53,7 +55,7 @@ struct CutSearch {
   const RowFilters& filters;
   std::int32_t maximum;  ///< the largest key
 
-  /// Returns the cut of top_k among the tokens that reach `lowest`.
+  /// Returns the cut of top_k among the tokens with keys >= `lowest`.
   template <class Source>
   __device__ RowCut top_k(const Source& source, std::int32_t lowest) {
     const int k = filters.top_k;
@@ -82,9 +84,9 @@ struct CutSearch {
     return mine;
   }
 
-  /// Returns the largest key in a range such that the tokens that reach it weigh at least `target`.
-  /// above: weight of the tokens above the range. Precondition: all tokens that reach the range
-  /// weigh `target`.
+  /// Returns the largest key in a range such that the tokens with at least this key weigh at least
+  /// `target`. above: weight of the tokens above the range. Precondition: the tokens with at least
+  /// the range's smallest key weigh at least `target`.
   template <class Source>
   __device__ std::int32_t nucleus_end(const Source& source, KeyInterval range, uint128_t above,
                                       uint128_t target) {

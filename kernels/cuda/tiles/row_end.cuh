@@ -1,7 +1,8 @@
-// Data of a row's end, in shared memory of the row's first block, in place of the ring of tiles.
+// Data for finishing a row, in shared memory of the row's first block, in place of the ring of
+// tiles.
 //
-// The row's parameters are here too, not in registers: the rare ends are out of line, and arguments
-// passed to them by reference would lie in local memory, for every thread and every row.
+// The row's parameters are also here and not in registers, because rare code is out of line, and
+// arguments passed to it by reference would be in local memory, for every thread and every row.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace fairdraw::cuda {
 
-/// Last candidates of a bracket.
+/// Candidates that remain in the last step of a bracket search.
 struct RankedCandidates {
   std::int32_t key[kEndThreads];
   std::int32_t id[kEndThreads];
@@ -29,10 +30,10 @@ struct RowEnd {
   TileRule rule;
   TileKeys keys;
   RowIndex index;
-  std::uint64_t* sums;  ///< sums of the index
-  RowCut cut;           ///< found by passes of all blocks
+  std::uint64_t* sums;  ///< sums of the tiles in the index
+  RowCut cut;           ///< cut that passes of all blocks have found
   std::int32_t token;   ///< accepted proposal; -1: none
-  float floor;          ///< smallest value that min_p keeps, for RowRecord
+  float floor;          ///< smallest value that min_p keeps, stored for RowRecord
 
   TileSearchMemory search;
   KeySelection::Memory selection;
@@ -41,10 +42,12 @@ struct RowEnd {
   TileDrawMemory<uint128_t> drawn;
   GuessMemory guess;
   BracketList list_size;
-  unsigned bracket_capacity;  ///< number of entries from `list` to the end of the memory
+  unsigned bracket_capacity;  ///< number of entries that fit between `list` and the end of the
+                              ///< memory
   std::int32_t low_of_warp[kEndWarps];
   RankedCandidates ranked;
-  CandidateList list;  ///< last member: a bracket's entries take its place and the memory behind it
+  CandidateList list;  ///< last member: the entries of a bracket replace it and use the memory
+                       ///< behind it
 
   __device__ BracketList::Entry* bracket_entries() const {
     return reinterpret_cast<BracketList::Entry*>(

@@ -1,4 +1,4 @@
-// Faults of a row's values and lists, as numbers of which blocks take the largest.
+// Faults of a row's values and lists, as numbers of which the largest is reported.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace fairdraw::cuda {
 
-/// Fault of a row. A row with several reports the largest (kernels/common/processing_rules.h).
+/// Fault of a row. If a row has several faults, the largest is reported
+/// (kernels/common/processing_rules.h).
 enum class RowFault : std::uint32_t {
   none = 0,
   processing_overflow,

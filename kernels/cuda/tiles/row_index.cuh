@@ -1,19 +1,19 @@
-// Index of a row while the row is in flight, in shared memory of the row's first block.
+// Index of a row while the row is being processed, in shared memory of the row's first block.
 //
-// Contract. 1 to 16 blocks share a row as a thread-block cluster (device/row_cluster.cuh). Each of
-// their warps sends the entries of its tiles, and its largest key, to the first block's shared
-// memory; after all have arrived, that block finishes the row. If all blocks need the row's largest
-// key, each warp sends its own to all of them.
+// Contract. 1 to 16 blocks share a row as a thread-block cluster (device/row_cluster.cuh). Each
+// warp of these blocks sends the entries of its tiles, and its largest key, to the first block's
+// shared memory; after all warps have arrived, the first block finishes the row. If all blocks need
+// the row's largest key, each warp sends its own to all of them.
 //
-// Why a cluster, and not a counter that tells the last block that it is the last: nothing has to be
-// initialised, so nothing can be left over from a row that failed, a launch that was aborted, or
-// another writer of the workspace. A counter has to be 0 before a launch. Measured on an H200, B =
-// 1, V = 128256, one pass and a draw, microseconds:
+// A cluster is used instead of a counter that tells the last block that it is the last, because
+// nothing has to be initialised, so nothing can be left over from a row that failed, a launch that
+// was aborted, or another writer of the workspace. A counter would have to be 0 before a launch.
+// Measured on an H200, B = 1, V = 128256, one pass and a draw, microseconds:
 //   9.9   a counter that happens to be 0       11.0  zeroed by a kernel that starts this one early
 //   10.6  a memset node before the kernel      11.0  zeroed by a kernel before this one
 // An index in shared memory also saves a round trip through L2, a fence and an atomic.
 //
-// Determinism: each entry has a fixed place.
+// Determinism: each entry has a fixed place in the index.
 #pragma once
 
 #include <climits>
@@ -26,36 +26,36 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of an index in shared memory.
+/// Returns the bytes of an index in shared memory.
 constexpr int index_bytes(std::int64_t tiles) {
   return static_cast<int>(tiles) * static_cast<int>(sizeof(std::uint64_t) + sizeof(std::int32_t));
 }
 
-/// View of an index, in shared memory or in the workspace.
+/// View of a row's index, in shared memory or in the workspace.
 struct RowIndex {
   const std::int32_t* keys;
   const std::uint64_t* sums;
   int tiles;
 };
 
-/// The largest key of some tiles, and the first tile that has it.
+/// The largest key among some tiles, and the first tile that has this key.
 struct LargestTile {
   std::int32_t key = INT_MIN;
   std::int32_t tile = INT_MAX;
 };
 
-/// Returns the largest key of all lanes, on every lane.
+/// Returns the largest key of all lanes and its tile, on every lane.
 __device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
   const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
   return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX)};
 }
 
-/// Largest key of each warp of a row, in the blocks that need it.
+/// Largest key of each warp of a row, in the shared memory of the blocks that need it.
 struct LargestOfWarps {
   LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
 };
 
-/// A block's part of a row: its warps' tiles, and the memory to which they send entries.
+/// Part of a row that one block has: its warps' tiles, and the memory to which they send entries.
 class RowBlocks {
  public:
   __device__ RowBlocks(int blocks_log2, int tiles, unsigned char* dynamic)
@@ -69,41 +69,43 @@ class RowBlocks {
 
   __device__ const RowCluster& cluster() const { return cluster_; }
   __device__ bool is_first() const { return cluster_.rank == 0; }
-  /// Returns this warp's number in the row. For all lanes of a warp together.
+  /// Returns the number of this warp within the row. Must be called by all lanes of a warp
+  /// together.
   __device__ int warp() const {
-    // The shuffle tells the compiler that all lanes have the same value.
+    // The shuffle lets the compiler know that all lanes have the same value.
     const int of_block = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarp, 0);
     return cluster_.rank * warps_of_block() + of_block;
   }
   __device__ int warps() const { return cluster_.blocks * warps_of_block(); }
-  /// Returns this warp's tiles.
+  /// Returns the tiles that this warp visits.
   __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
-  /// Sends the entry, which all lanes of the tile's warp have. The key is kept where this warp
-  /// can read it.
+  /// Sends a tile's entry to the first block; all lanes of the tile's warp must have the entry. The
+  /// key is also stored where this warp can read it.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;
     keys_[tile] = entry.key;
     keys_of_first_[tile] = entry.key;
     sums_of_first_[tile] = entry.sum;
   }
-  /// Sends the sum alone. Precondition: the key has been sent.
+  /// Sends a tile's sum alone to the first block. Precondition: the tile's key has been sent.
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
   }
-  /// Sends a sum of 0, from any lane.
+  /// Sends 0 as a tile's sum, from any lane.
   __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
-  /// Tells the first block, or all of them, this warp's largest key.
+  /// Sends this warp's largest key to the first block, or to all blocks of the row.
   __device__ void send_largest(const LargestTile& mine, bool to_all,
                                LargestOfWarps& largest) const {
-    const int number = warp();  // called by all lanes
+    const int number = warp();  // called by all lanes of the warp
     if (lane() < (to_all ? cluster_.blocks : 1)) {
       *cluster_.at(largest.of_warps + number, lane()) = mine;
     }
   }
-  /// Returns the row's largest key. Precondition: the blocks have met.
+  /// Returns the row's largest key. Precondition: a barrier of the row's blocks after the keys were
+  /// sent.
   __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
     LargestTile mine;
 #pragma unroll 1
@@ -114,7 +116,8 @@ class RowBlocks {
     return warp_largest(mine);
   }
 
-  /// Returns the index, in the first block. Precondition: the blocks have met.
+  /// Returns the row's index, in the first block. Precondition: a barrier of the row's blocks after
+  /// the entries were sent.
   __device__ RowIndex index() const { return {keys_, sums_, tiles_}; }
   __device__ std::uint64_t* sums() const { return sums_; }
 
@@ -126,7 +129,7 @@ class RowBlocks {
   int tiles_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
-  std::uint64_t* sums_of_first_;  ///< sums_ of the row's first block
+  std::uint64_t* sums_of_first_;  ///< address of sums_ in the row's first block
   std::int32_t* keys_of_first_;
 };
 

@@ -1,28 +1,30 @@
-// Row that draws by proposals (common/proposals.h), and the choice of the accepted one.
+// Draws a token of a row by proposals (common/proposals.h), and chooses the first accepted
+// proposal.
 //
-// Contract. The first block has the row's index with sums of whole tiles, and its rings hold what
-// the first pass left; all other blocks wait for orders (shared_row.cuh). The row's status is ok.
-// All threads of the first block call it. Returns the first proposal that is accepted, or -1 if
-// none is.
+// Contract. The first block has the row's index with sums of all allowed tokens, and its rings
+// contain the last tiles of the first pass; all other blocks wait for orders (shared_row.cuh).
+// Precondition: the row's status is ok. All threads of the first block call run(). The result is
+// the first proposal that is accepted, or -1 if none is.
 //
-// Algorithm and cost. Prefix sums of groups of tiles serve all proposals (tile_draw.cuh). The first
-// turn has 4 proposals if top_p is .7 or more, otherwise 8; later turns have one per warp. Each
-// warp of a turn draws a token and adds up the tiles whose largest value is larger, which bounds A
-// from above. Proposals that this leaves undecided are decided by the mass above them, in one pass
-// of all blocks (mass_above.cuh). Not every proposal needs the pass: one that is not larger than an
-// undecided one before it is rejected with that one, and does not matter if that one is accepted.
-// So the pivots are the records among the undecided, up to four per pass. The first warp decides,
-// and gives orders.
+// Algorithm and cost. The prefix sums of groups of tiles are reused for all proposals
+// (tile_draw.cuh). The first turn has 4 proposals if top_p is at least .7, otherwise 8; later turns
+// have one proposal per warp. Each warp of a turn draws a token and adds up the tiles whose largest
+// value is larger than the token's, which bounds A from above. Proposals that this bound does not
+// decide are decided by the mass above them, in one pass of all blocks (mass_above.cuh). Not every
+// proposal needs the pass: a proposal that is not larger than an earlier undecided one is rejected
+// if the earlier one is, and does not matter if the earlier one is accepted. So the pivots are
+// those undecided proposals that are larger than all earlier ones, up to four per pass. The first
+// warp decides, and gives orders for passes.
 //
-// With min_p, the smallest value that it keeps is a pivot of the first pass, because the mass of
-// what it keeps is not known before; until then only the largest value is accepted. Values that
+// With min_p, the smallest value that min_p keeps is a pivot of the first pass, because the mass
+// that min_p keeps is not known before; until then only the largest value is accepted. Values that
 // min_p drops are rejected.
 //
-// The pass sums floats first, and integers if the target is within the floats' error (about one row
+// A pass sums floats first, and integers if the target is within the floats' error (about one row
 // in a thousand).
 //
-// Determinism: floats of bounds round up, those of a pass are wrong by less than is allowed for,
-// and integers decide what they leave open.
+// Determinism: float bounds are rounded up, the error of float sums is less than the margin allowed
+// for, and integers decide the remaining cases.
 #pragma once
 
 #include <climits>
@@ -37,7 +39,7 @@ namespace fairdraw::cuda {
 template <RowForm kForm, bool kFromProbs>
 class RowProposals {
  public:
-  /// Steps after a decision that found no token.
+  /// Next steps after a decision that found no token.
   static constexpr std::int32_t kNextTurn = -1;
   static constexpr std::int32_t kPass = -2;
 
@@ -55,8 +57,9 @@ class RowProposals {
         floor_(floor),
         indexed_(row, blocks.index(), rule, ProposedTiles{floor}, largest) {}
 
-  /// Returns the accepted token, or -1. word: random word of the first turn's attempt with the
-  /// warp's number. hinted: whether the first pass had a hint (proposal_hint.cuh).
+  /// Returns the accepted token, or -1 if no proposal is accepted. word: random word of the first
+  /// turn's attempt with the warp's number. hinted: whether the first pass had a hint
+  /// (proposal_hint.cuh).
   __device__ __forceinline__ std::int32_t run(const DrawWords& words, std::uint64_t word,
                                               bool hinted) {
     if (threadIdx.x == 0) {
@@ -112,7 +115,7 @@ class RowProposals {
     return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale_);
   }
 
-  /// Draws a warp's proposal, and bounds the mass above it.
+  /// Draws this warp's proposal, and bounds the mass above it.
   __device__ __forceinline__ void propose(std::uint64_t word) const {
     const DrawnToken drawn = indexed_.draw(memory_.groups, word);
     if (warp_of_thread() == 0 && lane_of_thread() == 0 && !filters_.min_p_on()) {
@@ -132,8 +135,8 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.proposals[warp_of_thread()] = {drawn.token, key, above};
   }
 
-  /// Decides, by the first warp, the token of a turn if it is known; otherwise orders a pass if one
-  /// can tell.
+  /// Decides the token of a turn with the first warp, if it is known; otherwise orders a pass if a
+  /// pass can decide.
   __device__ __forceinline__ void decide(int turn, bool passed) const {
     const bool there = lane_of_thread() < turn;
     const Proposal mine = memory_.proposals[there ? lane_of_thread() : 0];
@@ -143,7 +146,7 @@ class RowProposals {
     const std::int32_t accepted =
         min(memory_.accepted, __reduce_min_sync(kAllLanes, is_bounded ? key : INT_MAX));
     const unsigned sure = __ballot_sync(kAllLanes, there && key >= accepted);
-    std::int32_t before = key;  // largest key of the lanes before
+    std::int32_t before = key;  // largest key of the preceding lanes
 #pragma unroll
     for (int distance = 1; distance < kWarp; distance *= 2) {
       const std::int32_t other = __shfl_up_sync(kAllLanes, before, distance);
@@ -152,7 +155,7 @@ class RowProposals {
     before = __shfl_up_sync(kAllLanes, before, 1);
     before = lane_of_thread() == 0 ? memory_.rejected : max(before, memory_.rejected);
     const unsigned records = __ballot_sync(kAllLanes, there && key > before);
-    // The lanes before the first that is sure.
+    // Bits of the lanes before the first lane that is sure to be accepted.
     const unsigned open = records & ((sure & (0U - sure)) - 1U);
     __syncwarp();
     if (lane_of_thread() == 0) memory_.accepted = accepted;
@@ -164,8 +167,8 @@ class RowProposals {
     order_pass(key, open, passed);
   }
 
-  /// Orders a pass. Its pivots are the keys of the first lanes in `open`; before the first pass
-  /// min_p's floor comes first.
+  /// Orders a pass. The pivots of the pass are the keys of the first lanes in `open`; in the first
+  /// pass min_p's floor comes first.
   __device__ __forceinline__ void order_pass(std::int32_t key, unsigned open, bool passed) const {
     const bool has_floor = filters_.min_p_on() && !passed;
     ProposalMemory::Order order{};
@@ -191,7 +194,7 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }
 
-  /// Notes, by the first warp, whether the mass above the hint accepts or rejects it.
+  /// Stores, by the first warp, whether the mass above the hint accepts or rejects it.
   __device__ __forceinline__ void note_hint() const {
     const ProposalMemory::Hint hint = hint_of(memory_);
     float above = lane_of_thread() < warps_of_block() ? memory_.above_hint[lane_of_thread()] : 0.0F;
@@ -206,7 +209,7 @@ class RowProposals {
     __syncwarp();
   }
 
-  /// Notes, by the first warp, the masses of a pass.
+  /// Stores, by the first warp, which keys the masses of a pass accept or reject.
   __device__ __forceinline__ void note_masses(bool is_first) const {
     const ProposalMemory::Order& order = memory_.order;
     const int lane = min(lane_of_thread(), ProposalMemory::kPivots - 1);

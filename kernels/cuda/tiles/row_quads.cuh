@@ -1,8 +1,9 @@
-// Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
+// Values of a row by quads: four consecutive ids that begin at a multiple of 4, at any address.
 //
-// Used for second reads, in parts smaller than a tile, with processing applied. A quad is one load
-// of 16 bytes (16-bit types: 8) if the row is aligned to that and is a whole number of quads, with
-// no branch between the loads of several quads; otherwise it is read value by value.
+// Used to read parts of a row smaller than a tile a second time, with processing applied. A quad is
+// one load of 16 bytes (16-bit types: 8) if the row is aligned to that size and consists of whole
+// quads, with no branch between the loads of several quads; otherwise a quad is read value by
+// value.
 #pragma once
 
 #include <cmath>
@@ -18,7 +19,7 @@ inline constexpr int kQuadsOfTile = kTileSize / kQuad;
 template <RowForm kForm>
 class RowQuads {
  public:
-  /// Takes a row. `edits` are those of a processed call, and replace `allowed`.
+  /// Takes a row. `edits` are the edits of a processed call, and replace `allowed`.
   __device__ RowQuads(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                       std::int64_t number, const EditPlanes& edits)
       : values_(RowValues::of(rows, number)),
@@ -36,14 +37,14 @@ class RowQuads {
     return is_aligned(values_.bytes, kQuad * value_size(kForm.type)) && vocab_ % kQuad == 0;
   }
 
-  /// Quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
-  /// word), and the words that have the quad's allowed and edited bits.
+  /// Quad in the form in which it was loaded: its values' bits (for vector loads of 16-bit types:
+  /// two values in each even word), and the words that contain the quad's allowed and edited bits.
   struct Raw {
     std::uint32_t bits[kQuad];
     std::uint32_t allowed, edited;
   };
 
-  /// Begins to read ids first ... first + 3. kVectors: has_vectors().
+  /// Starts to load ids first ... first + 3. kVectors: has_vectors().
   template <bool kVectors>
   __device__ __forceinline__ void load(int first, Raw& raw) const {
     if constexpr (kVectors) {
@@ -81,7 +82,8 @@ class RowQuads {
     }
   }
 
-  /// Reads a quad, in code that is not worth two instances.
+  /// Reads a quad in code that is rarely executed, so that one instance suffices for vector and
+  /// scalar loads.
   __device__ __forceinline__ void load_any(int first, float (&x)[kQuad]) const {
     Raw raw;
     if (has_vectors()) {
@@ -94,9 +96,9 @@ class RowQuads {
   }
 
  private:
-  /// Loads a quad. Volatile, because the compiler otherwise moves loads behind the use of earlier
-  /// ones to save registers. Beyond the vocabulary the row's first quad is read instead; it does
-  /// not count.
+  /// Loads a quad. The load is volatile, because the compiler otherwise moves loads behind the use
+  /// of earlier ones to save registers. For a quad beyond the vocabulary the row's first quad is
+  /// loaded instead, and is not used.
   __device__ __forceinline__ void load_vector(int first, std::uint32_t (&bits)[kQuad]) const {
     const auto quad = static_cast<unsigned>(first < vocab_ ? first : 0) / kQuad;
     if constexpr (kForm.type == DType::float32) {
@@ -112,7 +114,7 @@ class RowQuads {
 
   RowValues values_;
   RowEdits edits_;
-  const std::uint32_t* allowed_;  ///< null: all tokens are allowed
+  const std::uint32_t* allowed_;  ///< allowed bits; null: all tokens are allowed
   int vocab_;
 };
 

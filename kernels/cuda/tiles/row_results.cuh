@@ -1,4 +1,4 @@
-// Writes a finished row; derives the random word of its draw.
+// Writes the results of a finished row, and derives the random word of its draw.
 #pragma once
 
 #include <cmath>
@@ -20,14 +20,14 @@ __device__ inline std::uint64_t random_word_of_row(const RowsTask& task, std::in
   return task.words != nullptr ? task.words[row] : words_of_row(task, row).of_attempt(0);
 }
 
-/// Writes a row that is not ok.
+/// Writes the results of a row that is not ok.
 __device__ inline void write_failure(const RowsTask& task, std::int64_t row, RowStatus status) {
   if (task.tokens != nullptr) task.tokens[row] = -1;
   if (task.statuses != nullptr) task.statuses[row] = status;
   if (task.records != nullptr) task.records[row] = {status, -1, 0, 0, 0, 0, 0, 0};
 }
 
-/// Writes a greedy row with its one survivor.
+/// Writes the results of a greedy row, which has one survivor.
 __device__ inline void write_greedy(const RowsTask& task, std::int64_t row, std::int32_t token,
                                     std::int32_t largest) {
   if (task.tokens != nullptr) task.tokens[row] = token;
@@ -37,7 +37,8 @@ __device__ inline void write_greedy(const RowsTask& task, std::int64_t row, std:
   task.records[row] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
 }
 
-/// Writes a row that is ok, by the thread that has its token. `floor` goes to the RowRecord.
+/// Writes the results of a row that is ok, by the thread that has the row's token. `floor` is
+/// stored in the RowRecord.
 __device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int token,
                                    std::int32_t largest, const RowCut& cut, uint128_t total,
                                    float floor = INFINITY) {

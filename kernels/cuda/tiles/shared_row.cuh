@@ -1,14 +1,14 @@
-// Row that several blocks share: the layout of shared memory, and passes of all blocks.
+// Row shared by several blocks: the layout of shared memory, and passes of all blocks.
 //
 // Dynamic shared memory has the same layout in every block of a row: the ring of the first pass,
-// which the row's end (in the first block) and a bracket's list replace later; the groups' keys;
-// the index.
+// later replaced by the data for finishing the row (in the first block) or a bracket's list; then
+// the keys of groups; then the index.
 //
 // Cooperation. Every block of a row takes part in every barrier of the cluster. The threads that
-// finish the row (kEndThreads of the first block) give an order for each pass, and all others wait
-// for it: one barrier follows the order, and one the pass. The last order says that the row has
-// ended. The passes are functions with few arguments, all in registers, because an argument by
-// reference lies in local memory of every thread.
+// finish the row (kEndThreads of the first block) give an order for each pass, and all other
+// threads wait for it: one barrier follows the order, and one follows the pass. The last order
+// tells that the row has ended. The passes are functions with few arguments, all in registers,
+// because an argument passed by reference is in local memory of every thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of shared memory from its beginning to the groups' keys.
+/// Returns the bytes of shared memory before the keys of groups.
 template <RowForm kForm>
 __host__ __device__ constexpr int end_bytes(int threads) {
   const int ring = TileRing<kForm>::kLaneBytes * threads;
@@ -27,7 +27,7 @@ __host__ __device__ constexpr int end_bytes(int threads) {
   return ring > end ? ring : end;
 }
 
-/// Returns the number of a bracket's entries that fit.
+/// Returns the number of entries of a bracket's list that fit into shared memory.
 template <RowForm kForm>
 __device__ unsigned bracket_capacity() {
   const int room =
@@ -35,19 +35,19 @@ __device__ unsigned bracket_capacity() {
   return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
-/// Returns the bytes between the ring and the index, which hold the groups' keys or the memory of a
-/// row that proposes.
+/// Returns the bytes between the ring and the index, which contain the keys of groups or the memory
+/// of a row that draws by proposals.
 constexpr int middle_bytes(std::int64_t tiles) {
   return GroupKeys::bytes(tiles) > ProposalMemory::bytes(tiles) ? GroupKeys::bytes(tiles)
                                                                 : ProposalMemory::bytes(tiles);
 }
 
-/// Task of a row, and its place in shared memory.
+/// Arguments of a row, and its place in shared memory.
 struct SharedRow {
   const RowsTask& task;
   int blocks_log2;
   unsigned char* dynamic;
-  PassOrder* order;  ///< order of this block
+  PassOrder* order;  ///< this block's copy of the order
 
   __device__ RowEnd* end() const { return reinterpret_cast<RowEnd*>(dynamic); }
   __device__ std::int64_t number() const {
@@ -57,7 +57,8 @@ struct SharedRow {
   __device__ __forceinline__ GroupKeys groups(int tiles) const {
     return GroupKeys(dynamic + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
   }
-  /// Returns the warps' largest keys, in place of the groups' keys if no groups are asked for.
+  /// Returns the memory of the warps' largest keys, which replaces the keys of groups if those are
+  /// not needed.
   template <RowForm kForm>
   __device__ __forceinline__ LargestOfWarps* largest_of_warps() const {
     return &proposals<kForm>()->largest;
@@ -67,7 +68,7 @@ struct SharedRow {
     const auto threads = static_cast<int>(blockDim.x);
     return {blocks_log2, tiles, dynamic + end_bytes<kForm>(threads) + middle_bytes(tiles)};
   }
-  /// Returns the memory of a row that proposes, also in place of the groups' keys.
+  /// Returns the memory of a row that draws by proposals, which also replaces the keys of groups.
   template <RowForm kForm>
   __device__ __forceinline__ ProposalMemory* proposals() const {
     return reinterpret_cast<ProposalMemory*>(dynamic +
@@ -75,7 +76,7 @@ struct SharedRow {
   }
 };
 
-/// Runs this block's part of a pass for proposals, by integers.
+/// Runs this block's part of a pass for proposals, with integer sums.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_exact_mass_above(const RowsTask& task, int blocks_log2,
                                                      unsigned char* dynamic, float scale) {
@@ -86,7 +87,8 @@ __device__ __noinline__ void called_exact_mass_above(const RowsTask& task, int b
   MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals<kForm>(), scale).run();
 }
 
-/// Runs the same by floats unless the order says otherwise.
+/// Runs this block's part of a pass for proposals, with float sums unless the order requires exact
+/// sums.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_log2,
                                                unsigned char* dynamic, float scale) {
@@ -102,7 +104,7 @@ __device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_
   RoughMassAbove<kForm>(row, ring, blocks, memory, scale).run();
 }
 
-/// Runs this block's part of the pass that its order asks for.
+/// Runs this block's part of the pass that its order requests.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2,
                                            unsigned char* dynamic, PassOrder* order, float scale) {
@@ -122,8 +124,8 @@ __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2
       .run();
 }
 
-/// Tells the blocks what to do after the cluster's next barrier. Called by all threads of the first
-/// block, or by those that finish the row.
+/// Sends all blocks of a row the order for their work after the cluster's next barrier. Called by
+/// all threads of the first block, or by those that finish the row.
 __device__ __forceinline__ void tell_blocks(const RowCluster& cluster, PassOrder* place,
                                             const PassOrder& order) {
   if (static_cast<int>(threadIdx.x) < cluster.blocks) {
@@ -131,16 +133,17 @@ __device__ __forceinline__ void tell_blocks(const RowCluster& cluster, PassOrder
   }
 }
 
-/// Tells all blocks what to do next. Called by the threads that finish the row.
+/// Sends all blocks the next order, followed by a barrier. Called by the threads that finish the
+/// row.
 __device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& end, PassOrder* place,
                                            const PassOrder& order) {
-  sync_end();  // after the reads of the last pass's counts
+  sync_end();  // after all threads have read the counts of the last pass
   tell_blocks(cluster, place, order);
   if (threadIdx.x == 0) end.list_size = {0, 0, 0};
   cluster.sync();
 }
 
-/// Runs a pass of all blocks. Called by the threads that finish the row.
+/// Runs a pass with all blocks of the row. Called by the threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_all(const RowsTask& task, int blocks_log2,
                                          unsigned char* dynamic, PassOrder* place,
@@ -152,11 +155,12 @@ __device__ __noinline__ void pass_of_all(const RowsTask& task, int blocks_log2,
   cluster.sync();
 }
 
-/// Runs passes until the row has ended. Called by all threads that do not finish it.
+/// Runs this block's parts of passes until the row has ended. Called by all threads that do not
+/// finish the row.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void take_part(const RowsTask& task, int blocks_log2,
                                        unsigned char* dynamic, PassOrder* order, float scale) {
-  const RowCluster cluster{1 << blocks_log2, 0};  // the rank is not used
+  const RowCluster cluster{1 << blocks_log2, 0};  // the rank in the cluster is not used
 #pragma unroll 1
   while (true) {
     cluster.sync();

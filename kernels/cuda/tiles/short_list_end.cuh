@@ -1,9 +1,10 @@
-// End of a row with a short list, of at most one candidate per thread.
+// Finishes a row with a short list, of at most one candidate per thread.
 //
-// A group of threads per candidate counts how many candidates are larger and what they weigh, four
+// A group of threads per candidate counts the larger candidates and adds up their weights, four
 // keys per load, which decides whether the candidate survives top_k and top_p. Then prefix sums
-// over the threads, in token-id order, find the drawn position. There is no sort: two barriers,
-// three with top_p. Exact, because weights are integers of 104 bits in the row's unit.
+// over the threads, in token-id order, find the drawn position. The list is not sorted, so there
+// are only two barriers, three with top_p. Sums are exact, because weights are integers of 104 bits
+// in the row's unit.
 #pragma once
 
 #include <climits>
@@ -15,28 +16,29 @@
 
 namespace fairdraw::cuda {
 
-/// Number of candidates before one, and the weight of those with larger values.
+/// Number of candidates that precede a candidate, and the weight of those with larger values.
 struct CandidateRank {
   int before;
   uint128_t above;
 };
 
-/// Ranks candidate `number` by 2^log threads, among which this one has index `first`. Weights are
-/// read only if kWeighs.
+/// Ranks candidate `number` with 2^log threads, of which this thread has index `first`. Weights are
+/// read only if kWeighs is true.
 template <bool kWeighs>
 __device__ __forceinline__ CandidateRank rank_candidate(const CandidateList& list, int n,
                                                         int number, int first, int log,
                                                         bool lowest_id) {
   constexpr int kAtOnce = CandidateList::kKeysAtOnce;
   const std::int32_t key = list.key[min(number, n - 1)];
-  const int own = number / kAtOnce;  // the four keys that contain the candidate's
+  const int own = number / kAtOnce;  // number of the four keys that include the candidate's own
   int before = 0;
   RankedWeight above{0, 0};
 #pragma unroll 2
   for (int four = first; four * kAtOnce < n; four += 1 << log) {
     const int4 keys = reinterpret_cast<const int4*>(list.key)[four];
     const std::int32_t that[kAtOnce] = {keys.x, keys.y, keys.z, keys.w};
-    // With lowest_id, ties with lower ids come first; ties among the own four are counted below.
+    // With lowest_id, ties with lower ids come first; ties among the candidate's own four keys are
+    // counted below.
     const std::int32_t from = lowest_id && four < own ? key - 1 : key;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -64,7 +66,7 @@ __device__ __forceinline__ CandidateRank rank_candidate(const CandidateList& lis
   return {before, above.sum()};
 }
 
-/// Returns the cut at the smallest kept key, for the records.
+/// Returns the cut at the smallest kept key, for the row's record.
 __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, int id,
                                      bool ties_cut) {
   const std::int32_t of_warp = __reduce_min_sync(kAllLanes, kept ? key : INT_MAX);
@@ -81,8 +83,8 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
   return {low, ties_cut ? tie_end : row.filters.vocab};
 }
 
-/// Finishes a row with a short list. Preconditions: 1 <= n <= kEndThreads candidates; a barrier
-/// after the list was written; top_k is on.
+/// Finishes a row whose candidate list is short. Preconditions: 1 <= n <= kEndThreads candidates; a
+/// barrier after the list was written; top_k is on.
 template <bool kFromProbs>
 __device__ __forceinline__ void end_short_list(const RowsTask& task, const RowFilters& filters,
                                                const RowIndex& index,

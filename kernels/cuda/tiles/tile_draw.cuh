@@ -1,16 +1,17 @@
-// Draws tokens from a row's index, and finds the token of a greedy row.
+// Draws tokens from a row's index, or finds the token of a greedy row.
 //
 // Contract. A block that can read a row's index and knows the row's largest key draws tokens, each
-// by one word, or finds the lowest id among the largest values.
+// with one random word, or finds the lowest id among the largest values.
 //
-// Algorithm and cost. Tiles are in groups of 32. The block's warps add up the row weights of each
-// group, in 128 bits, and meet once. Then one warp per draw finds the group that holds R by a
-// prefix sum over the groups, the tile by one over the group's tiles, and the token by one over the
-// tile, which is read again in id order. All three share one piece of code, because a short kernel
-// ends on a cold instruction cache, and code that runs twice is warm.
+// Algorithm and cost. Tiles are combined into groups of 32. The block's warps add up the weights of
+// each group in the row's unit, in 128 bits, with one barrier. Then one warp per draw finds the
+// group that contains R by a prefix sum over the groups, the tile by a prefix sum over the group's
+// tiles, and the token by one over the tile, which is read again in id order. All three searches
+// share one piece of code, because a short kernel ends on a cold instruction cache, and code that
+// runs twice is warm.
 //
-// Numerics: common/tile_weights.h. Octaves are the definition's, in double: two instructions per
-// tile and no branch. Determinism: integers throughout.
+// Numerics: common/tile_weights.h. Octaves are computed in double, as in the definition: two
+// instructions per tile and no branch. Determinism: integers throughout.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@
 
 namespace fairdraw::cuda {
 
-/// Rule of min_p, which keeps values with (x - max) * scale >= octaves, each operation rounded
-/// once. For probabilities max is 0 and scale 1.
+/// Rule by which min_p keeps values: (x - max) * scale >= octaves, each operation rounded once. For
+/// probabilities, max is 0 and scale is 1.
 struct MinPRule {
   float max = 0.0F;
   float scale = 1.0F;
@@ -37,7 +38,8 @@ struct MinPRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// Rule of a cut, which keeps values above `low`, and values equal to it with ids before tie_end.
+/// Rule by which a cut keeps values: those above `low`, and those equal to it with ids before
+/// tie_end.
 struct CutRule {
   float low;
   int tie_end;
@@ -48,7 +50,8 @@ struct CutRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// Tiles that proposals are drawn from (common/proposals.h): whole tiles whose largest key is kept.
+/// Tiles from which proposals are drawn (common/proposals.h): all allowed tokens of the tiles whose
+/// largest key min_p keeps.
 struct ProposedTiles {
   std::int32_t lowest;
 
@@ -65,19 +68,19 @@ struct DrawnToken {
 
 inline constexpr int kMaxGroups = kMaxVocab / kTileSize / kWarp;
 
-/// The row weight of each group of 32 tiles, in shared memory.
+/// Weight of each group of 32 tiles in the row's unit, in shared memory.
 struct TileGroups {
   uint128_t weights[kMaxGroups];
 };
 
-/// Returns the first lane whose inclusive sum passes the target.
+/// Returns the first lane whose inclusive prefix sum exceeds the target.
 template <class Sum>
 __device__ __forceinline__ int first_above(Sum upto, Sum target) {
   return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
 }
 
 /// Returns, on all lanes, the token at a position in a tile, of which each lane has the weights of
-/// kLaneValues neighbours. Precondition: the position is below the sum of the weights.
+/// kLaneValues consecutive ids. Precondition: the position is below the sum of the tile's weights.
 __device__ __forceinline__ std::int32_t token_in_tile(int tile,
                                                       const std::uint64_t (&weights)[kLaneValues],
                                                       std::uint64_t position) {
@@ -96,9 +99,9 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
   return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
 }
 
-/// Row with an index, as its ends read it. The index has the sums of the tokens that `keep` keeps,
-/// and counts only the tiles that `keep` takes by their keys. Row: row.read_in_order(tile, x) as in
-/// TileRow.
+/// Row with an index, for the code that finishes it. The index has the sums of the tokens that
+/// `keep` keeps, and only the tiles that `keep` accepts by their keys count. Type Row needs
+/// row.read_in_order(tile, x), as TileRow has.
 template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:
@@ -106,11 +109,12 @@ class IndexedRow {
                         const Keep& keep, std::int32_t largest)
       : row_(row), index_(index), rule_(rule), keep_(keep), row_octave_(octave_of(largest)) {}
 
-  /// Sums the groups, by the first `warps` warps of a block, which meet before the first draw.
+  /// Sums the groups with the first `warps` warps of a block, which must meet at a barrier before
+  /// the first draw.
   __device__ void sum_groups(TileGroups& groups, int warps) const {
     sum_groups(groups, warps, [](int, const uint128_t&) {});
   }
-  /// Does the same, and calls visit(tile, weight) once per tile.
+  /// Does the same as the other sum_groups, and calls visit(tile, weight) once per tile.
   template <class Visit>
   __device__ __forceinline__ void sum_groups(TileGroups& groups, int warps,
                                              const Visit& visit) const {
@@ -123,7 +127,7 @@ class IndexedRow {
     }
   }
 
-  /// Returns the token of a word, on all lanes of a warp.
+  /// Returns the token that a random word selects, on all lanes of a warp.
   __device__ DrawnToken draw(const TileGroups& groups, std::uint64_t word) const {
     constexpr int kALane = kMaxGroups / kWarp;
     uint128_t mine[kALane];
@@ -151,8 +155,8 @@ class IndexedRow {
     return {drawn.token, drawn.value, total};
   }
 
-  /// Returns the token of a word that all threads of a block have. Valid only on the lanes of the
-  /// first warp.
+  /// Returns the token that a random word selects; all threads of a block have the same word. The
+  /// result is valid only on the lanes of the first warp.
   __device__ __forceinline__ DrawnToken draw_by_block(TileDrawMemory<uint128_t>& memory,
                                                       std::uint64_t word) const {
     const DrawnTile<uint128_t> drawn =
@@ -187,7 +191,7 @@ class IndexedRow {
     return octaves_of(maximum, rule_.scale).whole;
   }
 
-  /// Returns the left shift of a tile's weights in the row; -1 if they count nothing.
+  /// Returns the left shift of a tile's weights into the row's unit; -1 if the tile counts nothing.
   __device__ int shift_of(int tile) const {
     return row_shift(row_octave_, octave_of(index_.keys[tile]));
   }
@@ -239,7 +243,8 @@ class IndexedRow {
       weights[i] = keep_.keeps(x[i], first + i) ? weights[i] : 0;
     }
   }
-  /// Weights of a lane's values, from code that is out of line because it is rarely executed.
+  /// Weights of a lane's values, computed by code that is out of line because it is rarely
+  /// executed.
   struct LaneWeights {
     std::uint64_t of[kLaneValues];
   };

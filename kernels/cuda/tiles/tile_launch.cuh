@@ -1,4 +1,4 @@
-// Launches of kernels whose blocks share a row's tiles.
+// Launches of kernels whose blocks share the tiles of a row.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace fairdraw::cuda {
 
-/// Returns whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel,
-/// with the maximum number of threads that it is launched with.
+/// Returns whether the current device can schedule clusters of kMaxBlocksOfRow blocks of a kernel,
+/// with the kernel's maximum number of threads.
 template <class... Parameters>
 bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int dynamic_bytes) {
   const ClusterLaunch one(1, kMaxBlocksOfRow, threads, dynamic_bytes, nullptr);
@@ -30,17 +30,17 @@ bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int 
   return error == cudaSuccess && resident > 0;
 }
 
-/// Limits of a kernel on a device.
+/// Launch limits of a kernel on a device.
 struct KernelLimits {
   std::int32_t dynamic_bytes = 0;  ///< maximum dynamic shared memory per block
-  std::int16_t blocks = 0;         ///< maximum per row; 0: not known yet
-  bool can_start_early = false;    ///< compiled for 9.0 or newer, so that it waits for the kernel
-                                   ///< before it
+  std::int16_t blocks = 0;         ///< maximum number of blocks per row; 0: not known yet
+  bool can_start_early = false;    ///< whether the kernel was compiled for 9.0 or newer, so that it
+                                   ///< waits for the previous kernel
 };
 
-/// Allows a kernel all shared memory that the current device has for a block, and finds its limits
-/// then. They are kept per kernel, device and process, because finding them takes longer than a
-/// launch.
+/// Allows a kernel all shared memory that the current device has for a block, and finds the
+/// kernel's limits with this setting. The limits are kept per kernel, device and process, because
+/// finding them takes longer than a launch.
 template <auto* kKernel>
 cudaError_t find_limits(KernelLimits& limits) {
   constexpr int kKnown = 64;
@@ -72,7 +72,7 @@ cudaError_t find_limits(KernelLimits& limits) {
   return cudaSuccess;
 }
 
-/// Returns how rows can be read: by vectors if all of them lie at multiples of 16 bytes.
+/// Returns how rows can be read: by vectors if all rows begin at multiples of 16 bytes.
 inline TileAccess access_of(const RowsView& rows) {
   constexpr std::int64_t kVectorBytes = 16;
   const std::int64_t size = value_size(rows.dtype);
@@ -82,7 +82,7 @@ inline TileAccess access_of(const RowsView& rows) {
                                                           : TileAccess::values;
 }
 
-/// Calls launch.operator()<form>() with the form of some rows.
+/// Calls launch.operator()<form>() with the RowForm of the rows.
 template <class Launch>
 cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
   const auto of_type = [&]<DType kType>() {
@@ -101,18 +101,19 @@ cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
   return of_type.template operator()<DType::float32>();
 }
 
-/// Needs of a launch besides its arguments.
+/// Requirements of a launch besides its arguments.
 template <class BytesOfThreads>
 struct SpreadNeeds {
-  BytesOfThreads dynamic_bytes;  ///< shared memory per block by threads: dynamic_bytes(512)
+  BytesOfThreads dynamic_bytes;  ///< shared memory per block as a function of the number of
+                                 ///< threads: dynamic_bytes(512)
   bool starts_early = false;     ///< whether to start while the stream's previous kernel runs
 };
 template <class BytesOfThreads>
 SpreadNeeds(BytesOfThreads, bool) -> SpreadNeeds<BytesOfThreads>;
 
-/// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows. If a device has less
-/// shared memory than the blocks need, they have fewer threads, but at least kLeastThreadsOfBlock;
-/// if that does not suffice, the launch fails.
+/// Enqueues kKernel(arguments..., log2 of the number of blocks per row) over `rows` rows. If a
+/// device has less shared memory than the blocks need, blocks get fewer threads, but at least
+/// kLeastThreadsOfBlock; if that does not suffice, the launch fails.
 template <auto* kKernel, class BytesOfThreads, class... Arguments>
 cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
                           const SpreadNeeds<BytesOfThreads>& needs, cudaStream_t stream,

@@ -1,17 +1,17 @@
-// Index pass: a warp reduces a tile's values to the largest one and the sum of their weights.
+// Index pass: a warp reduces the values of a tile to their maximum and the sum of their weights.
 //
 // Contract. TilePass gives order_key(M) and S of common/tile_weights.h for a tile that the warp has
 // in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0. A
-// tile with a value that fails its row, even at a banned id, instead has a key above all others
-// (kNegativeKey and above). So the largest key of a row gives its status, and no other memory has
-// faults.
+// tile with a value that makes its row fail, even at a banned id, instead has a key above all
+// others (kNegativeKey and above). So the largest key of a row determines its status, and no other
+// memory is needed for faults.
 //
 // Algorithm and cost. The largest value with NaN takes 8 instructions per lane (4 if 16-bit values
 // are compared in pairs) and one reduction of the warp, weights by float arithmetic 13 instructions
 // per value, and the sum over lanes 3 reductions of 27 bits. If float arithmetic is not exact
 // (float_octaves_are_exact), separate code weighs the tile in double, at one branch per tile. In
-// masked and processed rows the largest value is taken twice: of all values as they lie in memory,
-// for faults, and of the allowed values.
+// masked and processed rows the maximum is computed twice: of all values in memory, to find faults,
+// and of the allowed values.
 //
 // Numerics: the float functions of common/tile_weights.h. Determinism: integers and a maximum; the
 // result does not depend on lanes, warps or blocks.
@@ -30,8 +30,8 @@
 
 namespace fairdraw::cuda {
 
-/// Keys of tiles with a value that fails the row, above the keys of all finite values. A graver
-/// fault has a larger key.
+/// Keys of tiles with a value that makes the row fail are above the keys of all finite values. A
+/// more severe fault has a larger key.
 inline constexpr std::int32_t kNegativeKey = 0x7f800000;
 inline constexpr std::int32_t kInfiniteKey = 0x7f800001;
 inline constexpr std::int32_t kNanKey = 0x7f800002;
@@ -44,8 +44,8 @@ __device__ inline RowStatus status_of_key(std::int32_t key) {
   return key == kInfiniteKey ? RowStatus::infinite_input : RowStatus::nan_input;
 }
 
-/// Returns the same for a processed row with the faults `edits`. Faults of its values come first,
-/// except that faults of parameters precede them.
+/// Returns the status of a processed row, given its largest key and the faults in `edits`. Faults
+/// of the row's values take precedence, except that faults of parameters precede them.
 __device__ __noinline__ inline RowStatus status_of_fault(std::int32_t key, RowFault edits) {
   RowFault fault = RowFault::none;
   if (key == kInfiniteKey) fault = RowFault::infinite_input;
@@ -58,22 +58,23 @@ __device__ __forceinline__ RowStatus status_of_key(std::int32_t key, RowFault ed
   return status_of_fault(key, edits);
 }
 
-/// A tile's entry of the index, on every lane.
+/// Entry of a tile in the index, on every lane of the warp.
 struct TileEntry {
   std::int32_t key;
   std::uint64_t sum;
 };
 
-/// Returns the larger one; NaN if one is NaN.
+/// Returns the larger value, or NaN if one value is NaN.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
   float larger = 0;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
   return larger;
 }
 
-/// Returns the sum over all lanes of sums of 8 weights: below 2^59 each, below 2^64 together.
+/// Returns the sum over all lanes of each lane's sum of 8 weights: below 2^59 each, below 2^64 in
+/// total.
 __device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
-  constexpr int kPartBits = 27;  // 32 times such a part fits into a word
+  constexpr int kPartBits = 27;  // the sum of 32 parts of this many bits fits into a word
   constexpr std::uint32_t kPart = (1U << kPartBits) - 1;
   const std::uint32_t low = __reduce_add_sync(kAllLanes, static_cast<std::uint32_t>(sum) & kPart);
   const std::uint32_t middle =
@@ -83,7 +84,8 @@ __device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
   return low + (std::uint64_t{middle} << kPartBits) + (std::uint64_t{high} << (2 * kPartBits));
 }
 
-/// Returns tile_weight without its branch, because a shift on the device gives 0 from 64 on.
+/// Returns tile_weight without the branch of its definition, because a shift by 64 or more gives 0
+/// on the device.
 __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significand,
                                                         std::uint32_t below) {
   std::uint64_t weight = 0;
@@ -95,11 +97,11 @@ __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significan
 
 /// Rule that turns a row's values into weights.
 struct TileRule {
-  float scale;      ///< logit_scale(T); for logits only
-  bool wants_sums;  ///< otherwise keys alone, and sums of 0
+  float scale;      ///< result of logit_scale(T), for logits only
+  bool wants_sums;  ///< whether sums are computed; otherwise only keys are, and sums are 0
 };
 
-/// Weights of logits and of probabilities in a tile whose largest allowed value is given.
+/// Weights of a tile's logits or probabilities, given the tile's largest allowed value.
 template <bool kFromProbs>
 class TileWeights;
 
@@ -109,7 +111,7 @@ class TileWeights<false> {
   __device__ __forceinline__ TileWeights(float maximum, const TileRule& rule)
       : scale_(rule.scale), maximum_(maximum) {}
 
-  /// Returns whether weigh(), which is quick, may be called.
+  /// Returns whether float arithmetic is exact for the tile, so that weigh() may be called.
   __device__ __forceinline__ bool are_quick() const {
     return float_octaves_are_exact(maximum_, scale_);
   }
@@ -119,12 +121,13 @@ class TileWeights<false> {
     return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin) -
                                                    std::bit_cast<std::uint32_t>(octaves.origin));
   }
-  /// Returns the octaves of a value below the maximum's; 64 or more if it weighs nothing.
+  /// Returns the number of octaves of a value below the maximum's octave; 64 or more if the value's
+  /// weight is 0.
   __device__ __forceinline__ std::uint32_t octaves_below(float x) const {
     return std::bit_cast<std::uint32_t>(float_octave_origin(maximum_, scale_)) -
            std::bit_cast<std::uint32_t>(float_octave_origin(x, scale_));
   }
-  /// Returns the weight by definition, for any finite maximum.
+  /// Returns the weight in double by its definition, for any finite maximum.
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const {
     if (x == -INFINITY) return 0;
     return tile_weight(octaves_of(x, scale_), octaves_of(maximum_, scale_).whole);
@@ -134,8 +137,8 @@ class TileWeights<false> {
   float scale_, maximum_;
 };
 
-/// Weights of probabilities, which use the floats' own exponents and significands. No value is
-/// negative.
+/// Weights of probabilities, computed from the floats' own exponents and significands.
+/// Precondition: no value is negative.
 template <>
 class TileWeights<true> {
  public:
@@ -146,7 +149,7 @@ class TileWeights<true> {
   __device__ __forceinline__ std::uint64_t weigh(float x) const {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t exponent = exponent_of(bits);
-    // The bit above the fraction is set in numbers that are not subnormal.
+    // The bit above the fraction is set in floats that are not subnormal.
     const std::uint32_t significand = bits - ((exponent - 1) << 23);
     return shifted_weight(significand, exponent_ - exponent);
   }
@@ -156,7 +159,7 @@ class TileWeights<true> {
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const { return weigh(x); }
 
  private:
-  /// Returns the exponent; subnormal numbers have the smallest one of the others.
+  /// Returns the exponent of a float; subnormal numbers have the smallest exponent of normal ones.
   __device__ __forceinline__ static std::uint32_t exponent_of(std::uint32_t bits) {
     return ::max(bits >> 23, 1U);
   }
@@ -167,8 +170,8 @@ class TileWeights<true> {
 template <RowForm kForm, bool kFromProbs>
 class TilePass {
  public:
-  /// Returns the key of a tile's largest allowed value over all lanes, or a fault's key. Sets x to
-  /// the lane's values, which are empty if they are not allowed.
+  /// Returns the key of a tile's largest allowed value over all lanes, or the key of a fault. Sets
+  /// x to the lane's values, with empty values for tokens that are not allowed.
   __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues]) {
@@ -177,7 +180,8 @@ class TilePass {
     return fault ? fault_of_tile(x) : key;
   }
 
-  /// Does the same without a fault's key; fault: whether there is one.
+  /// Returns the largest key without replacing it by a fault's key; `fault` is set to whether there
+  /// is a fault.
   __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues], bool& fault) {
@@ -194,21 +198,21 @@ class TilePass {
     }
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
     if (fault || key >= kNegativeKey) {
-      // Processing made a value infinite, which the row's edits note as a fault.
+      // Processing made a value infinite, which the row's edits report as a fault.
       fault = fault || !row.is_masked();
       return kEmptyTileKey;
     }
     return kFromProbs && key == 0 ? kEmptyTileKey : key;
   }
 
-  /// Reads the lane's values, of which those that are not allowed are empty.
+  /// Reads the lane's values, with empty values for tokens that are not allowed.
   __device__ __forceinline__ static void read(const TileRow<kForm>& row, const RawTile& raw,
                                               float (&x)[kLaneValues]) {
     TileRow<kForm>::convert(raw, x);
     if (row.is_masked()) change(row, raw, x);
   }
 
-  /// Returns the sum of a tile whose largest() is `key`.
+  /// Returns the sum of the weights of a tile for which largest() returned `key`.
   __device__ __forceinline__ static std::uint64_t sum(const float (&x)[kLaneValues],
                                                       std::int32_t key, const TileRule& rule) {
     const TileWeights<kFromProbs> weights(from_order_key(key), rule);
@@ -222,8 +226,8 @@ class TilePass {
     return warp_sum_of_tile(of_lane);
   }
 
-  /// Returns the same if float arithmetic is exact or the tile empty; otherwise 0, with `exact`
-  /// false.
+  /// Returns the sum of weights if float arithmetic is exact or the tile is empty; otherwise
+  /// returns 0 and sets `exact` to false.
   __device__ __forceinline__ static std::uint64_t quick_sum(const float (&x)[kLaneValues],
                                                             std::int32_t key, const TileRule& rule,
                                                             bool& exact) {
@@ -244,7 +248,8 @@ class TilePass {
                       max_or_nan(max_or_nan(x[4], x[5]), max_or_nan(x[6], x[7])));
   }
 
-  /// Returns the largest of the lane's values, also of banned ones; in pairs if they lie in pairs.
+  /// Returns the largest of the lane's values, including banned ones; two at a time if they are
+  /// stored in pairs.
   __device__ __forceinline__ static float largest_of_lane(const RawTile& raw,
                                                           const float (&x)[kLaneValues]) {
     if constexpr (kForm.type == DType::float32 || kForm.access == TileAccess::values) {
@@ -273,7 +278,8 @@ class TilePass {
     return fault;
   }
 
-  /// Empties values that are not allowed, and replaces edited ones.
+  /// Replaces values that are not allowed by empty ones, and edited values by their processed
+  /// values.
   __device__ __forceinline__ static void change(const TileRow<kForm>& row, const RawTile& raw,
                                                 float (&x)[kLaneValues]) {
     const std::uint32_t bits = TileRow<kForm>::allowed_bits(raw);
@@ -285,7 +291,7 @@ class TilePass {
   __device__ __forceinline__ static std::int32_t fault_of_tile(const float (&x)[kLaneValues]) {
     return fault_of_values(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
   }
-  /// Returns the key of a fault. Out of line because it is rarely executed.
+  /// Returns the key of the fault among some values. Out of line because it is rarely executed.
   __device__ __noinline__ static std::int32_t fault_of_values(float x0, float x1, float x2,
                                                               float x3, float x4, float x5,
                                                               float x6, float x7) {
@@ -298,7 +304,8 @@ class TilePass {
     return __reduce_max_sync(kAllLanes, key);
   }
 
-  /// Sums a lane's weights in a loop that is not unrolled: values move to the front one by one.
+  /// Sums a lane's weights in a loop that is not unrolled: in each step all values move one place
+  /// to the front.
   __device__ __noinline__ static std::uint64_t slow_sum_of(float x0, float x1, float x2, float x3,
                                                            float x4, float x5, float x6, float x7,
                                                            TileWeights<kFromProbs> weights) {

@@ -1,9 +1,10 @@
-// Threshold that a number of keys reach, found with three pivots at a time.
+// Finds a threshold such that a given number of keys are at least as large, with three pivots at a
+// time.
 //
-// Every thread counts which of its keys reach each pivot. Two counts share a word, so that a round
-// is two reductions of the warp, one barrier and a few loads, and leaves a quarter of the range.
-// The search ends when only a few keys too many reach the threshold, or when the range is a single
-// key: after 17 rounds at most, whatever the keys.
+// Every thread counts those of its keys that are at least each pivot. Two counts share a word, so
+// that a round takes two reductions of the warp, one barrier and a few loads, and reduces the range
+// to a quarter. The search ends when the count exceeds the requested number by only a few keys, or
+// when the range is a single key: after at most 17 rounds for any keys.
 #pragma once
 
 #include <climits>
@@ -14,14 +15,14 @@
 
 namespace fairdraw::cuda {
 
-/// Number, smallest and largest key of the tiles with an allowed token. smallest is INT_MAX if
-/// there is none.
+/// Number of tiles with an allowed token, and the smallest and largest of their keys. smallest is
+/// INT_MAX if there are none.
 struct TileKeys {
   std::int32_t smallest, largest;
   int count;
 };
 
-/// Calls visit(key) for this lane's tiles. Every warp visits all tiles.
+/// Calls visit(key) for the keys of this lane's tiles. Every warp visits all tiles of the row.
 template <class Visit>
 __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit& visit) {
   constexpr int kAtOnce = 8;
@@ -38,7 +39,8 @@ __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit&
   }
 }
 
-/// Finds the tiles' keys, in each warp for itself and without a barrier.
+/// Finds the number, smallest and largest of the tiles' keys, in each warp for itself and without a
+/// barrier.
 __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
   TileKeys keys{INT_MAX, kEmptyTileKey, 0};
   for_each_key(index, [&](std::int32_t key) {
@@ -50,9 +52,9 @@ __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
           __reduce_add_sync(kAllLanes, keys.count)};
 }
 
-/// Counts of keys that reach each of three pivots: at most 2^16 - 1 in a block.
+/// Counts of keys that are at least each of three pivots: at most 2^16 - 1 in a block.
 struct PivotCounts {
-  std::uint32_t first_two = 0;  ///< counts of the first pivot, and in the upper half of the second
+  std::uint32_t first_two = 0;  ///< count of the first pivot and, in the upper half, of the second
   std::uint32_t third = 0;
 
   __device__ __forceinline__ void add(bool first, bool second, bool third_too) {
@@ -66,7 +68,8 @@ struct TileSearchMemory {
   alignas(16) PivotCounts counts[2][kEndWarps];
 };
 
-/// Open keys, from low to high. `reached` of all keys, k or more, reach low.
+/// Range of keys that may be the threshold, from low to high. `reached` keys in total, at least k,
+/// are >= low.
 struct KeyRange {
   std::int32_t low, high;
   int reached;
@@ -76,9 +79,10 @@ class PivotSearch {
  public:
   __device__ explicit PivotSearch(TileSearchMemory& memory) : memory_(memory) {}
 
-  /// Returns a key that at least k keys reach, and at most k + slack unless they are tied, with
-  /// their number. `first` is the smallest pivot of the first round, in the range. Called by all
-  /// threads that finish the row; count(pivots) returns PivotCounts of this thread's keys.
+  /// Returns a key such that at least k keys are >= it, and at most k + slack unless they are tied,
+  /// and the number of these keys. `first` is the smallest pivot of the first round; it must be in
+  /// the range. Called by all threads that finish the row; count(pivots) returns PivotCounts of
+  /// this thread's keys.
   template <class Count>
   __device__ __forceinline__ KeyRange search(KeyRange range, std::int32_t first, int k, int slack,
                                              const Count& count) {
@@ -91,7 +95,7 @@ class PivotSearch {
       std::int32_t pivot[3];
 #pragma unroll
       for (std::uint32_t i = 0; i < 3; ++i) {
-        // No pivot is `low`, so the range shrinks in each round.
+        // No pivot equals `low`, so the range shrinks in each round.
         const std::uint32_t steps = from > range.low ? i : i + 1;
         pivot[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(from) +
                                              min(steps * step, distance));
@@ -114,7 +118,7 @@ class PivotSearch {
     return range;
   }
 
-  /// Returns the sum of all threads' counts. One barrier.
+  /// Returns the sums of all threads' counts. One barrier.
   __device__ __forceinline__ PivotCounts sum(const PivotCounts& mine) {
     turn_ ^= 1;
     PivotCounts* counts = memory_.counts[turn_];

@@ -1,4 +1,5 @@
-// Spread of a row's tiles over the GPU. Results do not depend on it.
+// Distribution of a row's tiles over the blocks of the GPU. Results do not depend on this
+// distribution.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,17 +8,19 @@
 
 namespace fairdraw::cuda {
 
-/// Maximum number of blocks per row. Not every device schedules clusters of more than 8.
+/// Maximum number of blocks per row. Not every device can schedule clusters of more than 8 blocks.
 inline constexpr int kMaxBlocksOfRow = 16;
 inline constexpr int kMaxThreadsOfBlock = 512;
 inline constexpr int kLeastThreadsOfBlock = 256;
 
 struct TileSpread {
-  int blocks = 1;  ///< 1, 2, 4, 8 or 16; above 1 they make a cluster (compute capability 9.0)
+  int blocks = 1;  ///< blocks per row, 1, 2, 4, 8 or 16; more than one make a cluster (compute
+                   ///< capability 9.0)
   int threads = kMaxThreadsOfBlock;  ///< a multiple of 32
 };
 
-/// Chooses a spread by device, number of rows and vocabulary. Path::block: one block per row.
+/// Chooses the blocks per row by device, number of rows and vocabulary. With Path::block, there is
+/// one block per row.
 cudaError_t best_spread(const RowsView& rows, Path path, TileSpread& spread);
 
 }  // namespace fairdraw::cuda

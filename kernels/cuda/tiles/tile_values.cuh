@@ -1,23 +1,25 @@
-// Row as tiles of 256 ids, which a warp reads wherever the row lies.
+// Row as tiles of 256 ids, which a warp reads from any address.
 //
-// Contract. Any dtype, stride and byte address; tiles are by token id, so a tile's content does not
-// depend on the address. A warp reads a tile, each lane kLaneValues of it. Ids beyond the row get a
-// value that weighs nothing (-inf; for probabilities 0), and nothing beyond the row is read.
+// Contract. Any dtype, stride and byte address are supported; tiles are by token id, so a tile's
+// content does not depend on the address. A warp reads a tile, and each lane reads kLaneValues of
+// its values. Ids beyond the row get a value of weight 0 (-inf; for probabilities 0), and no memory
+// beyond the row is read.
 //
 // Algorithm and cost. Rows are read by vectors if all rows of a call are aligned to 16 bytes and
 // are whole numbers of vectors (access_of in tile_launch.cuh; code for both ways in one kernel
-// costs it registers and instructions). A lane makes 2 copies of float32, or 1 of 16-bit types,
+// costs it registers and instructions). A lane copies 2 vectors of float32, or 1 of 16-bit types,
 // into a ring in shared memory that holds the warp's next tiles (TileRing), so that values in
-// flight take no registers. A thread copies what it reads itself, so no barrier is needed. With
-// many rows instructions are the limit, so a whole tile costs about 20 of them here: addresses are
-// one multiplication each, and only the tile that the row's end cuts has bounds checks. Otherwise
-// rows are read by values: the 32 lanes side by side, 8 loads per lane into registers, while the
-// next tiles are prefetched into L2. A row that is not even aligned to its values is read byte by
-// byte. Bits of `allowed` are one word per lane, which shuffles bring to where it is needed.
+// flight occupy no registers. A thread reads only values that it has copied itself, so no barrier
+// is needed. With many rows instructions are the limit, so a whole tile costs about 20 of them
+// here: an address takes one multiplication, and only the last, partial tile of a row has bounds
+// checks. Otherwise rows are read by values: the 32 lanes read consecutive ids, with 8 loads per
+// lane into registers, while the next tiles are prefetched into L2. A row whose address is not
+// aligned to its values is read byte by byte. The bits of `allowed` are loaded as one word per
+// lane, and shuffled to the lanes that need them.
 //
-// In a processed row (edit_planes.h) the values are read first, as the caller has them, while
-// edit_rows may still run. The bits of allowed and of edited tokens follow, on alternate groups of
-// 8 lanes, and then the few edited values, as they are met (TilePass).
+// In a processed row (edit_planes.h) the caller's values are read first, while edit_rows may still
+// run. The bits of allowed and of edited tokens follow, on alternate groups of 8 lanes, and then
+// the few edited values, when they are needed (TilePass).
 #pragma once
 
 #include <cstdint>
@@ -36,19 +38,21 @@ inline constexpr int kLaneValues = kTileSize / kWarp;
 /// Number of words of a tile's bits.
 inline constexpr int kTileWords = kTileSize / 32;
 
-/// A tile's values in registers, as they lie in memory.
+/// Values of a tile in registers, in the form in which they are in memory.
 struct RawTile {
-  std::uint32_t words[kLaneValues];  ///< 16-bit values by vectors: two in each of the first half
-  /// Word (lane % 8) of the tile's bits, if there are any. In a processed row lanes 0 to 7 have
-  /// allowed bits, lanes 8 to 15 edited ones, and so on.
+  std::uint32_t words[kLaneValues];  ///< 16-bit values read by vectors: two values in each of the
+                                     ///< first half of the words
+  /// Word (lane % 8) of the tile's allowed bits, if the row has any. In a processed row, lanes 0 to
+  /// 7 have allowed bits, lanes 8 to 15 edited bits, and so on.
   std::uint32_t allowed;
   int tile;
 };
 
-/// Ids of a tile that a lane has.
+/// Assignment of a tile's ids to lanes.
 enum class TileAccess {
-  vectors,  ///< 16 bytes of neighbouring ids, of each half of a tile (16-bit types: of the tile)
-  values,   ///< i-th value: id 32 i + lane
+  vectors,  ///< 16 bytes of consecutive ids of each half of a tile (16-bit types: of the whole
+            ///< tile)
+  values,   ///< id 32 i + lane for the i-th value
 };
 
 /// Form of rows for which a kernel is compiled.
@@ -60,7 +64,7 @@ struct RowForm {
 template <RowForm kForm>
 class TileRow {
  public:
-  /// Takes a row. `edits` are those of a processed call, and replace `allowed`.
+  /// Takes a row. `edits` are the edits of a processed call, and replace `allowed`.
   __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                      std::int64_t number, bool from_probs, const EditPlanes& edits = {})
       : values_(RowValues::of(rows, number)),
@@ -74,19 +78,20 @@ class TileRow {
 
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
-  /// Returns the number of tiles that the row's end does not cut.
+  /// Returns the number of tiles that are complete, which excludes a partial last tile.
   __device__ int whole_tiles() const { return vocab_ / kTileSize; }
   __device__ bool is_masked() const { return is_masked_; }
-  /// Returns whether the row is processed. Such a row is masked, too.
+  /// Returns whether the row is processed. A processed row is always masked, too.
   __device__ bool is_processed() const { return edits_.edited != nullptr; }
-  /// Reads a tile's values, one by one.
+  /// Loads the values of a tile one by one.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
     raw.tile = tile;
     load_values<kWarp>(tile * kTileSize + lane(), raw.words);
   }
   /// Prefetches a tile's values into L2.
   __device__ __forceinline__ void prefetch(int tile) const {
-    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // values per cache line
+    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // number of values per
+                                                                           // cache line
     const int token = tile * kTileSize + lane() * kLine;
     if (lane() * kLine >= kTileSize || token >= vocab_) return;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(values_.bytes + token * value_size(kForm.type)));
@@ -97,10 +102,11 @@ class TileRow {
     raw.allowed = word < words() ? bit_words()[word] : 0;
   }
 
-  /// Returns the word of bits that this lane reads of a tile. The caller checks that it exists.
+  /// Returns the index of the word of allowed bits that this lane reads for a tile. The caller
+  /// checks that the word exists.
   __device__ static int word_of(int tile) { return tile * kTileWords + lane() % kTileWords; }
   __device__ int words() const { return (vocab_ + 31) / 32; }
-  /// Returns the bits that this lane reads.
+  /// Returns the array of bits that this lane reads, allowed or edited.
   __device__ const std::uint32_t* bit_words() const {
     return is_processed() && lane() / kTileWords % 2 == 1 ? edits_.edited : allowed_;
   }
@@ -118,13 +124,13 @@ class TileRow {
            static_cast<unsigned>(tile) * (kVectors * kWarp) + vector * kWarp;
   }
   __device__ bool has_vector(int tile, int vector) const { return token_of(tile, vector) < vocab_; }
-  /// Returns the stand-in for a vector beyond the row.
+  /// Returns the vector that is used for positions beyond the row.
   __device__ uint4 empty_vector() const {
     const std::uint32_t word = empty_word();
     return make_uint4(word, word, word, word);
   }
-  /// Reads a tile's values in id order, kLaneValues neighbours per lane, after processing. Banned
-  /// ids and ids beyond the row are empty.
+  /// Reads the values of a tile in id order, kLaneValues consecutive ids per lane, after
+  /// processing. Banned ids and ids beyond the row get empty values.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int first = tile * kTileSize + lane() * kLaneValues;
     std::uint32_t bits = 0xffU;
@@ -141,8 +147,8 @@ class TileRow {
     }
   }
 
-  /// Reads the values of neighbouring ids, from a multiple of kLaneValues on, as they lie in
-  /// memory.
+  /// Reads the values of consecutive ids, beginning at a multiple of kLaneValues, without
+  /// processing.
   __device__ __forceinline__ void read_neighbours(int first, float (&x)[kLaneValues]) const {
     if constexpr (kForm.access == TileAccess::vectors) {
       RawTile raw;
@@ -164,7 +170,7 @@ class TileRow {
     }
   }
 
-  /// Sets a lane's vector of a tile.
+  /// Stores one of a lane's vectors of a tile.
   __device__ __forceinline__ static void set_vector(RawTile& raw, int number, const uint4& vector) {
     raw.words[4 * number] = vector.x;
     raw.words[4 * number + 1] = vector.y;
@@ -172,7 +178,7 @@ class TileRow {
     raw.words[4 * number + 3] = vector.w;
   }
 
-  /// Converts the values to float32.
+  /// Converts the values of a tile to float32.
   __device__ __forceinline__ static void convert(const RawTile& raw, float (&x)[kLaneValues]) {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
@@ -189,14 +195,14 @@ class TileRow {
     }
   }
 
-  /// Returns bits, of which bit i says whether this lane's i-th value is allowed. For the whole
-  /// warp, in a row with bits.
+  /// Returns bits, of which bit i tells whether this lane's i-th value is allowed. Called by a
+  /// whole warp, for a row with bits.
   __device__ __forceinline__ static std::uint32_t allowed_bits(const RawTile& raw) {
     return bits_of_lane(raw, 0);
   }
 
   /// Replaces the lane's values that are allowed and edited by their processed values. `allowed`:
-  /// the lane's allowed_bits. For the whole warp.
+  /// the lane's allowed_bits. Called by a whole warp.
   __device__ __forceinline__ void edit(const RawTile& raw, std::uint32_t allowed,
                                        float (&x)[kLaneValues]) const {
     const std::uint32_t edited = allowed & bits_of_lane(raw, kTileWords);
@@ -219,7 +225,7 @@ class TileRow {
   }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  /// Loads the bits of the values with ids first + i kStep.
+  /// Loads the bits of the values with ids first + i * kStep.
   template <int kStep>
   __device__ __forceinline__ void load_values(int first,
                                               std::uint32_t (&words)[kLaneValues]) const {
@@ -228,7 +234,8 @@ class TileRow {
                                        vocab_ - first, empty_bits_, words);
   }
 
-  /// Returns the lane's bits of a tile, whose words are on the lanes from `first_lane` on.
+  /// Returns the bits of this lane's values in a tile, whose words are on the lanes from
+  /// `first_lane` on.
   __device__ __forceinline__ static std::uint32_t bits_of_lane(const RawTile& raw, int first_lane) {
     if constexpr (kForm.access == TileAccess::values) {
       std::uint32_t bits = 0;
@@ -252,25 +259,25 @@ class TileRow {
 
   RowValues values_;
   RowEdits edits_;
-  const std::uint32_t* allowed_;  ///< null: all tokens are allowed
+  const std::uint32_t* allowed_;  ///< allowed bits; null: all tokens are allowed
   bool is_masked_;
   int vocab_;
   std::uint32_t empty_bits_;
 };
 
-/// Ring of the next tiles of each warp, in shared memory.
+/// Ring buffer of the next tiles of each warp, in shared memory.
 template <RowForm kForm>
 class TileRing {
  public:
   using Row = TileRow<kForm>;
 
-  /// Maximum number of a warp's tiles in flight.
+  /// Maximum number of tiles in flight per warp.
   static constexpr int kStages = 4;
   static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
 
-  /// Place for a tile. The first one is 0, and follows the last.
+  /// Place for a tile. Stage 0 is the first, and also follows the last.
   struct Stage {
-    unsigned vector;  ///< this lane's first vector, counted from the warp's first place
+    unsigned vector;  ///< this lane's first vector, counted from the start of the warp's memory
 
     __device__ Stage next() const {
       static_assert((kStages & (kStages - 1)) == 0);
@@ -279,11 +286,11 @@ class TileRing {
   };
   __device__ static Stage first_stage() { return {lane()}; }
 
-  /// `memory`: kLaneBytes per thread, aligned to 16 bytes. A warp's part is contiguous.
+  /// `memory` has kLaneBytes per thread, aligned to 16 bytes. The memory of a warp is contiguous.
   __device__ explicit TileRing(unsigned char* memory)
       : memory_(memory + threadIdx.x / kWarp * (kWarp * kLaneBytes)) {}
 
-  /// Begins to copy a tile.
+  /// Starts the copy of a tile's values.
   __device__ __forceinline__ void start(const Row& row, Stage stage, int tile) const {
     if (tile < row.whole_tiles()) {
 #pragma unroll
@@ -298,7 +305,7 @@ class TileRing {
       }
     }
   }
-  /// Begins to copy a tile's bits.
+  /// Starts the copy of a tile's bits.
   __device__ __forceinline__ void start_bits(const Row& row, Stage stage, int tile) const {
     if (Row::word_of(tile) < row.words()) {
       asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
@@ -309,11 +316,11 @@ class TileRing {
     }
   }
 
-  /// Ends a group of copies. There is one per tile, even if the tile is not copied.
+  /// Ends a group of copies of one tile. Each tile has one group, even if the tile is not copied.
   __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
-  /// Waits for all but the last kStages - 1 groups.
+  /// Waits for all groups of copies except the last kStages - 1.
   __device__ __forceinline__ static void await_oldest() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
   }
@@ -321,7 +328,7 @@ class TileRing {
     asm volatile("cp.async.wait_all;" ::: "memory");
   }
 
-  /// Reads a tile that has arrived.
+  /// Reads a tile whose copy has completed.
   __device__ __forceinline__ void read(const Row& row, Stage stage, int tile, RawTile& raw) const {
     raw.tile = tile;
 #pragma unroll
@@ -351,7 +358,7 @@ class TileRing {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared));
   }
 
-  unsigned char* memory_;  ///< memory of this warp
+  unsigned char* memory_;  ///< shared memory of this warp
 };
 
 /// Tiles of a row that a warp visits: first, first + step, ... below end.
@@ -362,14 +369,14 @@ struct TileSteps {
   __device__ int at(int number) const { return first + number * step; }
 };
 
-/// Condition that wants every tile.
+/// Condition that selects every tile.
 struct AllTiles {
   __device__ bool operator()(int) const { return true; }
 };
 
-/// Reads a warp's tiles with wanted(tile), in a row that has vectors. Calls prepare() once, when
-/// the first tiles are in flight, and visit(tile, raw) for each. Called by a whole warp, all lanes
-/// with the same arguments.
+/// Reads those of a warp's tiles for which wanted(tile), in a row that has vectors. Calls prepare()
+/// once, when the first tiles are in flight, and visit(tile, raw) for each tile. Called by all
+/// lanes of a warp with the same arguments.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, TileRing<kForm> ring,
                                                  const TileSteps& steps, const Wanted& wanted,
@@ -418,8 +425,9 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, Tile
   }
 }
 
-/// Does the same for any row, by values. The next tiles are prefetched into L2, because registers
-/// for their values would be short in `visit`, and spilled in every tile.
+/// Reads a warp's tiles for which wanted(tile), value by value, in any row. The next tiles are
+/// prefetched into L2, because keeping their values in registers would leave `visit` too few, and
+/// spill registers in every tile.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,
@@ -443,8 +451,8 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const
   }
 }
 
-/// Visits tiles a second time, after a visit of all tiles of the same steps. The last kStages tiles
-/// are still in the ring if is_first says that nothing was visited in between.
+/// Visits tiles a second time, after a visit of all tiles of the same TileSteps. The last kStages
+/// tiles are still in the ring if is_first, which means that no tile was visited in between.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
                                                    const TileRing<kForm>& ring,
@@ -467,7 +475,7 @@ __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
   visit_by_vectors(row, ring, {steps.first, steps.at(in_memory), steps.step}, wanted, [] {}, visit);
 }
 
-/// Visits all tiles of any row.
+/// Visits all tiles of a warp, in any row.
 template <RowForm kForm, class Prepare, class Visit>
 __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const TileRing<kForm>& ring,
                                             const TileSteps& steps, const Prepare& prepare,
@@ -479,8 +487,8 @@ __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const Til
   }
 }
 
-/// Visits again, after visit_tiles by the same warp, the tiles with wanted(tile). is_first: for the
-/// first time.
+/// Visits again the tiles for which wanted(tile), after visit_tiles by the same warp. is_first:
+/// whether this is the first such visit.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_tiles(const TileRow<kForm>& row,
                                               const TileRing<kForm>& ring, const TileSteps& steps,

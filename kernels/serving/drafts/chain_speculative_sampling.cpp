@@ -1,7 +1,8 @@
 // chain_speculative_sampling (fairdraw/sampling.h): verifies drafted tokens in integers.
 //
-// Contract: see the declaration. Semantics: Leviathan et al. 2023, Chen et al. 2023. With target
-// weights P (sum Zp) and draft weights Q (sum Zq) at a position whose drafted token is x:
+// Contract: see the declaration in fairdraw/sampling.h. Semantics: Leviathan et al. 2023, Chen et
+// al. 2023. With target weights P (sum Zp) and draft weights Q (sum Zq) at a position whose drafted
+// token is x:
 //   accept    if P_x > 0 and (P_x Zq >= Q_x Zp or floor(r Q_x Zp / 2^64) < P_x Zq),
 //   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order.
 // Neither divides, so comparisons are exact: products have up to 100 bits, sums of residuals 120,
@@ -9,7 +10,7 @@
 //
 // Algorithm: two weight passes per position. distribution_weights.h accepts and recovers, and
 // proves that there is always something to draw. The residual is summed and searched only after a
-// rejection.
+// rejection of a drafted token.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
@@ -27,7 +28,7 @@ namespace {
 using cpu::DistributionWeights;
 using cpu::Worker;
 
-/// Buffers of a thread, kept between requests.
+/// Buffers of a thread, reused for later requests.
 struct Buffers {
   DistributionWeights target, draft;
 };

@@ -16,16 +16,17 @@ class DraftedRequests {
                   const View<const std::int32_t>& draft_tokens,
                   const View<const std::int32_t>& draft_lengths);
 
-  /// Finds a request. Returns inactive, invalid_draft_length, index_out_of_range (a drafted token)
-  /// or ok.
+  /// Finds a request. Returns the status of a request: inactive, invalid_draft_length,
+  /// index_out_of_range (a drafted token) or ok.
   RowStatus find(std::int64_t b, DraftedRequest& request) const;
 
-  /// Filters row `i` of a request by its parameters; worker.sampler then has its distribution.
+  /// Filters row `i` of a request by the request's parameters; worker.sampler then has the row's
+  /// distribution.
   RowStatus filter(std::int64_t b, const DraftedRequest& request, std::int64_t i,
                    Worker& worker) const;
 
   bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
-  /// Returns the words of the draw that `sample` makes at a position.
+  /// Returns the random words of the draw that `sample` makes at a position.
   DrawWords draw_words(std::int64_t b, std::int64_t position) const;
   std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose,
                      std::uint32_t sibling = 0) const;
@@ -48,13 +49,13 @@ class DraftedRequests {
 RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
                      bool has_distribution);
 
-/// The rows of distributions from which drafts were drawn.
+/// The rows of the distributions from which draft tokens were drawn.
 class DraftDistributions {
  public:
   DraftDistributions(DraftLaw distribution, const RowsView& rows, const LawFilters& filters);
 
-  /// Computes the weights of one row under the filters of request b. A greedy draft is a point
-  /// mass.
+  /// Computes the weights of one row under the filters of request b. The distribution of a greedy
+  /// draft is a point mass.
   RowStatus weigh(std::int64_t b, std::int64_t row, Worker& worker,
                   DistributionWeights& distribution) const;
 

@@ -12,7 +12,7 @@ namespace fairdraw::cpu {
 /// Survivors of each row, in ascending order.
 using Survivors = std::vector<std::vector<std::int32_t>>;
 
-/// Packs `count` sets; set_of(i) is null if set i does not exist.
+/// Packs `count` sets; set_of(i) returns set i, or null if that set does not exist.
 void pack_sets(std::int64_t count,
                const std::function<const std::vector<std::int32_t>*(std::int64_t)>& set_of,
                const KeptSets& kept);

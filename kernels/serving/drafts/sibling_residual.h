@@ -12,19 +12,20 @@
 
 namespace fairdraw::cpu {
 
-/// The residual of one node at a time; keeps its memory.
+/// The residual of one node at a time; the memory is reused for the next node.
 class SiblingResidual {
  public:
-  /// Starts a node. `draft` loses the tokens drawn without replacement. Both must outlive the node.
+  /// Starts a node. `draft` loses the tokens that are drawn without replacement. Both distributions
+  /// must outlive the node.
   void start(const DistributionWeights& target, DistributionWeights& draft, std::size_t vocab);
 
-  /// Returns whether the next child, of positive weight in the draft, is accepted.
+  /// Returns whether the next child, whose draft weight is positive, is accepted.
   bool accepts(std::int32_t token, std::uint64_t word) const;
 
-  /// Removes the next child, which was rejected.
+  /// Removes the next child, which was rejected, from the residual.
   void reject(std::int32_t token, SiblingSampling sampling);
 
-  /// Draws a token of the residual. Precondition: a child was rejected.
+  /// Draws a token from the residual. Precondition: at least one child was rejected.
   std::int32_t recover(std::uint64_t word);
 
  private:
@@ -37,8 +38,8 @@ class SiblingResidual {
 
   const DistributionWeights* target_ = nullptr;
   DistributionWeights* draft_ = nullptr;
-  bool whole_ = true;                  // no child is rejected, so all tokens are in M
-  std::vector<std::int32_t> members_;  // M in token-id order: the first `count_`
+  bool whole_ = true;  // whether no child has been rejected, so that M has all tokens
+  std::vector<std::int32_t> members_;  // M in token-id order, in the first `count_` elements
   std::size_t count_ = 0;
   std::uint64_t p_sum_ = 0, q_sum_ = 0;
   SiblingScales scales_;

@@ -1,7 +1,7 @@
 // verify_tree and verify_chain (fairdraw/speculative.h): verify a tree of drafted tokens against
 // the target's logits, in integers. A chain is a tree with one child per node.
 //
-// Contract and semantics: see the header. The walk follows one path, node by node:
+// Contract and semantics: see fairdraw/speculative.h. The walk follows one path, node by node:
 //   - Unknown draft distribution, or greedy request: the target's token is drawn from the row after
 //     the node, with the word of purpose draw. If a child holds that token, the path continues
 //     there; otherwise it ends, and the token is emitted all the same. This has the same
@@ -16,9 +16,9 @@
 //
 // Cost: a filtered row and a draw per emitted token; rows off the path are never read. The search
 // for children is linear in the nodes of a request, once along the whole path, because a child
-// comes after its parent; in a chain it is the next token. A known distribution adds, per node, the
-// draft's row and two passes that write weights. An accepted child needs no further pass, a
-// rejected one a pass over the tokens with a positive residual.
+// comes after its parent; in a chain the child is the next token. A known draft distribution adds,
+// per node, the draft's row and two passes that write weights. Accepting a child needs no further
+// pass, rejecting it a pass over the tokens with a positive residual.
 //
 // Randomness: depth d uses offset + d. Draw, accept (one word per child), recover and bonus are
 // separate purposes, so no two decisions share bits, at equal or different depths.
@@ -47,7 +47,7 @@ struct Distributions {
 
 class Trees {
  public:
-  /// `sets`: null, or the sets of all positions for tokens.
+  /// `sets`: the sets of all token positions to fill, or null.
   Trees(const DraftedCall& call, cpu::Survivors* sets)
       : is_chain_(call.is_chain),
         request_(call.request),
@@ -92,7 +92,7 @@ class Trees {
   std::vector<std::int32_t>& set_of(std::int64_t b, std::int64_t i) const {
     return (*sets_)[static_cast<std::size_t>(b * (request_.max_depth + 1) + i)];
   }
-  /// Stores the set of position i, whose row is in the worker's sampler.
+  /// Stores the kept set of position i, whose row is in the worker's sampler.
   void keep(std::int64_t b, std::int64_t i, Worker& worker) const {
     if (sets_ != nullptr) worker.sampler.list_survivors(set_of(b, i));
   }
@@ -147,9 +147,9 @@ class Trees {
     }
   }
 
-  // Tests the children of `node` from the first one on. Precondition: the worker's sampler has the
-  // target's distribution after `node`. `child` becomes the accepted child; if none is accepted, it
-  // becomes the number of nodes, and the replacement token is written.
+  // Tests the children of `node` in order, from the first child on. Precondition: the worker's
+  // sampler has the target's distribution after `node`. `child` becomes the accepted child; if none
+  // is accepted, it becomes the number of nodes, and the replacement token is written.
   RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
                           std::int32_t depth, Worker& worker, std::int64_t& child,
                           std::int32_t* tokens) const {
@@ -183,7 +183,7 @@ class Trees {
   cpu::DraftDistributions drafts_;
 };
 
-/// Verifies a call. `kept`: null, or the destination of the sets.
+/// Verifies a call. `kept`: the destination of the kept sets, or null.
 Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_drafted_call(call)) return error;
@@ -239,18 +239,18 @@ Error parents_from_links(View<const std::int32_t> next_token, View<const std::in
   if (Error e = check_needed(parents, "parents", batch * (nodes - 1), "batch * (nodes - 1)")) {
     return e;
   }
-  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree rejects both
+  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree rejects both values
   for (std::int64_t b = 0; b < batch; ++b) {
     const std::int32_t* const children = next_token.data + b * nodes;
     const std::int32_t* const siblings = next_sibling.data + b * nodes;
-    std::int32_t* const found = parents.data + b * (nodes - 1);  // of node j, at index j - 1
+    std::int32_t* const found = parents.data + b * (nodes - 1);  // parent of node j, at index j - 1
     std::fill_n(found, nodes - 1, kNoLink);
     const auto link = [&](std::int64_t from, std::int32_t to, std::int32_t parent) {
       if (to == -1) return;
       if (to > from && to < nodes) {
         found[to - 1] = found[to - 1] == kNoLink ? parent : kManyLinks;
       } else if (from > 0) {
-        found[from - 1] = kManyLinks;  // the root's: node 1 stays without a link
+        found[from - 1] = kManyLinks;  // for the root: node 1 stays without a link
       }
     };
     for (std::int64_t node = 0; node < nodes; ++node) {

@@ -1,9 +1,10 @@
-// The best sequences of one request at the end of a beam search: which are eligible, and how one is
-// read back. The same for every backend (fairdraw/beam_search.h has the rules).
+// The best sequences of one request at the end of a beam search: which sequences are eligible, and
+// how one is read back. The rules are the same for every backend (fairdraw/beam_search.h defines
+// them).
 //
-// A sequence is a chain of parents: from its last token and the live beam before it back to the
-// first step. Chains share prefixes, so nothing is copied while beams live; reading a chain back
-// costs its length.
+// A sequence is a chain of parents, from its last token and the live beam before that token back to
+// the first step. Chains share prefixes, so nothing is copied while beams live; reading a chain
+// back costs its length.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 
 namespace fairdraw {
 
-/// The eligible sequences of one request, checked. The first `pooled` sequences are those of its
-/// pool, the next `live` ones its live beams.
+/// The eligible sequences of one request, after checks. The first `pooled` sequences are those of
+/// the request's pool, the next `live` sequences its live beams.
 struct BeamResultTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t pooled = 0, live = 0;

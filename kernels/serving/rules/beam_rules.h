@@ -1,5 +1,5 @@
-// One request's step of beam search: its parameters, and the walk over its ranked candidates. The
-// same for every backend (fairdraw/beam_search.h has the rules).
+// Step of beam search for one request: its parameters, and the walk over its ranked candidates. The
+// rules are the same for every backend (fairdraw/beam_search.h defines them).
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct BeamTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t width = 0, live = 0, length = 0, max_tokens = 0, early_stopping = 0;
   float norm = 1;             ///< length norm including this step
-  float attainable_norm = 1;  ///< norm of the length that early stopping considers
+  float attainable_norm = 1;  ///< length norm of the length that early stopping considers
   RowList end_ids;
-  std::int64_t most = 0;  ///< number of candidates that count
+  std::int64_t most = 0;  ///< maximum number of candidates that count
 };
 
 FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest& step,
@@ -67,8 +67,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest
   return RowStatus::ok;
 }
 
-/// Returns the checked parameters of request r, or the status of the first fault. Reads none of its
-/// rows.
+/// Returns the checked parameters of request r, or the status of the first fault. Reads no row of
+/// the request.
 FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& step,
                                                       const BeamStepResult& result,
                                                       std::int64_t r) {
@@ -91,7 +91,7 @@ FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& ste
   return request;
 }
 
-/// Clears places [from, max_width) of a request: they hold no beam.
+/// Clears the places [from, max_width) of a request, which then have no beam.
 FAIRDRAW_HOST_DEVICE inline void clear_beams(const BeamStepResult& result, std::int64_t begin,
                                              std::int32_t from, std::int32_t max_width) {
   for (std::int64_t at = begin + from; at < begin + max_width; ++at) {
@@ -129,8 +129,8 @@ FAIRDRAW_HOST_DEVICE inline BeamState next_beam_state(const BeamTerms& request, 
   return ends ? BeamState::length_done : BeamState::live;
 }
 
-/// Walks over the `count` >= 1 ranked candidates; puts finished ones into the pool and makes the
-/// others the next beams.
+/// Walks over the `count` >= 1 ranked candidates; puts finished candidates into the pool and makes
+/// the others the next beams.
 FAIRDRAW_HOST_DEVICE inline void write_beam_step(const BeamStepRequest& step,
                                                  const BeamStepResult& result, std::int64_t r,
                                                  const BeamTerms& request,

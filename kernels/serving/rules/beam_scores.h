@@ -10,11 +10,12 @@
 
 namespace fairdraw {
 
-/// Returns the divisor of a cumulative score: (float)pow(length, length_penalty). It is not a
-/// positive finite number if the power leaves float32's range.
+/// Returns the divisor of a cumulative score: (float)pow(length, length_penalty). The result is not
+/// a positive finite number if the power leaves float32's range.
 FAIRDRAW_HOST_DEVICE inline float beam_length_norm(std::int32_t length, float length_penalty) {
   if (length_penalty == 0.0F || length == 1) return 1.0F;
-  // In both backends the power errs by one or two units of float64, and is then rounded to float32.
+  // In both backends the power has an error of one or two units of float64, and is then rounded to
+  // float32.
   return static_cast<float>(pow(static_cast<double>(length), static_cast<double>(length_penalty)));
 }
 
@@ -40,7 +41,8 @@ FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t 
                                              const FinishedBeam& finished) {
   const float* scores = pool.scores.data + begin;
   if (count == width && !(finished.score > scores[count - 1])) return;
-  std::int64_t place = count < width ? count : width - 1;  // the last sequence leaves a full pool
+  std::int64_t place = count < width ? count : width - 1;  // the last sequence is removed from a
+                                                           // full pool
   if (count < width) ++count;
   for (; place > 0 && finished.score > scores[place - 1]; --place) {
     const std::int64_t to = begin + place;
@@ -57,7 +59,7 @@ FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t 
   pool.tokens.data[begin + place] = finished.token;
 }
 
-/// Checks a pool's arrays, and a history's unless it is absent.
+/// Checks a pool's arrays, and the history's arrays unless the history is absent.
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width);
 Error check_beam_history(const BeamHistory& history, std::int64_t requests, std::int32_t max_width);
 

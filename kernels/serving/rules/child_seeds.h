@@ -1,9 +1,9 @@
 // Seeds of a prompt's outputs: Threefry2x32-20 by Random123.
 //
 // Key: the parent's seed; counter: the child's number, low word first; the block is the child's
-// seed, low word first. Under each key this is a permutation of 64 bits, so siblings are distinct.
-// Child 0 is the parent itself. The one child whose block equals the parent's seed takes the block
-// of counter 0 instead, which no other child has.
+// seed, low word first. Under each key, the map from counters to blocks is a permutation of 64
+// bits, so siblings are distinct. Child 0 has the parent's seed. The one child whose block equals
+// the parent's seed takes the block of counter 0 instead, which no other child has.
 #pragma once
 
 #include <Random123/threefry.h>

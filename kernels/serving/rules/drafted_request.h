@@ -1,4 +1,5 @@
-// Requests with drafted tokens: the positions of their rows and drafts. The same for every backend.
+// Requests with drafted tokens: the positions of their rows and drafts. The positions are the same
+// for every backend.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,20 @@ namespace fairdraw {
 
 /// The rows and drafts of one request.
 struct DraftedRequest {
-  std::int64_t row = 0;     ///< its first row of the target
-  std::int64_t place = 0;   ///< position of its first draft
+  std::int64_t row = 0;     ///< number of the request's first row of the target
+  std::int64_t place = 0;   ///< position of the request's first draft token
   std::int64_t drafts = 0;  ///< number of drafted tokens
 };
 
-/// The drafts of a call.
+/// The draft tokens of a call.
 struct Drafts {
   std::int64_t max_draft = 0;
   View<const std::int32_t> tokens;
   View<const std::int32_t> lengths;  ///< optional
 };
 
-/// Finds request b. Returns inactive, invalid_draft_length, index_out_of_range (a drafted token) or
-/// ok.
+/// Finds request b. Returns the status of a request: inactive, invalid_draft_length,
+/// index_out_of_range (a drafted token) or ok.
 FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& target,
                                                            const Drafts& drafts, std::int64_t b,
                                                            DraftedRequest& request) {
@@ -33,7 +34,7 @@ FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& tar
   const std::int64_t begin = packed ? target.row_begins.data[b] : b * (most + 1);
   const std::int64_t end = packed ? target.row_begins.data[b + 1] : begin + most + 1;
   // If earlier requests had no row, this request's drafts would begin before the array (begin < b).
-  // Each test precedes the subtraction that it makes safe.
+  // Each test precedes the subtraction that could otherwise overflow.
   if (begin < b || end <= begin || end > target.logits.rows) {
     return RowStatus::invalid_draft_length;
   }

@@ -1,9 +1,9 @@
-// The exact residual of the target after rejected siblings (fairdraw/speculative.h). The same for
-// every backend.
+// The exact residual of the target after rejected siblings (fairdraw/speculative.h). The arithmetic
+// is the same for every backend.
 //
-// The residual of a node starts as the target's weights, R_0 = P. After child k is rejected, it is
-// R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k + 40 bits,
-// for every token. But with A_0 = 1, B_0 = 0,
+// The residual of a node starts as the target's weights, R_0 = P. After child k is rejected, the
+// residual is R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k +
+// 40 bits, for every token. But with A_0 = 1, B_0 = 0,
 //     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
 // for every j that is not among the children before k, and 0 for these children:
 //   - If P A_k - Q B_k <= 0, then R_k is 0 and so is R_{k+1}, because B / A never falls.
@@ -14,7 +14,7 @@
 // only shrinks, and sums over M_k need only the sums of P and Q, which have 60 bits:
 //     S_k = A_k P(M_k) - B_k Q(M_k), B_{k+1} = A_k P(M_k) + B_k (Z_k - Q_k(M_k)),
 // where Q_k = Q_0 on M_k. The leading 87 bits of A and B decide whether a token stays in M; the
-// other bits are read only if these leave it open.
+// other bits are read only if the leading ones do not decide.
 //
 // There is always something to draw: R_k Z_k and Q_k S_k have the same sum, so if one token has
 // less of the first than of the second, another token has more, and S_{k+1} > 0 after every
@@ -36,7 +36,7 @@
 
 namespace fairdraw {
 
-/// A and B of one node at a time.
+/// The long integers A and B of one node at a time.
 class SiblingScales {
  public:
   /// floor(A / 2^shift) and floor(B / 2^shift), of at most 87 bits, so that products with a weight,
@@ -46,7 +46,7 @@ class SiblingScales {
     uint128_t a, b;
   };
 
-  /// Starts a node without rejected children.
+  /// Starts a node that has no rejected children.
   FAIRDRAW_HOST_DEVICE void start() {
     count_ = 1;
     a_[0] = 1;
@@ -60,6 +60,7 @@ class SiblingScales {
                                    std::uint64_t q_sum) {
     const std::uint64_t rest = draft_total - q_sum;
     std::uint64_t a_carry = 0, b_carry = 0;  // two products of 124 bits and a carry fit into 128
+                                             // bits
     for (int i = 0; i < count_; ++i) {
       const uint128_t a = static_cast<uint128_t>(a_[i]) * draft_total + a_carry;
       const uint128_t b =
@@ -83,7 +84,8 @@ class SiblingScales {
     return {shift, shifted(a_, shift), shifted(b_, shift)};
   }
 
-  /// Returns whether a token of weights p and q is left: P A > Q B. `leading` must be leading().
+  /// Returns whether a token of weights p and q stays in the residual: P A > Q B. `leading` must be
+  /// the result of leading().
   FAIRDRAW_HOST_DEVICE bool is_left(std::uint64_t p, std::uint64_t q,
                                     const Leading& leading) const {
     if (p == 0) return false;
@@ -112,8 +114,8 @@ class SiblingScales {
   }
 
  private:
-  /// After k rejected children, A_k <= 2^(60 k) and B_k <= k 2^(60 k), because Z and S are at most
-  /// 2^60: 60 k + 11 bits for 1024 children.
+  /// Number of words of A and B: after k rejected children, A_k <= 2^(60 k) and B_k <= k 2^(60 k),
+  /// because Z and S are at most 2^60: 60 k + 11 bits for 1024 children.
   static constexpr int kWords = (60 * kMaxSiblings + 11 + 63) / 64;
 
   /// An integer of 256 bits, in two's complement.
@@ -135,7 +137,7 @@ class SiblingScales {
       word[0] = 0;
     }
     FAIRDRAW_HOST_DEVICE bool is_negative() const { return (word[3] >> 63) != 0; }
-    /// Returns whether the value is at least 2^165, or below -2^165.
+    /// Returns whether the integer is at least 2^165, or below -2^165.
     FAIRDRAW_HOST_DEVICE bool is_large() const {
       constexpr std::uint64_t kBound = std::uint64_t{1} << (165 - 128);
       if (is_negative()) return ~word[3] != 0 || ~word[2] >= kBound;
@@ -187,7 +189,7 @@ class SiblingScales {
     return value >> rest | static_cast<uint128_t>(word(first + 2)) << (128 - rest);
   }
 
-  int count_;  ///< number of words, lowest first; the last one is not 0 in both
+  int count_;  ///< number of words, lowest first; the last word is not 0 in both A and B
   std::uint64_t a_[kWords], b_[kWords];
 };
 

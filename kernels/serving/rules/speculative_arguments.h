@@ -9,9 +9,9 @@ namespace fairdraw {
 /// Returns a request that can read and filter the target's rows, without per-request parameters.
 SampleRequest rows_of(const TargetRows& target);
 
-/// A call of verify_tree or of verify_chain; a chain is a tree with one child per node. But a chain
-/// has no array of parents (token i follows token i - 1), and draft rows only for positions of
-/// drafts.
+/// A call of verify_tree or of verify_chain; a chain is a tree with one child per node. In contrast
+/// to a tree, a chain has no array of parents (token i follows token i - 1), and has draft rows
+/// only for positions of drafts.
 struct DraftedCall {
   explicit DraftedCall(const VerifyChainRequest& chain, const VerifyChainResult& to = {});
   explicit DraftedCall(const VerifyTreeRequest& tree, const VerifyTreeResult& to = {})
@@ -29,7 +29,7 @@ struct DraftedCall {
   std::int64_t draft_rows() const {
     return is_chain ? request.draft_tokens.size : request.target.logits.rows;
   }
-  /// Returns whether rows of a draft are read.
+  /// Returns whether rows of a draft distribution are read.
   bool knows_distribution() const {
     return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
   }

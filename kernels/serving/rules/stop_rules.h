@@ -1,10 +1,10 @@
-// The end of one request: its criteria, and the walk over the tokens of its step. The same for
-// every backend (fairdraw/stop_criteria.h has the rules).
+// Stop criteria of one request, and the walk over the tokens of its step. The rules are the same
+// for every backend (fairdraw/stop_criteria.h defines them).
 //
 // A token is compared with each stop id in turn, and a stop sequence with the end of the output
 // from its last id backwards, so that one comparison rules out nearly every sequence. Output and
-// step are read as one string that is never copied. Requests have few stops and steps few tokens,
-// so the cost is that of reading the lists once, to check them.
+// step are read as one string of tokens that is never copied. Requests have few stop ids and
+// sequences, and steps few tokens, so the cost is that of reading the lists once, to check them.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace fairdraw {
 
-/// The criteria of one request, checked.
+/// The stop criteria of one request, after checks.
 struct StopTerms {
   std::int32_t eos_id = -1;
   std::int32_t min_tokens = 0, max_tokens = kNoMaxTokens;
   RowList stop_ids, sequences, sequence_lengths;
 };
 
-/// The output followed by the tokens of the step, as far as they are known.
+/// The output followed by the tokens of the step, as far as the tokens are known.
 struct StopText {
   RowList before, step;
 
@@ -35,7 +35,7 @@ struct StopText {
   }
 };
 
-/// The effect of a step on a request.
+/// Effect of a step on a request: finish reason, kept tokens, match, output length and status.
 struct StopOutcome {
   FinishReason reason = FinishReason::none;
   std::int32_t kept = 0, matched = -1, matched_length = 0;
@@ -53,7 +53,7 @@ FAIRDRAW_HOST_DEVICE inline bool lengths_fill(const RowList& lengths, std::int32
   return left == 0;
 }
 
-/// Reads the criteria; returns false if one is out of range.
+/// Reads the stop criteria; returns false if one of them is out of range.
 FAIRDRAW_HOST_DEVICE inline bool read_stop_terms(const StopRequest& request, std::int64_t r,
                                                  StopTerms& terms) {
   const StopCriteria& given = request.criteria;
@@ -72,7 +72,7 @@ FAIRDRAW_HOST_DEVICE inline bool read_stop_terms(const StopRequest& request, std
          lengths_fill(terms.sequence_lengths, terms.sequences.length);
 }
 
-/// Returns the first position of an id in a list; -1: none.
+/// Returns the first position of an id in a list; -1 if the list does not have the id.
 FAIRDRAW_HOST_DEVICE inline std::int32_t place_of(std::int32_t id, const RowList& list) {
   for (std::int32_t i = 0; i < list.length; ++i) {
     if (list.ids[i] == id) return i;
@@ -80,8 +80,8 @@ FAIRDRAW_HOST_DEVICE inline std::int32_t place_of(std::int32_t id, const RowList
   return -1;
 }
 
-/// Returns the number of the first sequence at the end of the text up to the step's token i; -1:
-/// none.
+/// Returns the number of the first stop sequence at the end of the text up to the step's token i;
+/// -1 if there is none.
 FAIRDRAW_HOST_DEVICE inline std::int32_t sequence_at_end(const StopText& text, std::int64_t i,
                                                          const StopTerms& terms) {
   const std::int32_t* begin = terms.sequences.ids;
@@ -95,7 +95,7 @@ FAIRDRAW_HOST_DEVICE inline std::int32_t sequence_at_end(const StopText& text, s
   return -1;
 }
 
-/// Returns whether the step's token i, output token number m, ends the request.
+/// Returns whether token i of the step, which is output token number m, ends the request.
 FAIRDRAW_HOST_DEVICE inline bool ends_at(const StopText& text, std::int64_t i, std::int64_t m,
                                          const StopTerms& terms, StopOutcome& outcome) {
   const std::int32_t token = text.step.ids[i];
@@ -171,7 +171,7 @@ FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request,
   return outcome;
 }
 
-/// Writes the outcome of request r to the given arrays.
+/// Writes the outcome of request r to the arrays that the caller gave.
 FAIRDRAW_HOST_DEVICE inline void write_stop_outcome(const StopOutcome& outcome,
                                                     const StopResult& result, std::int64_t r) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();

@@ -1,23 +1,23 @@
-// Guesses a bracket of values that holds a row's threshold, from a sample of tiles.
+// Guesses a bracket of values that contains a row's threshold, from a sample of tiles.
 //
-// Contract. The threshold is the largest value such that the tokens that reach it weigh a given
-// part of the row's mass, or are a given number. No bracket is an error: the next pass measures it
-// exactly (bracket_search.cuh), and a miss costs another pass.
+// Contract. The threshold is the largest value such that the tokens whose values are at least as
+// large have a given part of the row's mass, or a given number. A wrong bracket is no error: the
+// next pass measures the bracket exactly (bracket_search.cuh), and a miss costs another pass.
 //
-// Algorithm. A histogram over values has bins of equal width (for probabilities, in octaves). The
-// index gives the largest value of each tile. The other values are sampled: all blocks of the row
-// count those of some tiles spread over it, one tile per warp but at least 64 tiles. The values of
-// one bin weigh about the same, so counts are enough, and a value costs one addition in its block's
-// shared memory. A tile whose other values weigh more than 1/64 of the mass is always read and
-// stands for itself alone, so that a few tokens with most of the mass are not left to chance. The
-// bracket is the bins within some standard deviations of the target. The variance is that of W(>=
-// v) - p Z, in which values above v count 1 - p and the others p.
+// Algorithm. The guess uses a histogram over values with bins of equal width (for probabilities, in
+// octaves). The index gives the largest value of each tile. The other values are sampled: all
+// blocks of the row count the values of some tiles spread over it, one tile per warp but at least
+// 64 tiles. The values of one bin have about the same weight, so counts are enough, and a value
+// costs one addition in its block's shared memory. A tile whose other values have more than 1/64 of
+// the mass is always read and counts exactly as itself, so that a few tokens with most of the mass
+// are not left to chance. The bracket consists of the bins within some standard deviations of the
+// target. The variance is that of W(>= v) - p Z, in which values above v count 1 - p and the others
+// p.
 //
-// Cost: one pass of all blocks over the sample, which comes from L2; about 10 instructions per
+// Cost: one pass of all blocks over the sample, which is read from L2; about 10 instructions per
 // value.
 //
-// Determinism: counts and units are integers. The guess affects the bracket alone, never the
-// result.
+// Determinism: counts and units are integers. The guess affects only the bracket, never the result.
 #pragma once
 
 #include <cstdint>
@@ -31,30 +31,33 @@
 
 namespace fairdraw::cuda {
 
-/// Sample of a row's tiles and the rule that puts its values into bins. All blocks read it.
+/// Sample of a row's tiles, and the rule that assigns values to bins. All blocks of the row read
+/// it.
 struct SampleRule {
-  static constexpr int kLeast = 64;  ///< minimum number of tiles; a shorter row is sampled whole
+  static constexpr int kLeast = 64;  ///< minimum number of sampled tiles; a row with fewer tiles is
+                                     ///< sampled completely
   static constexpr int kMost = kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp;
 
-  std::int32_t largest, lowest;  ///< keys: the row's largest one, and the smallest one that counts
-  float bins_of_distance;        ///< bins per unit of distance from the largest value
+  std::int32_t largest, lowest;  ///< keys of the row's largest value, and of the smallest value
+                                 ///< that counts
+  float bins_of_distance;        ///< number of bins per unit of distance from the largest value
   int tiles;                     ///< number of tiles in the sample
-  std::uint32_t left_out[kMost / 32];  ///< bits of the sample's tiles that are not read
+  std::uint32_t left_out[kMost / 32];  ///< bits of the tiles in the sample that are not read
 };
 
-/// Histogram of a guess, and scratch of its steps.
+/// number of sampled values per bin, with the largest values in bin 0
 struct GuessMemory {
   static constexpr int kBins = 1024;
   static constexpr int kMostHeavy = 64;
 
-  alignas(16) unsigned counts[kBins];  ///< sampled values, the largest ones' bin first
-  unsigned units[kBins];               ///< total units of the values that stand for themselves
+  alignas(16) unsigned counts[kBins];  ///< total units of the values that are counted exactly
+  unsigned units[kBins];               ///< whether weights are summed; otherwise tokens are counted
   SampleRule rule;
-  bool weighs;           ///< otherwise tokens are counted
-  float scale;           ///< octaves per unit of distance, for logits
+  bool weighs;  ///< octaves per unit of distance between logits
+  float scale;  ///< units that a sampled value counts if it is as heavy as the largest value
   float units_of_value;  ///< units that a sampled value stands for if it is as heavy as the largest
                          ///< one
-  double units_of_mass;  ///< units per weight, or per token
+  double units_of_mass;  ///< units per weight, or units per token
   int heavy[kMostHeavy];
   int heavy_count;
   float of_warp[kEndWarps];
@@ -62,13 +65,13 @@ struct GuessMemory {
   int edges[2];  ///< first and last bin of the bracket
 };
 
-/// Returns tile `number` of a row's sample.
+/// Returns the tile that is number `number` of a row's sample.
 __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) {
   return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(tiles) /
                           (2U * static_cast<unsigned>(samples)));
 }
 
-/// One block's part of the sample, counted in its own shared memory by all its threads.
+/// Part of the sample that one block counts in its own shared memory with all its threads.
 template <RowForm kForm, bool kFromProbs>
 class SamplePass {
   using Row = TileRow<kForm>;
@@ -112,16 +115,17 @@ class SamplePass {
   GuessMemory& memory_;
 };
 
-/// Work of a row's end on the histogram, before and after all blocks count the sample.
+/// Work of the threads that finish a row on the histogram, before and after all blocks count the
+/// sample.
 template <RowForm kForm, bool kFromProbs>
 class RowSample {
   using Row = TileRow<kForm>;
   using Weigher = RowWeigher<kFromProbs>;
-  static constexpr double kUnits = 0x1p26;     ///< units of a row's mass
-  static constexpr double kUnitsOfToken = 16;  ///< units of a token, if tokens are counted
-  /// If tokens are counted, the bins reach kReach times as far as the smallest tile maximum. That
-  /// lies 3 to 5 standard deviations below the largest value for V = 1000 to 2^20, so the bins
-  /// reach 7.5 to 12.
+  static constexpr double kUnits = 0x1p26;     ///< units of the whole mass of a row
+  static constexpr double kUnitsOfToken = 16;  ///< units per token, if tokens are counted
+  /// If tokens are counted, the bins extend to kReach times the distance of the smallest tile
+  /// maximum. The smallest tile maximum is 3 to 5 standard deviations below the largest value for V
+  /// = 1000 to 2^20, so the bins extend to 7.5 to 12 standard deviations.
   static constexpr float kReach = 2.5F;
 
  public:
@@ -135,8 +139,8 @@ class RowSample {
         vocab_(vocab),
         lowest_(lowest) {}
 
-  /// Chooses the sample for `warps` warps and adds the known values to the histogram. `mass` is
-  /// that of the tiles' sums, or 0 if tokens are counted, not weighed. `target` is the weight, or
+  /// Chooses the sample for `warps` warps and adds the known values to the histogram. `mass` is the
+  /// total of the tiles' sums, or 0 if tokens are counted, not weighed. `target` is the weight, or
   /// number, of the tokens above the threshold.
   __device__ void plan(uint128_t mass, uint128_t target, int warps, const Row& row,
                        BlockMasses& masses) {
@@ -223,7 +227,8 @@ class RowSample {
     }
   }
 
-  /// Adds up the blocks' counts. Each thread adds the bins that it reads in guessed_bracket.
+  /// Adds up the counts of all blocks. Each thread adds up the bins that it reads in
+  /// guessed_bracket.
   __device__ void gather(const RowCluster& cluster) {
     static_assert(GuessMemory::kBins == 4 * kEndThreads);
     uint4* mine = reinterpret_cast<uint4*>(memory_.counts) + threadIdx.x;
@@ -237,7 +242,7 @@ class RowSample {
   }
 
  private:
-  /// Returns a tile's weight without its largest value, or its number of other ids.
+  /// Returns the weight of a tile without its largest value, or the number of its other ids.
   __device__ uint128_t rest_of(int tile, bool weighs) const {
     if (!weighs) {
       return static_cast<unsigned>(min(kTileSize, vocab_ - tile * kTileSize) - 1);
@@ -270,8 +275,8 @@ class RowSample {
   std::int32_t lowest_;
 };
 
-/// Returns the histogram's bracket for a threshold at `target` tokens, or mass, with a margin of
-/// `deviations` standard deviations on each side.
+/// Returns the bracket that the histogram gives for a threshold at `target` tokens, or mass, with a
+/// margin of `deviations` standard deviations on each side.
 template <bool kFromProbs>
 __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
                                                     float deviations, std::int32_t lowest) {
@@ -279,7 +284,7 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
   const auto thread = static_cast<int>(threadIdx.x);
   const BinRule<kFromProbs> bins(memory.rule.largest, memory.rule.bins_of_distance,
                                  GuessMemory::kBins);
-  float sampled[kBinsOfThread];  // units that a value of the bin stands for
+  float sampled[kBinsOfThread];  // units that a sampled value of the bin counts
   float units[kBinsOfThread];
   float mine = 0;
 #pragma unroll
@@ -325,7 +330,7 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
     const float above = upto;
     upto += units[i];
     const int bin = thread * kBinsOfThread + i;
-    // These floats were summed in different orders, so more than one bin may qualify, by rounding.
+    // These floats were summed in different orders, so rounding may make more than one bin qualify.
     if (above < wanted - margin && upto >= wanted - margin) memory.edges[0] = bin;
     if (above <= wanted + margin && upto > wanted + margin) memory.edges[1] = bin;
   }

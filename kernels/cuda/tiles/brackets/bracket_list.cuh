@@ -1,17 +1,17 @@
 // Finds the threshold of a row in the list of its values in a bracket.
 //
-// Contract. The list is complete and in no order. The index holds the tiles' sums above the
-// bracket. The functions find the cut in the list and add the listed tokens that it keeps to their
-// tiles' sums.
+// Contract. The list is complete and unordered. The index contains the tiles' sums above the
+// bracket. The functions find the cut in the list, and add the listed tokens that survive the cut
+// to the sums of their tiles.
 //
-// Algorithm for a nucleus. A histogram of 256 bins of keys, with each bin's mass estimated at its
-// middle, says near which bins the threshold lies. The values above these bins are added to the
-// tiles exactly, and the mass of all sums is compared with the target. At most 256 values are then
-// ranked exactly; more are divided into bins again. No estimate decides: if one was wrong, the sums
-// show it, and the threshold is bisected by exact sums.
+// Algorithm for a nucleus. A histogram of 256 bins of keys, with each bin's mass estimated from its
+// middle, indicates the bins near the threshold. The values above these bins are added to the
+// tiles' sums exactly, and the mass of all sums is compared with the target. At most 256 of the
+// remaining values are then ranked exactly; more are divided into bins again. No estimate decides:
+// if an estimate was wrong, the sums reveal it, and the threshold is bisected by exact sums.
 //
 // Each function begins with a barrier or follows one, because the slots of BlockMasses alternate
-// only within one of its objects.
+// only within one BlockMasses object.
 //
 // Determinism: integers decide, and the result does not depend on the order of the list.
 #pragma once
@@ -24,8 +24,8 @@
 
 namespace fairdraw::cuda {
 
-/// The list, spread over the threads. Each thread has an odd number of consecutive entries, so that
-/// the lanes of a warp add to different tiles and read from different banks.
+/// List of a bracket, distributed over the threads. Each thread has an odd number of consecutive
+/// entries, so that the lanes of a warp add to different tiles and read from different banks.
 struct ListedBracket {
   const RowEnd& row;
   int size;
@@ -54,7 +54,7 @@ __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFrom
   return mine;
 }
 
-/// Returns the mass of the sums in the row's index. Two barriers.
+/// Returns the total mass of the sums in the row's index. Two barriers.
 template <bool kFromProbs>
 __device__ __noinline__ uint128_t mass_of_sums(const RowEnd& row) {
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
@@ -65,7 +65,7 @@ __device__ __noinline__ uint128_t mass_of_sums(const RowEnd& row) {
   return mass;
 }
 
-/// Adds a token to the sum of its tile.
+/// Adds a token's weight to the sum of its tile.
 template <bool kFromProbs>
 __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key, int id,
                                             std::int32_t tile_key) {
@@ -76,7 +76,8 @@ __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key,
             static_cast<unsigned long long>(weight));
 }
 
-/// Adds the listed tokens in a range of keys that a cut keeps to their tiles. One barrier.
+/// Adds the listed tokens with keys in a range that survive a cut to the sums of their tiles. One
+/// barrier.
 template <bool kFromProbs>
 __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
                                         RowCut cut) {
@@ -88,7 +89,7 @@ __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval
   sync_end();
 }
 
-/// Returns any key in [low, high] of the entries written so far; INT_MIN if there is none. Two
+/// Returns any key in [low, high] of the list entries written so far; INT_MIN if there is none. Two
 /// barriers.
 __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t low,
                                                        std::int32_t high) {
@@ -111,7 +112,8 @@ __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t
   return found;
 }
 
-/// Finds the cut at the k-th largest value of the list, and adds what it keeps to the tiles.
+/// Finds the cut at the k-th largest value of the list, and adds the tokens that survive it to the
+/// tiles' sums.
 template <bool kFromProbs>
 __device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval bracket, int k) {
   KeySelection selection(row.selection);
@@ -127,14 +129,14 @@ __device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval br
   return cut;
 }
 
-/// Range of keys made of whole bins, and the number of values in it.
+/// Range of keys that consists of whole bins, and the number of values in it.
 struct OpenBins {
   KeyInterval range;
   int count;
 };
 
-/// Returns the bins near the threshold. One level of KeySelection, with estimated masses in place
-/// of counts.
+/// Returns the bins near the threshold as a range of keys. This is one level of KeySelection, with
+/// estimated masses instead of counts.
 template <bool kFromProbs>
 __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval open,
                                             uint128_t above, uint128_t target) {
@@ -148,7 +150,7 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
     if (open.holds(key)) atomicAdd(&counts[open.bin_of(key)], 1);
   });
   sync_end();
-  // Masses are relative to the largest value's weight, from the largest bin down.
+  // Masses are relative to the largest value's weight, and are summed from the largest bin down.
   const float largest = from_order_key(row.keys.largest);
   const int bin = kBins - 1 - thread;
   const int count = counts[bin];
@@ -161,7 +163,7 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   }
   float upto = warp_inclusive_sum(mine);
   if (lane_of_thread() == kWarp - 1) row.guess.of_warp[warp_of_thread()] = upto;
-  if (thread == 0) row.guess.edges[0] = kBins;  // no bin reaches the target yet
+  if (thread == 0) row.guess.edges[0] = kBins;  // no bin has reached the target yet
   sync_end();
 #pragma unroll
   for (int warp = 0; warp < kEndWarps; ++warp) {
@@ -177,15 +179,15 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   const int to = min(at + 1, open.bin_of(open.high));
   OpenBins result{{open.of_bin(from).low, open.of_bin(to).high}, 0};
   for (int i = from; i <= to; ++i) result.count += counts[i];
-  // Bins of one key cannot be divided further, so only the middle one is returned.
+  // Bins of one key cannot be divided further, so only the middle bin is returned.
   if (open.shift() == 0 && result.count > kEndThreads) result = {open.of_bin(at), counts[at]};
   sync_end();
   return result;
 }
 
-/// Ranks the list's values in a range, at most kEndThreads of them, and adds those in the nucleus
-/// to their tiles. Returns the smallest key of the nucleus; INT_MAX if the values do not reach the
-/// target.
+/// Ranks the list's values in a range of keys, at most kEndThreads of them, and adds the values in
+/// the nucleus to their tiles' sums. Returns the smallest key of the nucleus; INT_MAX if all the
+/// values do not reach the target.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInterval open, int count,
                                                  uint128_t above, uint128_t target) {
@@ -225,9 +227,9 @@ __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInter
   return low;
 }
 
-/// Returns the smallest key of the nucleus and adds its listed tokens to their tiles. `above`, less
-/// than `target`, is the mass above the bracket. Returns INT_MAX if the sums contradict the
-/// estimate or do not reach the target; the tiles' sums are then meaningless.
+/// Returns the smallest key of the nucleus and adds the listed tokens of the nucleus to their
+/// tiles' sums. `above`, less than `target`, is the mass above the bracket. Returns INT_MAX if the
+/// sums contradict the estimate or do not reach the target; the tiles' sums are then meaningless.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, KeyInterval open,
                                                        uint128_t above, uint128_t target) {
@@ -251,8 +253,8 @@ __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, Ke
   }
 }
 
-/// Finds the same key by exact sums of the list, bit by bit, and leaves the tiles' sums alone.
-/// Returns INT_MAX if the list does not reach the target.
+/// Finds the smallest key of the nucleus by exact sums of the list, bit by bit, without changing
+/// the tiles' sums. Returns INT_MAX if the list does not reach the target.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInterval bracket,
                                                  uint128_t above, uint128_t target) {
@@ -268,7 +270,8 @@ __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInter
   return search.nucleus_end(listed, bracket, above, target);
 }
 
-/// Returns the id after the n-th token with a key in a tile that has at least n. For one warp.
+/// Returns the id after the n-th token with a given key, in a tile that has at least n such tokens.
+/// For one warp.
 template <RowForm kForm>
 __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, std::int32_t key,
                                            int n) {
@@ -289,8 +292,8 @@ __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, 
   return __reduce_min_sync(kAllLanes, before < n ? end : INT_MAX);
 }
 
-/// Returns the id after the n-th token with a key; vocab if there are fewer. Precondition: the
-/// tiles' sums are the numbers of tokens with this key.
+/// Returns the id after the n-th token of the row with a given key; vocab if there are fewer such
+/// tokens. Precondition: the tiles' sums are the numbers of tokens with this key.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dynamic,
                                         std::int32_t key, int n) {

@@ -1,20 +1,22 @@
 // A second pass of all blocks of a row over its tiles: sums the tokens above a bracket of values by
-// tile, and lists the tokens in it.
+// tile, and lists the tokens in the bracket.
 //
 // Contract. The row's index is in the first block's shared memory, and each block has the keys of
-// its own tiles. The first block gives the same order to every block, and all warps of all blocks
-// take part. Postcondition: a tile's sum in the index is that of its tokens above the bracket, the
-// number of those tokens is known, and the first block has an unordered list of the tokens in the
-// bracket. If the list is too long, its tokens are counted but not written beyond its end.
+// its own tiles. The first block gives the same order (PassOrder) to every block, and all warps of
+// all blocks take part. Postcondition: the sum of each tile in the index is the sum of its tokens
+// above the bracket, the number of those tokens is known, and the first block has an unordered list
+// of the tokens in the bracket. If the list overflows, its tokens are counted, but not written
+// beyond the list's end.
 //
-// Algorithm and cost. A warp reads its tiles whose largest value reaches the bracket, two at a
-// time, into registers, because the ring of the first pass has become the memory of the row's end.
-// The tiles come from L2, or are prefetched into it some tiles ahead. Each tile reserves its
-// entries by one atomic addition in the block's own shared memory; on one word in the first block,
-// the 500 tiles of a row would wait for one another. After a block's warps have met, the block
-// reserves its range in the first block's list once and copies its entries there.
+// Algorithm and cost. A warp reads those of its tiles whose largest value reaches the bracket, two
+// at a time, into registers, because the ring buffer of the first pass is now the memory of the
+// threads that finish the row. The tiles are read from L2, or prefetched into L2 some tiles ahead.
+// Each tile reserves its list entries by one atomic addition in the block's own shared memory;
+// atomic additions to one word in the first block would serialise the 500 tiles of a row. After a
+// barrier of the block's warps, the block reserves its range in the first block's list once and
+// copies its entries there.
 //
-// Numerics: common/tile_weights.h. Determinism: sums and counts are integers. The list's readers
+// Numerics: common/tile_weights.h. Determinism: sums and counts are integers. Readers of the list
 // must not depend on its order.
 #pragma once
 
@@ -27,38 +29,39 @@
 
 namespace fairdraw::cuda {
 
-/// Next step of a row's blocks.
+/// Work that the blocks of a row do next.
 enum class PassKind : std::int32_t {
-  row_has_ended,     ///< the row is finished
-  sum_and_list,      ///< sums above the bracket and lists the tokens in it
-  sample,            ///< counts the sample of a guess (bracket_guess.cuh)
-  mass_above,        ///< mass above the pivots of a row that draws by proposals (mass_above.cuh)
-  count_in_bracket,  ///< counts the tokens in the bracket by tile, as the sums; lists nothing
+  row_has_ended,  ///< no more work, because the row is finished
+  sum_and_list,   ///< sums tokens above the bracket and lists the tokens in it
+  sample,         ///< counts the sample for a guess (bracket_guess.cuh)
+  mass_above,  ///< sums the mass above the pivots of a row that draws by proposals (mass_above.cuh)
+  count_in_bracket,  ///< counts the tokens in the bracket per tile, in place of the sums; lists
+                     ///< nothing
 };
 
-/// Order of a pass. Each block of the row has a copy in shared memory.
+/// Order of a pass. Each block of the row has a copy of the order in shared memory.
 struct PassOrder {
   PassKind kind;
-  RowCut floor;            ///< tokens that it cuts take no part
-  std::int32_t low, high;  ///< the bracket's keys, not below the floor's; empty where low > high
+  RowCut floor;            ///< tokens that this cut drops take no part in the pass
+  std::int32_t low, high;  ///< keys of the bracket, not below the floor's key; empty if low > high
 
-  /// The smallest key that takes part.
+  /// Returns the smallest key that takes part in the pass.
   __device__ std::int32_t lowest() const { return low <= high ? low : high + 1; }
 };
 
-/// Counts of a bracket's list, in shared memory of each block of the row.
+/// Counters of a bracket's list, in shared memory of each block of the row.
 struct BracketList {
   struct alignas(8) Entry {
     std::int32_t key;
     std::int32_t id;
   };
 
-  unsigned above;  ///< tokens above the bracket
-  unsigned size;   ///< tokens in it; may exceed the capacity
-  unsigned first;  ///< index of the block's first entry in the row's list
+  unsigned above;  ///< number of tokens above the bracket
+  unsigned size;   ///< number of tokens in the bracket; may exceed the list's capacity
+  unsigned first;  ///< index in the row's list of the block's first entry
 };
 
-/// Reads a tile and its bits into registers.
+/// Reads a tile's values and allowed bits into registers.
 template <RowForm kForm>
 __device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, RawTile& raw) {
   using Row = TileRow<kForm>;
@@ -76,7 +79,7 @@ __device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, 
   row.load_bits(tile, raw);
 }
 
-/// One warp's part of a pass.
+/// Part of a bracket pass that one warp does.
 template <RowForm kForm, bool kFromProbs>
 class BracketPass {
   using Row = TileRow<kForm>;
@@ -84,7 +87,7 @@ class BracketPass {
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
  public:
-  /// `list` and `entries` are in this block's memory.
+  /// `list` and `entries` are in this block's shared memory.
   __device__ __forceinline__ BracketPass(const Row& row, const RowBlocks& blocks,
                                          const PassOrder& order, BracketList& list,
                                          BracketList::Entry* entries, unsigned capacity,
@@ -115,7 +118,8 @@ class BracketPass {
   /// Prefetch distance in steps, long enough for a tile to arrive in time.
   static constexpr int kAhead = 4;
 
-  /// Appends the block's list to the row's. For all threads of the block.
+  /// Appends the block's list to the row's list in the first block. Called by all threads of the
+  /// block.
   __device__ __forceinline__ void hand_on() const {
     sync_block();
     const unsigned size = list_.size;

@@ -1,22 +1,24 @@
-// Finds the threshold of a row whose candidates exceed every list. All blocks measure brackets of
-// values, one after another.
+// Finds the threshold of a row that has too many candidates for any list. All blocks of the row
+// measure brackets of values, one after another.
 //
-// Contract. The threshold is the largest value such that the tokens that reach it weigh at least a
-// target, or are at least that many, among the tokens that a floor keeps; all these together reach
-// the target. Returns the cut at the threshold. The row's index then has the sums of the tokens
-// that it keeps.
+// Contract. The threshold is the largest value such that the tokens whose values are at least as
+// large have at least a target weight, or a target number, among the tokens that a floor keeps; all
+// tokens that the floor keeps reach the target. The result is the cut at the threshold. Afterwards,
+// the row's index has the sums of the tokens that the cut keeps.
 //
 // Algorithm and cost. A bracket is guessed (bracket_guess.cuh) and measured by a pass of all blocks
-// (bracket_pass.cuh), which gives the exact mass above it by tile, and a list of its values. If the
-// threshold is in the list, it is found there; the list's survivors are added to the sums of their
-// tiles, and no other pass is needed. Otherwise the measurement narrows the range of open keys, and
-// the next guess is wider after a miss, or narrower after too long a list. After some guesses, or
-// if ties keep the list from becoming shorter, the range is cut at listed keys, and after some such
-// pivots it is halved. So there are at most about 50 passes, whatever the values, and usually one.
-// Once the range is one key, counts and sums end the search, however many tokens are tied.
+// (bracket_pass.cuh), which gives the exact mass above the bracket by tile, and a list of its
+// values. If the threshold is in the list, it is found there; the list's survivors are added to the
+// sums of their tiles, and no further pass is needed. Otherwise the measurement narrows the range
+// of possible keys; the next guess is wider after a miss, or narrower after a list that overflowed.
+// After some guesses, or if ties keep the list from becoming shorter, the range is divided at keys
+// of listed values, and after some of these pivots it is halved. So there are at most about 50
+// passes, for any values, and usually one. Once the range is a single key, counts and sums end the
+// search, however many tokens are tied.
 //
-// All threads hold the same state in registers. Larger steps are functions of their own
-// (bracket_list.cuh, bracket_guess.cuh), because a called function spills less than an inlined one.
+// All threads have the same state in registers. Larger steps are out-of-line functions
+// (bracket_list.cuh, bracket_guess.cuh), because a called function spills fewer registers than an
+// inlined one.
 //
 // Determinism: integers decide. The result depends neither on the order of a list nor on a guess.
 #pragma once
@@ -30,8 +32,8 @@
 
 namespace fairdraw::cuda {
 
-/// Samples the row for guesses of where `target` is reached. `mass` is that of the sums in the
-/// index, or 0 if tokens are counted.
+/// Samples the row for guesses of the key at which `target` is reached. `mass` is the total of the
+/// sums in the index, or 0 if tokens are counted.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
                                         unsigned char* dynamic, PassOrder* order,
@@ -49,15 +51,15 @@ __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
   sync_end();
 }
 
-/// Search for a row's cut, by the threads that finish the row.
+/// Search for the cut of a row, by the threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
 class BracketSearch {
  public:
   __device__ __forceinline__ explicit BracketSearch(const SharedRow& place)
       : place_(place), row_(*place.end()) {}
 
-  /// Returns the cut of the row by top_k and top_p above the floor `cut`. The index then has the
-  /// sums of the tokens that it keeps.
+  /// Returns the cut of the row by top_k and top_p among the tokens that the floor `cut` keeps.
+  /// Afterwards, the index has the sums of the tokens that the result keeps.
   __device__ __forceinline__ RowCut filter(RowCut cut) {
     const bool top_k_on = row_.filters.top_k_on();
     const bool top_p_on = row_.filters.top_p_on();
@@ -68,7 +70,7 @@ class BracketSearch {
       if (by_count_) {
         target_ = static_cast<unsigned>(row_.filters.top_k);
       } else {
-        // Without top_k the sums in the index are those that make up the row's mass.
+        // Without top_k the sums in the index add up to the row's mass.
         kept = row_.filters.by_row_mass && !top_k_on ? row_.filters.row_mass
                                                      : mass_of_sums<kFromProbs>(row_);
         target_ = nucleus_target(row_.filters.top_p,
@@ -83,11 +85,13 @@ class BracketSearch {
  private:
   static constexpr int kGuesses = 6;
   static constexpr int kPivots = 16;
-  static constexpr float kDeviations = 3.0F;  ///< misses about one row in 370
-  static constexpr float kWiden = 3.0F;       ///< factor for the guess after a miss
-  static constexpr float kOfCapacity = 0.7F;  ///< part of the list to fill after one too long
+  static constexpr float kDeviations = 3.0F;  ///< the threshold is outside the bracket in about one
+                                              ///< row of 370
+  static constexpr float kWiden = 3.0F;       ///< factor by which the guess is wider after a miss
+  static constexpr float kOfCapacity = 0.7F;  ///< part of the list's capacity to fill after a list
+                                              ///< that overflowed
 
-  /// Sums the tokens that a cut keeps, by tile.
+  /// Sums the tokens that a cut keeps, per tile.
   __device__ __forceinline__ void sum_kept(const RowCut& cut) {
     pass({PassKind::sum_and_list, cut, cut.low, cut.low - 1});
   }
@@ -96,13 +100,13 @@ class BracketSearch {
                                    order);
   }
 
-  /// Returns the cut that keeps the keys from `key` up. The floor's ties stay cut.
+  /// Returns the cut that keeps all keys >= `key`. Ties that the floor has cut stay cut.
   __device__ RowCut cut_at(std::int32_t key) const {
     return key > floor_.low ? RowCut{key, row_.filters.vocab} : floor_;
   }
 
-  /// Finds the cut above a floor. `mass` is that of all tokens that the floor keeps, whose sums are
-  /// in the index, or 0 if tokens are counted.
+  /// Finds the cut by one filter among the tokens that a floor keeps. `mass` is the mass of all
+  /// tokens that the floor keeps, whose sums are in the index, or 0 if tokens are counted.
   __device__ __forceinline__ RowCut find(const RowCut& floor, uint128_t mass) {
     floor_ = floor;
     low_ = floor.low;
@@ -115,7 +119,7 @@ class BracketSearch {
                                     low_, mass, target_);
     }
     float deviations = kDeviations;
-    unsigned shortest = UINT_MAX;  // shortest of the lists that were too long
+    unsigned shortest = UINT_MAX;  // length of the shortest list that overflowed
     bool guesses = true;
 #pragma unroll 1
     for (int round = 0; low_ < high_; ++round) {
@@ -125,7 +129,7 @@ class BracketSearch {
           bracket = guessed_bracket<kFromProbs>(row_.guess, nearest_double(target_), deviations,
                                                 floor_.low);
           bracket = {min(max(bracket.low, low_), high_), max(min(bracket.high, high_), low_)};
-          deviations *= kWiden;  // for the next guess, if this one misses
+          deviations *= kWiden;  // for the next guess, if this bracket misses the threshold
         } else {
           const std::int32_t key = pivot(round < kGuesses + kPivots);
           bracket = {key, key - 1};
@@ -143,7 +147,7 @@ class BracketSearch {
       high_ = bracket.high < bracket.low ? high_ : bracket.high;
       above_high_ = above;
       if (size > capacity) {
-        guesses = size < shortest / 4 * 3;  // otherwise there are ties
+        guesses = size < shortest / 4 * 3;  // otherwise ties keep the list long
         shortest = size;
         deviations *=
             kOfCapacity / kWiden * static_cast<float>(capacity) / static_cast<float>(size);
@@ -164,8 +168,9 @@ class BracketSearch {
     return end_at_one_key();
   }
 
-  /// Finds the cut among a bracket's values, and sums the tokens that it keeps. tie_end is -1 if
-  /// the bracket does not reach the target. reached: mass, or number of tokens, above the bracket.
+  /// Finds the cut among the values in a bracket, and sums the tokens that the cut keeps. tie_end
+  /// is -1 if the bracket does not reach the target. reached: mass, or number of tokens, above the
+  /// bracket.
   __device__ __forceinline__ RowCut find_in_list(const KeyInterval& bracket, unsigned size,
                                                  uint128_t reached) {
     constexpr RowCut kNone{0, -1};
@@ -178,14 +183,14 @@ class BracketSearch {
     std::int32_t key =
         narrow_to_nucleus<kFromProbs>(row_, static_cast<int>(size), bracket, reached, target_);
     if (key != INT_MAX) return cut_at(key);
-    // The estimate was wrong, or the threshold is below the list.
+    // The estimate was wrong, or the threshold is below the listed values.
     key = bisect_list<kFromProbs>(row_, static_cast<int>(size), bracket, reached, target_);
     if (key == INT_MAX) return kNone;
     sum_kept(cut_at(key));
     return cut_at(key);
   }
 
-  /// Returns a key in (low_, high_], preferably of a listed value.
+  /// Returns a key in (low_, high_], preferably the key of a listed value.
   __device__ __forceinline__ std::int32_t pivot(bool of_list) {
     const std::uint32_t half =
         (static_cast<std::uint32_t>(high_) - static_cast<std::uint32_t>(low_) + 1U) / 2U;
@@ -195,7 +200,8 @@ class BracketSearch {
     return key > low_ ? key : low_ + 1;
   }
 
-  /// Returns the cut at the threshold low_, whose tokens may be more than any list holds.
+  /// Returns the cut at the threshold low_, at which the tied tokens may exceed the list's
+  /// capacity.
   __device__ __forceinline__ RowCut end_at_one_key() {
     RowCut cut = cut_at(low_);
     if (by_count_ && row_.filters.lowest_id) {
@@ -214,18 +220,19 @@ class BracketSearch {
   bool by_count_ = false;
   uint128_t target_ = 0;
   RowCut floor_{};
-  std::int32_t low_ = 0, high_ = 0;  ///< range of keys that holds the threshold
-  unsigned most_inside_ = 0;         ///< upper bound of the number of tokens that reach low_
-  unsigned above_high_ = 0;          ///< lower bound of the number of tokens above high_
+  std::int32_t low_ = 0, high_ = 0;  ///< range of keys that contains the threshold
+  unsigned most_inside_ = 0;         ///< upper bound of the number of tokens whose keys are >= low_
+  unsigned above_high_ = 0;  ///< lower bound of the number of tokens whose keys are above high_
 };
 
-/// Sets row.cut to the cut by top_k, top_p or both above a floor. Called by the threads that finish
-/// the row. Out of line because few rows come here.
+/// Sets row.cut to the cut by top_k, top_p or both among the tokens that a floor keeps. Called by
+/// the threads that finish the row. Out of line because few rows need it.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void filter_by_passes(const RowsTask& task, int blocks_log2,
                                               unsigned char* dynamic, PassOrder* order,
                                               RowCut floor) {
-  sync_end();  // after the first thread's writes and the reads of a list's end
+  sync_end();  // after the first thread has written, and all threads have read the counters of the
+               // list
   const SharedRow place{task, blocks_log2, dynamic, order};
   const RowCut cut = BracketSearch<kForm, kFromProbs>(place).filter(floor);
   if (threadIdx.x == 0) place.end()->cut = cut;
