@@ -363,8 +363,7 @@ __device__ void pack_part(const PackTask& task, std::int64_t output, const Part&
   std::int64_t begin = 0;
   if constexpr (kPlacesAreKnown) {
     begin = task.kept.offsets.data[output];
-    if (task.kept.offsets.data[output + 1] == begin) return;  // set is empty or left out
-                                                              // because it does not fit
+    if (task.kept.offsets.data[output + 1] == begin) return;  // set is empty or does not fit
   } else {
     const auto thread = static_cast<std::int64_t>(threadIdx.x);
     std::int64_t end = 0;
