@@ -76,7 +76,7 @@ def test_a_rule_is_red_and_says_why(name, request):
     assert report.verdict == "failed", str(report)
     assert cause_text(engine.cause)[0]  # the cause exists
     if name in OTHER_CAUSE:
-        request.applymarker(pytest.mark.xfail(reason=OTHER_CAUSE[name]))
+        request.applymarker(pytest.mark.xfail(reason=OTHER_CAUSE[name], strict=True))
     assert report.raw["causes"][0]["name"].startswith(engine.cause)
 
 
