@@ -35,19 +35,6 @@ def say(text: str) -> None:
     print(f"fairdraw: {text}", file=sys.stderr, flush=True)
 
 
-def tree_files(root: Path) -> list[str]:
-    """Returns the files of the tree that git knows or would add; without git, as in an archive, all
-    files except those in build/."""
-    listed = affected.git(root, "ls-files", "--cached", "--others", "--exclude-standard")
-    if listed:
-        return sorted(path for path in listed.splitlines() if (root / path).is_file())
-    return sorted(
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*")
-        if path.is_file() and path.relative_to(root).parts[0] not in ("build", ".git")
-    )
-
-
 def is_shell_script(path: Path) -> bool:
     if path.suffix not in ("", ".sh", ".sbatch"):
         return False
@@ -169,7 +156,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     options = parser.parse_args(arguments)
     linter = Linter(root, options.jobs)
     files = [os.path.relpath(os.path.realpath(file), root) for file in options.files]
-    files = files or tree_files(root)
+    files = files or openings.prose.tree_files(root)
     if options.format:
         cpp = [file for file in files if file.endswith(CPP)]
         linter.run(linter.lint_bin / "clang-format", "-i", *cpp)
