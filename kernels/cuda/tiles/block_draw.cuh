@@ -35,7 +35,9 @@ __device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf
                                                        std::uint64_t word,
                                                        TileDrawMemory<Weight>& memory) {
   const int threads = static_cast<int>(blockDim.x);
-  const int share = (tiles + threads - 1) / threads;
+  int share = 1;  // number of tiles per thread; most rows need no second step
+#pragma unroll 1
+  while (share * threads < tiles) ++share;
   const int begin = min(static_cast<int>(threadIdx.x) * share, tiles);
   const int end = min(begin + share, tiles);
   Weight mine = 0;

@@ -19,10 +19,9 @@ namespace fairdraw::cuda {
 
 /// Edits of one row. The row has no edits if `edited` is null.
 struct RowEdits {
-  const std::uint32_t* allowed = nullptr;  ///< bits of tokens that neither the mask nor processing
-                                           ///< bans
-  const std::uint32_t* edited = nullptr;   ///< bits of tokens whose processed logit is in `values`
-  const float* values = nullptr;
+  const std::uint32_t* allowed;  ///< bits of tokens that neither the mask nor processing bans
+  const std::uint32_t* edited;   ///< bits of tokens whose processed logit is in `values`
+  const float* values;
 };
 
 /// Edits of all rows of a call. The rows have no edits if `edited` is null.

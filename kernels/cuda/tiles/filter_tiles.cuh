@@ -25,35 +25,39 @@
 //                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
 //                 from the sums of the kept tokens
 //
-// The main limit is that code inlined beside the first pass, which all rows need, costs the pass
-// registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread, and
-// their shared memory takes nearly all of L1, so a spilled register is loaded from L2 for every
+// The main limit is registers. Code inlined beside the first pass, which all rows need, costs the
+// pass registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread,
+// and their shared memory takes nearly all of L1, so a spilled register is loaded from L2 for every
 // tile. Code that is skipped is also loaded from memory, once per call. So this kernel inlines the
 // first pass and the code that finishes rows without a list; rows with a list, rows that draw by
 // proposals, their passes and everything rare are out of line. The first pass calls no function,
 // because a call would leave the pass half of the registers. Tiles that need a function call,
 // because they make the row fail or float arithmetic is not exact for them, are processed later.
-// Row parameters are kept in shared memory. Rows that vector loads can read have one kernel, all
-// other rows another.
+// The row and its parameters are kept in shared memory (RowAsked), because a function out of line
+// would load the launch's arguments from L2, one after another. Rows that vector loads can read
+// have one kernel, all other rows another. Calls whose blocks each have an SM of their own have an
+// instance with 128 registers (filter_few_tiles.cu).
 //
 // Measured on an H100, V = 128256, float32, arrays of parameters, cold L2, graph replay in turns
 // with the floor alone, median of 30, microseconds, 512 threads; the slower of peaked and flat
 // logits where they are not named:
 //   rows (blocks of each)     1 (16)        8 (8)         64 (2)        256 (1)
-//   floor                      5.7           7.5           19.7          55.5
-//   no filter                 12.1          14.1           26.0          67.1
-//   min_p 0.05, peaked        12.9          14.5           27.8          67.9
-//   min_p 0.05, flat          13.7          15.9           37.8         105.6
-//   top_k 50                  20.0          21.2           32.2          71.6
-//   top_p 0.9, peaked         22.0          31.1          47.8         100.8
-//   top_p 0.9, flat           31.6          32.4          55.0         105.2
-//   top_p 0.5, peaked         22.2          31.7          50.8          98.1
-//   top_p 0.5, flat           31.8          32.9          64.6         129.2
-// In turns with other kernels, so that no instructions are in a cache, on an H200 (floor 5.4, 7.0,
-// 15.5, 41.8): no filter 13.7, 15.0, 22.6, 51.3; greedy 8.6, 10.0, 18.9, 45.4; top_k 50 27.9, 26.6,
-// 34.3, 58.0; top_k 50 with top_p 0.9 23.2, 23.2, 31.2, 59.3; top_k 1000 42.3, 41.2, 49.2, 83.7;
-// top_k 5000 65.2, 64.8, 93.3, 168. Measurements of other shapes are in
-// reports/baselines/cuda_shapes.json.
+//   floor                      5.4           7.4           19.7          55.7
+//   no filter                 11.5          13.9           25.2          67.0
+//   greedy                     9.1          10.6           22.8          60.8
+//   min_p 0.05, peaked        12.9          14.2           27.6          67.5
+//   min_p 0.05, flat          13.5          15.6           37.4         105.4
+//   top_k 50                  19.9          20.9           31.3          71.7
+//   top_k 50 and top_p 0.9    20.8          22.4           32.9          73.5
+//   top_k 1000                32.5          33.2           44.2          94.8
+//   top_p 0.9, peaked         16.3          23.5           40.6         100.2
+//   top_p 0.9, flat           24.4          25.8           48.8         102.6
+//   top_p 0.5, peaked         16.3          25.1           43.6          96.6
+//   top_p 0.5, flat           24.9          26.6           55.8         126.3
+// Measurements of other shapes are in reports/baselines/cuda_shapes.json. One row of top_p 0.9, in
+// thousands of cycles: tiles 6.5, barrier 1.3, sums 4, proposals and their bounds 6, and, where the
+// index does not decide, order 3, pass 5, barrier 1.2, decision 3; the draw without filters takes 6
+// after the barrier. Replays with warm caches are less than 1.5 microseconds faster.
 //
 // Alternatives that were tried. The baseline has everything in one kernel (no filter 20.1 / 14.1,
 // 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5, in turns with others / with the floor; min_p flat 35 / 31,
@@ -70,6 +74,14 @@
 //   the same by floats, but without a hint     top_p flat 31, 32, 53, 131
 //   code of proposals asked for in L2 ahead    top_p flat 37, 41, 103: a function whose address is
 //                                              taken is called with more of its registers spilled
+//   64 registers for few rows, too             top_k 50 19, 20, 32; top_p flat 31, 32, 55
+//   128 registers for many rows                256 rows: no filter 67, top_k 50 77, top_k 1000 101
+//   parameters in registers before the tiles   no filter 12.9, 15.1, 32, 78: 25 more registers
+//   spill shared memory aligned to 16 bytes          no filter 30 and 76 at 64 and 256 rows: a
+//   warp's
+//                                              vectors straddle rows of banks
+//   octaves by floats, others by a function    top_k 1000 4 to 8 more: the call costs registers
+//   a plain row's tile by sums of groups       2 more at 256 rows
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits, not on weights. Determinism: sums
 // are of integers; the result depends neither on the number of blocks nor on their order.
@@ -90,17 +102,17 @@
 #include "cuda/tiles/row_proposals.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 
 /// Draws a token from a row whose index has the sums of the tokens that a cut keeps. Called by the
 /// threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* dynamic,
-                                          RowCut cut) {
-  RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
+__device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
+  RowEnd& end = *place.end();
   sync_end();  // after the first thread has written
-  const TileRow<kForm> values(task.rows, task.allowed, end.number, kFromProbs, task.edits);
+  const TileRow<kForm> values = place.asked->row;
   const IndexedRow<TileRow<kForm>, kFromProbs, CutRule> row(
       values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
   row.sum_groups(end.groups, kEndWarps);
@@ -109,7 +121,7 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
   const DrawnToken drawn = row.draw(end.groups, end.filters.word);
   if (lane_of_thread() == 0) {
     const std::int32_t token = end.token >= 0 ? end.token : drawn.token;
-    write_drawn(task, end.number, token, end.keys.largest, cut, drawn.total, end.floor);
+    write_drawn(place.asked->outputs, token, end.keys.largest, cut, drawn.total, end.floor);
   }
 }
 
@@ -117,11 +129,10 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
 /// tiles for which float arithmetic is not exact. A pass that called functions for such tiles would
 /// have few registers.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int blocks_log2,
-                                                 unsigned char* dynamic, TileRule rule) {
-  const SharedRow place{task, blocks_log2, dynamic, nullptr};
+__device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow<kForm> place,
+                                                 TileRule rule) {
   const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
-  const RowBlocks blocks = place.blocks<kForm>(row.tiles());
+  const RowBlocks blocks = place.blocks(row.tiles());
   const TileSteps steps = blocks.steps();
   using Pass = TilePass<kForm, kFromProbs>;
   LargestTile largest;
@@ -137,16 +148,6 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int block
   return largest;
 }
 
-/// Parameters of a row, in shared memory of each of the row's blocks: the first pass has few
-/// registers, and spilled ones are loaded from L2, because shared memory takes L1's place.
-struct RowAsked {
-  RowStatus status;  ///< status of the parameters
-  bool greedy;
-  float min_p;  ///< result of min_p_asked(), for rows with min_p alone
-  TileRule rule;
-  RowFilters filters;  ///< filters of the row; the random word is set in the first block only
-};
-
 /// Part of a row that one block processes and, in the first block, the code that finishes the row.
 template <RowForm kForm, bool kFromProbs>
 class FilterTilesRow {
@@ -160,16 +161,15 @@ class FilterTilesRow {
     return end_bytes<kForm>(threads) + middle_bytes(tiles) + index_bytes(tiles);
   }
 
-  __device__ __forceinline__ FilterTilesRow(const SharedRow& place, RowAsked& asked)
+  __device__ __forceinline__ FilterTilesRow(const RowsTask& task, const SharedRow<kForm>& place)
       : place_(place),
-        asked_(asked),
-        task_(place.task),
+        asked_(*place.asked),
+        task_(task),
         number_(place.number()),
         row_(task_.rows, task_.allowed, number_, kFromProbs, task_.edits),
         ring_(place.dynamic),
-        end_(*place.end()),
-        groups_(place.groups<kForm>(row_.tiles())),
-        blocks_(place.blocks<kForm>(row_.tiles())) {}
+        groups_(place.groups(row_.tiles())),
+        blocks_(place.blocks(row_.tiles())) {}
 
   __device__ __forceinline__ void run() {
     if (task_.active.given() && task_.active.data[number_] == 0) {
@@ -179,15 +179,12 @@ class FilterTilesRow {
       return;
     }
     blocks_.cluster().announce();
+    if (warp_of_thread() == 0) asked_.arriving.start(task_, number_);
+    ArrivingParameters::commit();
     index_all();
     let_next_kernel_start();  // the next kernel makes kept sets, and waits for all of this kernel
     blocks_.cluster().arrive();
     if (way_ == Way::by_first_block && !blocks_.is_first()) return;
-    const bool proposes = way_ == Way::by_proposals && blocks_.is_first();
-    std::uint64_t word = 0;  // random word, computed while other blocks arrive
-    if (proposes) {
-      word = words_of_row(task_, number_).of_attempt(static_cast<std::uint32_t>(warp_of_thread()));
-    }
     blocks_.cluster().wait();
     rule_ = asked_.rule;
     if (way_ == Way::by_first_block || way_ == Way::by_min_p) {
@@ -195,16 +192,20 @@ class FilterTilesRow {
       return;
     }
     std::int32_t token = -1;
-    if (proposes) {
-      token = called_propose(task_, place_.blocks_log2, place_.dynamic, place_.order, asked_, word);
-      if (token >= 0 && task_.records == nullptr) return;
+    if (way_ == Way::by_proposals && blocks_.is_first()) {
+      if (task_.edits.fault_of(number_) == RowFault::none) token = called_propose(place_);
+      if (token >= 0 && task_.records == nullptr) {
+        if (threadIdx.x == 0) write_drawn(RowOutputs::of(task_, number_), token, 0, {}, 0);
+        tell_blocks(place_, {PassKind::row_has_ended, {}, 0, 0});
+        blocks_.cluster().arrive();
+        return;
+      }
     }
     if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
-      take_part<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
-                                   rule_.scale);
+      take_part<kForm, kFromProbs>(place_);
       return;
     }
-    called_end_filtered(task_, place_.blocks_log2, place_.dynamic, place_.order, asked_, token);
+    called_end_filtered(task_, place_, token);
   }
 
  private:
@@ -217,6 +218,19 @@ class FilterTilesRow {
     by_list,       ///< like by_proposals: rows with any other filters, and rows without an accepted
                    ///< proposal
   };
+
+  /// Computes the random word of this warp, in the row's first block, while tiles are in flight: of
+  /// an attempt for rows that draw by proposals, of the row in the first warp for other rows.
+  __device__ __forceinline__ void prepare_word() {
+    const bool proposes = way_ == Way::by_proposals;
+    if (!proposes && warp_of_thread() != 0) return;
+    const DrawWords words = words_of_row(task_, number_, asked_.arriving);
+    std::uint64_t word =
+        words.of_attempt(proposes ? static_cast<std::uint32_t>(warp_of_thread()) : 0U);
+    if (task_.words != nullptr) word = task_.words[number_];
+    if (lane_of_thread() == 0) asked_.word[warp_of_thread()] = word;
+    if (threadIdx.x == 0) asked_.words = words;
+  }
 
   __device__ __forceinline__ void index_all() {
     LargestTile largest;
@@ -243,12 +257,10 @@ class FilterTilesRow {
           blocks_.send(tile, {key, sum});
           if (key > largest.key) largest = {key, tile};
         });
-    if (left) {
-      largest = index_slowly<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, rule_);
-    }
+    if (left) largest = index_slowly<kForm, kFromProbs>(task_, place_, rule_);
     if (hints_) {
       const float above = reduce_warp(left ? NAN : above_hint_, Add{});
-      if (lane_of_thread() == 0) place_.proposals<kForm>()->above_hint[warp_of_thread()] = above;
+      if (lane_of_thread() == 0) place_.proposals()->above_hint[warp_of_thread()] = above;
     }
     if (way_ != Way::by_list) {
       blocks_.send_largest(largest, way_ == Way::by_min_p, largest_of_warps());
@@ -257,16 +269,18 @@ class FilterTilesRow {
 
   /// Prepares the row's parameters while the first tiles are in flight.
   __device__ __forceinline__ void prepare() {
-    RowParameters parameters;
-    parameters.temperature = kFromProbs ? 1.0F : task_.temperature.at(number_);
-    parameters.top_k = task_.top_k.at(number_);
-    parameters.top_p = task_.top_p.at(number_);
-    parameters.min_p = task_.min_p.at(number_);
-    RowAsked asked{};
-    asked.status = check(parameters);
-    asked.greedy = is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
-    const bool ends_alone = asked.greedy || asked.status != RowStatus::ok;
-    RowFilters& filters = asked.filters;
+    if constexpr (kForm.access == TileAccess::vectors) {
+      ArrivingParameters::await<Ring::kStages>();
+    } else {
+      ArrivingParameters::await<0>();
+    }
+    sync_block();  // after the first warp has waited for the parameters
+    const RowParameters parameters = asked_.arriving.parameters(kFromProbs);
+    const RowStatus status = check(parameters);
+    const bool greedy =
+        is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
+    const bool ends_alone = greedy || status != RowStatus::ok;
+    RowFilters filters{};
     filters.vocab = row_.vocab();
     filters.top_k =
         top_k_is_on(parameters.top_k, row_.vocab()) && !ends_alone ? parameters.top_k : 0;
@@ -288,32 +302,40 @@ class FilterTilesRow {
              !ends_alone &&
                  (way_ == Way::by_proposals ||
                   (!filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)))};
-    if (threadIdx.x == 0) {
-      if (way_ == Way::by_min_p) asked.min_p = min_p_asked<kFromProbs>(filters.min_p);
-      if (blocks_.is_first() && !ends_alone) filters.word = random_word_of_row(task_, number_);
-      asked.rule = rule_;
-      asked_ = asked;
+    if (threadIdx.x == kWarp) {  // a thread of the second warp; the first computes a random word
+      if (way_ == Way::by_min_p) asked_.min_p = min_p_asked<kFromProbs>(filters.min_p);
+      asked_.status = status;
+      asked_.greedy = greedy;
+      asked_.filters = filters;
+      asked_.rule = rule_;
+      // Not a copy of row_, which would occupy registers.
+      asked_.row = TileRow<kForm>(task_.rows, task_.allowed, number_, kFromProbs, task_.edits);
+      asked_.outputs = RowOutputs::of(task_, number_);
     }
+    if (blocks_.is_first() && !ends_alone) prepare_word();
     blocks_.cluster().await_all();
-    hints_ = way_ == Way::by_proposals && may_hint(filters);
+    hints_ = way_ == Way::by_proposals && may_hint(place_, row_, filters);
     if (hints_) {
-      hint_ = find_hint<kForm>(task_, place_.dynamic, rule_.scale, filters.top_p);
+      sync_block();  // after the second warp has written
+      hint_ = find_hint<kForm>(place_);
     }
   }
   /// Returns whether the row may have a hint (proposal_hint.cuh). Processed rows have no hint,
   /// because they cannot be read yet.
-  __device__ __forceinline__ bool may_hint(const RowFilters& filters) const {
-    return !kFromProbs && blocks_.cluster().blocks == 1 && !filters.min_p_on() &&
-           !row_.is_processed() && row_.tiles() >= warps_of_block();
+  __device__ __forceinline__ static bool may_hint(const SharedRow<kForm>& place,
+                                                  const TileRow<kForm>& row,
+                                                  const RowFilters& filters) {
+    return !kFromProbs && place.blocks_log2 == 0 && !filters.min_p_on() && !row.is_processed() &&
+           row.tiles() >= warps_of_block();
   }
 
   /// Returns the largest key of each warp. Only valid for rows without keys of groups.
-  __device__ LargestOfWarps& largest_of_warps() const {
-    return *place_.template largest_of_warps<kForm>();
-  }
+  __device__ LargestOfWarps& largest_of_warps() const { return *place_.largest_of_warps(); }
 
   __device__ __forceinline__ void fail(RowStatus status) const {
-    if (blocks_.is_first() && threadIdx.x == 0) write_failure(task_, number_, status);
+    if (blocks_.is_first() && threadIdx.x == 0) {
+      write_failure(RowOutputs::of(task_, number_), status);
+    }
   }
   __device__ __forceinline__ RowStatus status_of(std::int32_t largest_key) const {
     if (asked_.status != RowStatus::ok) return asked_.status;
@@ -339,96 +361,89 @@ class FilterTilesRow {
       if (!blocks_.is_first()) return;
       blocks_.cluster().wait();
     }
-    write_keys(blocks_.index(), static_cast<int>(blockDim.x));
+    write_keys(task_, number_, blocks_.index(), static_cast<int>(blockDim.x));
     if (asked_.greedy) {
       plain.end_greedy();
     } else {
-      plain.draw(end_.drawn, asked_.filters.word, asked_.filters.min_p);
+      plain.draw(place_.end()->drawn, asked_.word[0], asked_.filters.min_p);
     }
   }
 
   /// Returns the smallest key that min_p keeps.
-  __device__ __forceinline__ std::int32_t floor_key(const RowFilters& filters,
-                                                    std::int32_t largest) const {
-    if (!filters.min_p_on()) return kLowest;
-    return smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, largest);
+  __device__ __forceinline__ static std::int32_t floor_key(const RowAsked<kForm>& asked,
+                                                           std::int32_t largest) {
+    if (!asked.filters.min_p_on()) return kLowest;
+    return smallest_key_kept<kFromProbs>(asked.filters.min_p, asked.rule.scale, kLowest, largest);
   }
 
   /// Returns, to all threads of the first block, the token of a row that draws by proposals, or -1
-  /// if no proposal is accepted. Writes the token if no record is requested. Out of line, like
-  /// called_end_filtered.
-  __device__ __noinline__ static std::int32_t called_propose(const RowsTask& task, int blocks_log2,
-                                                             unsigned char* dynamic,
-                                                             PassOrder* order, RowAsked& asked,
-                                                             std::uint64_t word) {
-    FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
-    row.rule_ = asked.rule;
-    return row.propose(word);
-  }
-  __device__ __forceinline__ std::int32_t propose(std::uint64_t word) {
-    const LargestTile largest = blocks_.largest_of(largest_of_warps());
-    if (status_of(largest.key) != RowStatus::ok) return -1;  // the status is written later
-    const RowFilters& filters = asked_.filters;
-    const DrawWords words = words_of_row(task_, number_);
-    const std::int32_t token =
-        RowProposals<kForm, kFromProbs>(place_, row_, blocks_, rule_, filters, largest.key,
-                                        floor_key(filters, largest.key))
-            .run(words, word, may_hint(filters));
-    if (token < 0) {
-      if (threadIdx.x == 0) asked_.filters.word = words.of_survivors();
-    } else if (task_.records == nullptr) {
-      tell_blocks(blocks_.cluster(), place_.order, {PassKind::row_has_ended, {}, 0, 0});
-      blocks_.cluster().arrive();
-      if (threadIdx.x == 0) write_drawn(task_, number_, token, largest.key, {}, 0);
+  /// if no proposal is accepted or the row fails. Out of line, like called_end_filtered.
+  __device__ __noinline__ static std::int32_t called_propose(SharedRow<kForm> place) {
+    RowAsked<kForm>& asked = *place.asked;
+    const TileRow<kForm> row = asked.row;
+    const LargestTile largest = place.blocks(row.tiles()).largest_of(*place.largest_of_warps());
+    // The status of a row that fails is written later.
+    if (asked.status != RowStatus::ok || largest.key <= kEmptyTileKey ||
+        largest.key >= kNegativeKey) {
+      return -1;
     }
+    const std::int32_t token =
+        RowProposals<kForm, kFromProbs>(place, row, largest.key, floor_key(asked, largest.key))
+            .run(asked.words, asked.word[warp_of_thread()], may_hint(place, row, asked.filters));
+    if (token < 0 && threadIdx.x == 0) asked.word[0] = asked.words.of_survivors();
     return token;
   }
 
   /// Finishes a row with filters, by kEndThreads threads of the first block. Out of line, because
   /// inlined code would take registers from the first pass.
-  __device__ __noinline__ static void called_end_filtered(const RowsTask& task, int blocks_log2,
-                                                          unsigned char* dynamic, PassOrder* order,
-                                                          RowAsked& asked, std::int32_t token) {
-    FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
-    row.rule_ = asked.rule;
+  __device__ __noinline__ static void called_end_filtered(const RowsTask& task,
+                                                          SharedRow<kForm> place,
+                                                          std::int32_t token) {
+    RowEnd& end = *place.end();
+    const RowBlocks blocks = place.blocks(place.asked->row.tiles());
     if (threadIdx.x == 0) {
       // Other threads read these members after a barrier.
-      row.end_.number = row.number_;
-      row.end_.filters = asked.filters;
-      row.end_.rule = asked.rule;
-      row.end_.index = row.blocks_.index();
-      row.end_.sums = row.blocks_.sums();
-      row.end_.bracket_capacity = bracket_capacity<kForm>();
-      row.end_.token = token;
+      end.filters = place.asked->filters;
+      end.filters.word = place.asked->word[0];
+      end.rule = place.asked->rule;
+      end.index = blocks.index();
+      end.sums = blocks.sums();
+      end.bracket_capacity = bracket_capacity<kForm>();
+      end.token = token;
     }
-    row.end_filtered();
-    give_order(row.blocks_.cluster(), row.end_, order, {PassKind::row_has_ended, {}, 0, 0});
+    end_filtered(task, place, end, blocks.index());
+    give_order(place, {PassKind::row_has_ended, {}, 0, 0});
   }
-  __device__ __forceinline__ void end_filtered() {
-    const RowIndex index = blocks_.index();
+  __device__ __forceinline__ static void end_filtered(const RowsTask& task,
+                                                      const SharedRow<kForm>& place, RowEnd& end,
+                                                      const RowIndex& index) {
+    const RowAsked<kForm>& asked = *place.asked;
     const TileKeys keys = find_tile_keys(index);
-    const RowStatus status = status_of(keys.largest);
+    RowStatus status = asked.status;
+    if (status == RowStatus::ok) {
+      status = status_of_key(keys.largest, task.edits.fault_of(place.number()));
+    }
     if (status != RowStatus::ok) {
-      fail(status);
+      if (threadIdx.x == 0) write_failure(asked.outputs, status);
       return;
     }
-    write_keys(index, kEndThreads);
-    const RowFilters filters = asked_.filters;
-    const RowCut cut{floor_key(filters, keys.largest), filters.vocab};
+    write_keys(task, place.number(), index, kEndThreads);
+    const RowCut cut{floor_key(asked, keys.largest), asked.filters.vocab};
     if (threadIdx.x == 0) {
-      end_.keys = keys;
-      end_.floor = filters.top_p_on() && !filters.top_k_on() ? from_order_key(cut.low) : INFINITY;
+      end.keys = keys;
+      const bool proposes = asked.filters.top_p_on() && !asked.filters.top_k_on();
+      end.floor = proposes ? from_order_key(cut.low) : INFINITY;
     }
-    if (end_with_list(filters, index, keys, cut)) return;
-    filter_by_passes<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
-                                        cut);
-    draw_by_sums<kForm, kFromProbs>(task_, place_.dynamic, end_.cut);
+    if (end_with_list(place, end, index, keys, cut)) return;
+    filter_by_passes<kForm, kFromProbs>(place, cut);
+    draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 
   /// Writes the keys of the row's tiles, by the block's first `threads` threads.
-  __device__ __forceinline__ void write_keys(const RowIndex& index, int threads) const {
-    if (!task_.keys.given()) return;
-    std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+  __device__ __forceinline__ static void write_keys(const RowsTask& task, std::int64_t number,
+                                                    const RowIndex& index, int threads) {
+    if (!task.keys.given()) return;
+    std::int32_t* keys = task.keys.data + number * task.keys.row_stride;
 #pragma unroll 1
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += threads) {
       keys[tile] = index.keys[tile];
@@ -437,43 +452,46 @@ class FilterTilesRow {
 
   /// Finishes the row if the values that top_k keeps fit into a list, and returns whether they fit.
   /// Also computes the row's mass.
-  __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
-                                                const TileKeys& keys, const RowCut& floor) {
-    const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
+  __device__ __forceinline__ static bool end_with_list(const SharedRow<kForm>& place, RowEnd& end,
+                                                       const RowIndex& index, const TileKeys& keys,
+                                                       const RowCut& floor) {
+    const RowAsked<kForm>& asked = *place.asked;
+    const RowFilters filters = asked.filters;
     if (filters.by_row_mass) {
       sync_end();  // after the first thread has written
       if (filters.min_p_on()) {
-        pass_of_all<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+        pass_of_all<kForm, kFromProbs>(place,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
       }
-      const uint128_t mass = mass_of_sums<kFromProbs>(end_);
-      if (threadIdx.x == 0) end_.filters.row_mass = mass;
+      const uint128_t mass = mass_of_sums<kFromProbs>(end);
+      if (threadIdx.x == 0) end.filters.row_mass = mass;
       sync_end();
     }
     if (!filters.top_k_on()) return false;
+    const GroupKeys groups = place.groups(index.tiles);
     const std::int32_t bound =
-        max(floor.low, CandidateBound<kFromProbs>{index, groups_, keys}.of_top_k(
-                           end_.search, filters.top_k, kLowest));
-    const RowQuads<kForm> quads(task_.rows, task_.allowed, number_, task_.edits);
-    list_candidates<kForm, kFromProbs>(end_.list, quads, index, groups_, bound);
+        max(floor.low, CandidateBound<kFromProbs>{index, groups, keys}.of_top_k(
+                           end.search, filters.top_k, kLowest));
+    const TileRow<kForm> row = asked.row;
+    list_candidates<kForm, kFromProbs>(end.list, RowQuads<kForm>(row), index, groups, bound);
     sync_end();
-    const CandidateList::Size size = end_.list.size();
+    const CandidateList::Size size = end.list.size();
     if (size.overflow) return false;
     if (size.total <= kEndThreads) {
-      end_short_list(task_, filters, index, weigh, end_, size.total);
+      const RowWeigher<kFromProbs> weigh(asked.rule, keys.largest);
+      end_short_list(asked.outputs, filters, index, weigh, end, size.total);
     } else {
-      end_long_list<kFromProbs>(task_, end_, size.total, bound);
+      end_long_list<kFromProbs>(asked.outputs, end, size.total, bound);
     }
     return true;
   }
 
-  SharedRow place_;
-  RowAsked& asked_;  ///< readable after the next barrier of the row's blocks
+  SharedRow<kForm> place_;
+  RowAsked<kForm>& asked_;  ///< readable after the next barrier of the row's blocks
   const RowsTask& task_;
   std::int64_t number_;
   TileRow<kForm> row_;
   Ring ring_;
-  RowEnd& end_;  ///< memory for finishing the row, in place of the ring
   GroupKeys groups_;
   RowBlocks blocks_;
   Way way_ = Way::by_first_block;
@@ -485,14 +503,27 @@ class FilterTilesRow {
 };
 
 // The kernel's template parameters are not structs, because nvcc does not support those.
-template <DType kType, TileAccess kAccess, bool kFromProbs>
-__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+template <DType kType, TileAccess kAccess, bool kFromProbs, int kBlocksOfSm>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, kBlocksOfSm)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
-  __shared__ PassOrder order;
-  __shared__ RowAsked asked;
-  extern __shared__ __align__(16) unsigned char dynamic[];
-  FilterTilesRow<RowForm{kType, kAccess}, kFromProbs>({task, blocks_log2, dynamic, &order}, asked)
-      .run();
+  constexpr RowForm kForm{kType, kAccess};
+  __shared__ RowAsked<kForm> asked;
+  // Aligned so that the ring's vectors of a warp are whole rows of banks.
+  extern __shared__ __align__(128) unsigned char dynamic[];
+  FilterTilesRow<kForm, kFromProbs>(task, {&asked, dynamic, blocks_log2}).run();
+}
+
+/// Enqueues the row kernel for rows of one form, in the instance that has registers for kBlocksOfSm
+/// blocks per SM. Returns the launch's CUDA error.
+template <RowForm kForm, bool kFromProbs, int kBlocksOfSm>
+cudaError_t launch_filter_tiles(const RowsTask& task, const TileSpread& spread,
+                                cudaStream_t stream) {
+  using Row = FilterTilesRow<kForm, kFromProbs>;
+  constexpr auto* kKernel = filter_tiles_kernel<kForm.type, kForm.access, kFromProbs, kBlocksOfSm>;
+  const std::int64_t tiles = tiles_of(task.rows.vocab);
+  const SpreadNeeds needs{[&](int threads) { return Row::dynamic_bytes(threads, tiles); },
+                          task.edits.given()};
+  return launch_spread<kKernel>(task.rows.rows, spread, needs, stream, task);
 }
 
 }  // namespace fairdraw::cuda

@@ -15,4 +15,8 @@ namespace fairdraw::cuda {
 /// launch's CUDA error.
 cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
 
+/// Does the same for rows that can be read by vectors, in a call whose blocks each have an SM.
+/// Called by filter_tiles.
+cudaError_t filter_few_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
+
 }  // namespace fairdraw::cuda

@@ -32,7 +32,7 @@ class LongListEnd {
     }
   }
 
-  __device__ __forceinline__ void run(const RowsTask& task, std::int32_t bound) {
+  __device__ __forceinline__ void run(const RowOutputs& outputs, std::int32_t bound) {
     RowCut cut{bound, filters_.vocab};
     if (n_ > filters_.top_k) cut = top_k(bound);
     weigh(cut);
@@ -51,7 +51,7 @@ class LongListEnd {
     const uint128_t position = multiply_high(filters_.word, prefix.total);
     if (position < prefix.before || position >= prefix.before + mine) return;
     const int drawn = entry_at(cut.low, position - prefix.before);
-    write_drawn(task, row_.number, row_.list.id[drawn], row_.keys.largest, cut, prefix.total);
+    write_drawn(outputs, row_.list.id[drawn], row_.keys.largest, cut, prefix.total);
   }
 
  private:
@@ -170,9 +170,9 @@ class LongListEnd {
 /// Finishes a row whose candidate list is long. Preconditions: the list has all n values that are
 /// >= bound; a barrier after the list was written; top_k is on.
 template <bool kFromProbs>
-__device__ __noinline__ void end_long_list(const RowsTask& task, RowEnd& row, int n,
+__device__ __noinline__ void end_long_list(const RowOutputs& outputs, RowEnd& row, int n,
                                            std::int32_t bound) {
-  LongListEnd<kFromProbs>(row, n).run(task, bound);
+  LongListEnd<kFromProbs>(row, n).run(outputs, bound);
 }
 
 }  // namespace fairdraw::cuda

@@ -80,11 +80,10 @@ class PlainRow {
   __device__ __forceinline__ void end_greedy() const {
     if (warp_of_thread() != 0) return;
     const std::int32_t token = indexed().first_largest(largest_);
-    if (threadIdx.x == 0) write_greedy(task_, number_, token, largest_.key);
+    if (threadIdx.x == 0) write_greedy(RowOutputs::of(task_, number_), token, largest_.key);
   }
 
-  /// Draws a token with a random word that all threads have. Called by the first block, after the
-  /// sums have arrived.
+  /// Draws a token with a random word. Called by the first block, after the sums have arrived.
   __device__ __forceinline__ void draw(TileDrawMemory<uint128_t>& memory, std::uint64_t word,
                                        float min_p) const {
     const DrawnToken drawn = indexed().draw_by_block(memory, word);
@@ -93,7 +92,7 @@ class PlainRow {
     if (min_p > 0.0F && task_.records != nullptr) {
       cut.low = smallest_key_kept<kFromProbs>(min_p, rule_.scale, cut.low, largest_.key);
     }
-    write_drawn(task_, number_, drawn.token, largest_.key, cut, drawn.total);
+    write_drawn(RowOutputs::of(task_, number_), drawn.token, largest_.key, cut, drawn.total);
   }
 
  private:

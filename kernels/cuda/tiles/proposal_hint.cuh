@@ -29,15 +29,14 @@ __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& me
 /// Finds the hint of a row of logits, by all threads of the row's one block, each warp of which has
 /// a tile. Reads the warp's first tile, which is already being loaded, once more.
 template <RowForm kForm>
-__device__ __noinline__ ProposalMemory::Hint find_hint(const RowsTask& task, unsigned char* dynamic,
-                                                       float scale, float top_p) {
+__device__ __noinline__ ProposalMemory::Hint find_hint(SharedRow<kForm> place) {
   constexpr int kHalvings = 9;
   constexpr float kOctaves = 29.0F;  // range of the search below the tile's largest value
   constexpr float kLess = 0.02F;  // part of the mass, as a margin for accepting proposals from the
                                   // hint up
-  const SharedRow place{task, 0, dynamic, nullptr};
-  const TileRow<kForm> row(task.rows, task.allowed, place.number(), false);
-  ProposalMemory& memory = *place.proposals<kForm>();
+  const TileRow<kForm> row = place.asked->row;
+  const float scale = place.asked->rule.scale;
+  ProposalMemory& memory = *place.proposals();
   RawTile raw;
   load_again(row, warp_of_thread(), raw);
   float x[kLaneValues];
@@ -54,7 +53,7 @@ __device__ __noinline__ ProposalMemory::Hint find_hint(const RowsTask& task, uns
     weights[i] = rough_exp2(__fmaf_rn(x[i], scale, -octave));
     all += weights[i];
   }
-  const float wanted = (top_p - kLess) * reduce_warp(all, Add{});
+  const float wanted = (place.asked->filters.top_p - kLess) * reduce_warp(all, Add{});
   float high = largest;
   float low = largest - kOctaves / scale;
 #pragma unroll 1

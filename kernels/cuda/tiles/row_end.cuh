@@ -25,7 +25,6 @@ struct RankedCandidates {
 };
 
 struct RowEnd {
-  std::int64_t number;  ///< number of the row
   RowFilters filters;
   TileRule rule;
   TileKeys keys;

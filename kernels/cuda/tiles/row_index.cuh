@@ -107,11 +107,21 @@ class RowBlocks {
   /// Returns the row's largest key. Precondition: a barrier of the row's blocks after the keys were
   /// sent.
   __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
+    constexpr int kAtOnce = 4;
     LargestTile mine;
 #pragma unroll 1
-    for (int i = lane(); i < warps(); i += kWarp) {
-      const LargestTile other = largest.of_warps[i];
-      if (other.key > mine.key || (other.key == mine.key && other.tile < mine.tile)) mine = other;
+    for (int first = lane(); first < warps(); first += kAtOnce * kWarp) {
+      LargestTile other[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        other[i] = largest.of_warps[min(first + i * kWarp, warps() - 1)];
+      }
+#pragma unroll
+      for (const LargestTile& tile : other) {
+        const bool is_larger =
+            tile.key > mine.key || (tile.key == mine.key && tile.tile < mine.tile);
+        mine = is_larger ? tile : mine;
+      }
     }
     return warp_largest(mine);
   }

@@ -44,18 +44,14 @@ class RowProposals {
   static constexpr std::int32_t kPass = -2;
 
   /// Takes a row. `floor` is the smallest key that min_p keeps.
-  __device__ __forceinline__ RowProposals(const SharedRow& place, const TileRow<kForm>& row,
-                                          const RowBlocks& blocks, const TileRule& rule,
-                                          const RowFilters& filters, std::int32_t largest,
-                                          std::int32_t floor)
+  __device__ __forceinline__ RowProposals(const SharedRow<kForm>& place, const TileRow<kForm>& row,
+                                          std::int32_t largest, std::int32_t floor)
       : place_(place),
-        blocks_(blocks),
-        memory_(*place.proposals<kForm>()),
-        filters_(filters),
-        scale_(rule.scale),
+        memory_(*place.proposals()),
         largest_(largest),
         floor_(floor),
-        indexed_(row, blocks.index(), rule, ProposedTiles{floor}, largest) {}
+        indexed_(row, place.blocks(row.tiles()).index(), place.asked->rule, ProposedTiles{floor},
+                 largest) {}
 
   /// Returns the accepted token, or -1 if no proposal is accepted. word: random word of the first
   /// turn's attempt with the warp's number. hinted: whether the first pass had a hint
@@ -66,14 +62,14 @@ class RowProposals {
       memory_.target = 0;
       memory_.accepted = INT_MAX;
       memory_.rejected = floor_ - 1;
-      memory_.exact = is_exact() || filters_.min_p_on();
+      memory_.exact = is_exact() || filters().min_p_on();
     }
     indexed_.sum_groups(memory_.groups, warps_of_block(), [&](int tile, uint128_t weight) {
       memory_.masses()[tile] = __ull2float_ru(static_cast<std::uint64_t>(weight >> 64) + 1);
     });
     sync_block();
     const auto attempts = static_cast<int>(kAttempts);
-    int turn = filters_.top_p < kFewFrom ? kSome : kFew;
+    int turn = filters().top_p < kFewFrom ? kSome : kFew;
     bool passed = false;
 #pragma unroll 1
     for (int base = 0; base < attempts; base += turn, turn = warps_of_block()) {
@@ -91,10 +87,9 @@ class RowProposals {
         const std::int32_t outcome = memory_.outcome;
         if (outcome >= 0) return outcome;
         if (outcome == kNextTurn) break;
-        blocks_.cluster().sync();
-        called_mass_above<kForm, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic,
-                                             scale_);
-        blocks_.cluster().sync();
+        place_.cluster().sync();
+        called_mass_above<kForm, kFromProbs>(place_);
+        place_.cluster().sync();
         if (warp_of_thread() == 0) note_masses(!passed);
         passed = true;
       }
@@ -110,23 +105,38 @@ class RowProposals {
   static_assert(kRoughUnit == 103);
   static_assert(kSome <= kLeastThreadsOfBlock / kWarp);
 
+  __device__ __forceinline__ const RowFilters& filters() const { return place_.asked->filters; }
+  __device__ __forceinline__ float scale() const { return place_.asked->rule.scale; }
+
   /// Returns whether every pass needs exact sums, because float sums do not suffice.
   __device__ __forceinline__ bool is_exact() const {
-    return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale_);
+    return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale());
   }
 
   /// Draws this warp's proposal, and bounds the mass above it.
   __device__ __forceinline__ void propose(std::uint64_t word) const {
     const DrawnToken drawn = indexed_.draw(memory_.groups, word);
-    if (warp_of_thread() == 0 && lane_of_thread() == 0 && !filters_.min_p_on()) {
-      memory_.target = nucleus_target(filters_.top_p, drawn.total);
+    if (threadIdx.x == 0 && !filters().min_p_on()) {
+      memory_.target = nucleus_target(filters().top_p, drawn.total);
     }
     const std::int32_t key = order_key(drawn.value);
-    const RowIndex index = blocks_.index();
+    const RowIndex& index = indexed_.index();
+    const float* const masses = memory_.masses();
+    constexpr int kAtOnce = 8;
     float above = 0;
-#pragma unroll 4
-    for (int tile = lane_of_thread(); tile < index.tiles; tile += kWarp) {
-      if (index.keys[tile] > key) above = __fadd_ru(above, memory_.masses()[tile]);
+#pragma unroll 1
+    for (int first = lane_of_thread(); first < index.tiles; first += kAtOnce * kWarp) {
+      std::int32_t keys[kAtOnce];
+      float mass[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int tile = first + i * kWarp;
+        const int place = min(tile, index.tiles - 1);
+        keys[i] = tile < index.tiles ? index.keys[place] : INT_MIN;
+        mass[i] = masses[place];
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) above = __fadd_ru(above, keys[i] > key ? mass[i] : 0.0F);
     }
 #pragma unroll
     for (int distance = kWarp / 2; distance > 0; distance /= 2) {
@@ -170,7 +180,7 @@ class RowProposals {
   /// Orders a pass. The pivots of the pass are the keys of the first lanes in `open`; in the first
   /// pass min_p's floor comes first.
   __device__ __forceinline__ void order_pass(std::int32_t key, unsigned open, bool passed) const {
-    const bool has_floor = filters_.min_p_on() && !passed;
+    const bool has_floor = filters().min_p_on() && !passed;
     ProposalMemory::Order order{};
     order.largest = largest_;
     order.in_ring = !passed;
@@ -186,10 +196,10 @@ class RowProposals {
       order.pivots[i] = lane < 0 ? largest_ : __shfl_sync(kAllLanes, key, lane);
       open &= open - 1U;
     }
-    const RowCluster& cluster = blocks_.cluster();
+    const RowCluster cluster = place_.cluster();
     if (lane_of_thread() < cluster.blocks) {
       cluster.at(&memory_, lane_of_thread())->order = order;
-      *cluster.at(place_.order, lane_of_thread()) = {PassKind::mass_above, {}, 0, 0};
+      cluster.at(place_.asked, lane_of_thread())->order = {PassKind::mass_above, {}, 0, 0};
     }
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }
@@ -198,7 +208,7 @@ class RowProposals {
   __device__ __forceinline__ void note_hint() const {
     const ProposalMemory::Hint hint = hint_of(memory_);
     float above = lane_of_thread() < warps_of_block() ? memory_.above_hint[lane_of_thread()] : 0.0F;
-    const float octave = float_octave_origin(from_order_key(largest_), scale_) - kOctaveOrigin;
+    const float octave = float_octave_origin(from_order_key(largest_), scale()) - kOctaveOrigin;
     above = reduce_warp(above, Add{}) * rough_exp2(hint.octave - octave);
     const auto limit = static_cast<float>(nearest_double(memory_.target) * kOfRoughUnit);
     const std::int32_t key = order_key(hint.value);
@@ -213,7 +223,7 @@ class RowProposals {
   __device__ __forceinline__ void note_masses(bool is_first) const {
     const ProposalMemory::Order& order = memory_.order;
     const int lane = min(lane_of_thread(), ProposalMemory::kPivots - 1);
-    const bool has_floor = filters_.min_p_on() && is_first;
+    const bool has_floor = filters().min_p_on() && is_first;
     const bool counts = lane_of_thread() < order.count && !(has_floor && lane_of_thread() == 0);
     uint128_t target = memory_.target;
     bool accepts = false;
@@ -221,18 +231,27 @@ class RowProposals {
     if (order.exact) {
       uint128_t above = 0;
 #pragma unroll 1
-      for (int block = 0; block < blocks_.cluster().blocks; ++block) {
+      for (int block = 0; block < place_.cluster().blocks; ++block) {
         above += memory_.of_block[block][lane];
       }
-      if (has_floor) target = nucleus_target(filters_.top_p, value_of_lane(above, 0));
+      if (has_floor) target = nucleus_target(filters().top_p, value_of_lane(above, 0));
       accepts = above < target;
       rejects = !accepts;
     } else {
+      // Lanes that differ by kPivots add up the sums of other blocks.
+      constexpr int kAtOnce = kWarp / ProposalMemory::kPivots;
+      const int pivot = lane_of_thread() % ProposalMemory::kPivots;
       float above = 0;
-#pragma unroll 1
-      for (int block = 0; block < blocks_.cluster().blocks; ++block) {
-        above += memory_.rough_of_block[block][lane];
+#pragma unroll
+      for (int first = 0; first < kMaxBlocksOfRow; first += kAtOnce) {
+        const int block = first + lane_of_thread() / ProposalMemory::kPivots;
+        if (block < place_.cluster().blocks) above += memory_.rough_of_block[block][pivot];
       }
+#pragma unroll
+      for (int distance = ProposalMemory::kPivots; distance < kWarp; distance *= 2) {
+        above += __shfl_xor_sync(kAllLanes, above, distance);
+      }
+      above = __shfl_sync(kAllLanes, above, lane);
       const auto limit = static_cast<float>(nearest_double(target) * kOfRoughUnit);
       accepts = above < limit * (1.0F - kRoughError);
       rejects = above > limit * (1.0F + kRoughError);
@@ -250,11 +269,8 @@ class RowProposals {
     __syncwarp();
   }
 
-  SharedRow place_;
-  const RowBlocks& blocks_;
+  const SharedRow<kForm>& place_;
   ProposalMemory& memory_;
-  const RowFilters& filters_;
-  float scale_;
   std::int32_t largest_, floor_;
   IndexedRow<TileRow<kForm>, kFromProbs, ProposedTiles> indexed_;
 };

@@ -19,15 +19,9 @@ inline constexpr int kQuadsOfTile = kTileSize / kQuad;
 template <RowForm kForm>
 class RowQuads {
  public:
-  /// Takes a row. `edits` are the edits of a processed call, and replace `allowed`.
-  __device__ RowQuads(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
-                      std::int64_t number, const EditPlanes& edits)
-      : values_(RowValues::of(rows, number)),
-        edits_(edits.of(number)),
-        allowed_(edits.given()     ? edits_.allowed
-                 : allowed.given() ? allowed.data + number * allowed.row_stride
-                                   : nullptr),
-        vocab_(static_cast<int>(rows.vocab)) {
+  /// Takes a row.
+  __device__ __forceinline__ explicit RowQuads(const TileRow<kForm>& row)
+      : values_(row.values()), edits_(row.edits()), allowed_(row.allowed()), vocab_(row.vocab()) {
     values_.dtype = kForm.type;
   }
 

@@ -1,58 +1,150 @@
-// Writes the results of a finished row, and derives the random word of its draw.
+// Loads the parameters of a row, derives the words of its draw, and writes its results.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
+#include "common/parameters.h"
 #include "common/wide_integers.h"
+#include "cuda/device/warp_sums.cuh"
 #include "cuda/tiles/filter_rows.h"
 #include "cuda/tiles/row_cut.cuh"
 
 namespace fairdraw::cuda {
 
-__device__ inline DrawWords words_of_row(const RowsTask& task, std::int64_t row) {
+/// Parameters of a row as they arrive, in shared memory. Their copies are asynchronous, and begin
+/// before those of the row's tiles, because a load behind the first tiles of all rows of a large
+/// batch takes as long as those.
+class ArrivingParameters {
+ public:
+  /// Starts to copy the parameters of a row, one word per lane. Called by one warp.
+  __device__ __forceinline__ void start(const RowsTask& task, std::int64_t row) {
+    Source source{};
+    source.select<0>(task.temperature, row);
+    source.select<1>(task.top_k, row);
+    source.select<2>(task.top_p, row);
+    source.select<3>(task.min_p, row);
+    source.select<4>(task.seed, row);
+    source.select<6>(task.offset, row);
+    if (lane_of_thread() >= kWords) return;
+    std::uint32_t* const to = words_ + lane_of_thread();
+    if (source.at == nullptr) {
+      *to = source.scalar;
+      return;
+    }
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(source.at)
+                 : "memory");
+  }
+  /// Ends the group of copies of a warp.
+  __device__ __forceinline__ static void commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+  /// Waits for the group of the parameters, after which kLater groups of the warp follow. Other
+  /// warps can read the parameters after a barrier.
+  template <int kLater>
+  __device__ __forceinline__ static void await() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kLater) : "memory");
+  }
+
+  __device__ __forceinline__ RowParameters parameters(bool from_probs) const {
+    return {from_probs ? 1.0F : std::bit_cast<float>(words_[0]),
+            static_cast<std::int32_t>(words_[1]), std::bit_cast<float>(words_[2]),
+            std::bit_cast<float>(words_[3])};
+  }
+  __device__ __forceinline__ std::uint64_t seed() const { return long_word(4); }
+  __device__ __forceinline__ std::uint64_t offset() const { return long_word(6); }
+
+ private:
+  static constexpr int kWords = 8;
+
+  /// Source of a lane's word: an address, or a scalar of the call.
+  struct Source {
+    const std::uint32_t* at;
+    std::uint32_t scalar;
+
+    /// Takes the words of a parameter on the lanes from kLane on.
+    template <int kLane, class T>
+    __device__ __forceinline__ void select(const PerRequest<T>& parameter, std::int64_t row) {
+      constexpr int kCount = sizeof(T) / sizeof(std::uint32_t);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (lane_of_thread() != kLane + i) continue;
+        at = parameter.is_array()
+                 ? reinterpret_cast<const std::uint32_t*>(parameter.values.data + row) + i
+                 : nullptr;
+        if constexpr (kCount == 1) {
+          scalar = std::bit_cast<std::uint32_t>(parameter.scalar);
+        } else {
+          scalar = static_cast<std::uint32_t>(parameter.scalar >> (32 * i));
+        }
+      }
+    }
+  };
+
+  __device__ __forceinline__ std::uint64_t long_word(int first) const {
+    return words_[first] | (static_cast<std::uint64_t>(words_[first + 1]) << 32);
+  }
+
+  std::uint32_t words_[kWords];
+};
+
+/// Returns the words of a row's draw.
+__device__ __forceinline__ DrawWords words_of_row(const RowsTask& task, std::int64_t row,
+                                                  const ArrivingParameters& arrived) {
   if (task.draws != nullptr) return task.draws[row];
   const std::uint32_t index = task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row);
-  return {task.seed.at(row), task.offset.at(row), task.purpose, index};
+  return {arrived.seed(), arrived.offset(), task.purpose, index};
 }
 
-__device__ inline std::uint64_t random_word_of_row(const RowsTask& task, std::int64_t row) {
-  return task.words != nullptr ? task.words[row] : words_of_row(task, row).of_attempt(0);
-}
+/// Destination of a row's results; null: not requested.
+struct RowOutputs {
+  std::int32_t* token;
+  RowStatus* status;
+  RowRecord* record;
+
+  __device__ __forceinline__ static RowOutputs of(const RowsTask& task, std::int64_t row) {
+    return {task.tokens == nullptr ? nullptr : task.tokens + row,
+            task.statuses == nullptr ? nullptr : task.statuses + row,
+            task.records == nullptr ? nullptr : task.records + row};
+  }
+};
 
 /// Writes the results of a row that is not ok.
-__device__ inline void write_failure(const RowsTask& task, std::int64_t row, RowStatus status) {
-  if (task.tokens != nullptr) task.tokens[row] = -1;
-  if (task.statuses != nullptr) task.statuses[row] = status;
-  if (task.records != nullptr) task.records[row] = {status, -1, 0, 0, 0, 0, 0, 0};
+__device__ inline void write_failure(const RowOutputs& outputs, RowStatus status) {
+  if (outputs.token != nullptr) *outputs.token = -1;
+  if (outputs.status != nullptr) *outputs.status = status;
+  if (outputs.record != nullptr) *outputs.record = {status, -1, 0, 0, 0, 0, 0, 0};
 }
 
 /// Writes the results of a greedy row, which has one survivor.
-__device__ inline void write_greedy(const RowsTask& task, std::int64_t row, std::int32_t token,
+__device__ inline void write_greedy(const RowOutputs& outputs, std::int32_t token,
                                     std::int32_t largest) {
-  if (task.tokens != nullptr) task.tokens[row] = token;
-  if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
-  if (task.records == nullptr) return;
+  if (outputs.token != nullptr) *outputs.token = token;
+  if (outputs.status != nullptr) *outputs.status = RowStatus::ok;
+  if (outputs.record == nullptr) return;
   const float max = from_order_key(largest);
-  task.records[row] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
+  *outputs.record = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
 }
 
 /// Writes the results of a row that is ok, by the thread that has the row's token. `floor` is
 /// stored in the RowRecord.
-__device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int token,
+__device__ inline void write_drawn(const RowOutputs& outputs, std::int32_t token,
                                    std::int32_t largest, const RowCut& cut, uint128_t total,
                                    float floor = INFINITY) {
-  if (task.tokens != nullptr) task.tokens[row] = token;
-  if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
-  if (task.records == nullptr) return;
-  task.records[row] = {RowStatus::ok,
-                       -1,
-                       from_order_key(largest),
-                       from_order_key(cut.low),
-                       cut.tie_end,
-                       floor,
-                       static_cast<std::uint64_t>(total),
-                       static_cast<std::uint64_t>(total >> 64)};
+  if (outputs.token != nullptr) *outputs.token = token;
+  if (outputs.status != nullptr) *outputs.status = RowStatus::ok;
+  if (outputs.record == nullptr) return;
+  *outputs.record = {RowStatus::ok,
+                     -1,
+                     from_order_key(largest),
+                     from_order_key(cut.low),
+                     cut.tie_end,
+                     floor,
+                     static_cast<std::uint64_t>(total),
+                     static_cast<std::uint64_t>(total >> 64)};
 }
 
 }  // namespace fairdraw::cuda

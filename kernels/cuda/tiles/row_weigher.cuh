@@ -1,5 +1,4 @@
-// Weights of single tokens in the row's unit (common/tile_weights.h), for code that weighs few
-// tokens.
+// Weights in the row's unit (common/tile_weights.h), of tiles and of single tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +9,52 @@
 
 namespace fairdraw::cuda {
 
-/// Weigher of one row's tokens. Octaves of the row and of tiles are computed in double, as in the
-/// definition.
+/// Octave of a row's largest value, from which the shifts of the row's tiles follow. Octaves are
+/// computed in double, as in the definition, because that takes no branch for any finite logits.
 template <bool kFromProbs>
-class RowWeigher {
+class RowOctave {
  public:
   /// largest: the row's largest key. Octaves are monotone in the value, so E is the octave of the
   /// largest value.
+  __device__ __forceinline__ RowOctave(float scale, std::int32_t largest)
+      : scale_(scale), octave_(octave_of(largest)) {}
+
+  /// Returns row_shift of a tile whose largest key is given; -1 if the tile counts nothing.
+  __device__ __forceinline__ int shift_of(std::int32_t tile_key) const {
+    return row_shift(octave_, octave_of(tile_key));
+  }
+
+ private:
+  __device__ __forceinline__ double octave_of(std::int32_t key) const {
+    const float value = from_order_key(key);
+    if constexpr (kFromProbs) return octaves_of_probability(value).whole;
+    return octaves_of(value, scale_).whole;
+  }
+
+  float scale_;
+  double octave_;
+};
+
+/// Returns a tile's weight, or a token's in it, in the row's unit. Two shifts of words take the
+/// place of one of 128 bits, which is slow on a GPU. shift: result of shift_of.
+__device__ __forceinline__ uint128_t shifted_to_row(std::uint64_t of_tile, int shift) {
+  if (shift < 0) return 0;
+  const auto by = static_cast<std::uint32_t>(shift);  // at most kRowBits, so below 64
+  std::uint64_t high = 0;
+  asm("shr.u64 %0, %1, %2;" : "=l"(high) : "l"(of_tile), "r"(64U - by));
+  return (static_cast<uint128_t>(high) << 64) | (of_tile << by);
+}
+
+/// Weigher of one row's tokens.
+template <bool kFromProbs>
+class RowWeigher {
+ public:
+  /// largest: the row's largest key.
   __device__ RowWeigher(const TileRule& rule, std::int32_t largest)
-      : rule_(rule), row_octave_(octave_of(largest)) {}
+      : rule_(rule), octave_(rule.scale, largest) {}
 
   /// Returns row_shift of a tile whose largest key is given.
-  __device__ int shift_of(std::int32_t tile_key) const {
-    return row_shift(row_octave_, octave_of(tile_key));
-  }
+  __device__ int shift_of(std::int32_t tile_key) const { return octave_.shift_of(tile_key); }
 
   /// Weight in the form of its definition: v, and the shift of v into the row's unit.
   struct Shifted {
@@ -41,18 +72,12 @@ class RowWeigher {
   /// Returns the weight W of an allowed value in the row's unit.
   __device__ uint128_t operator()(float x, std::int32_t tile_key) const {
     const Shifted weight = shifted(x, tile_key);
-    return row_weight(weight.of_tile, weight.shift);
+    return shifted_to_row(weight.of_tile, weight.shift);
   }
 
  private:
-  __device__ double octave_of(std::int32_t key) const {
-    const float value = from_order_key(key);
-    if constexpr (kFromProbs) return octaves_of_probability(value).whole;
-    return octaves_of(value, rule_.scale).whole;
-  }
-
   TileRule rule_;
-  double row_octave_;
+  RowOctave<kFromProbs> octave_;
 };
 
 }  // namespace fairdraw::cuda

@@ -16,6 +16,7 @@
 
 #include "cuda/tiles/mass_above.cuh"
 #include "cuda/tiles/row_end.cuh"
+#include "cuda/tiles/row_results.cuh"
 
 namespace fairdraw::cuda {
 
@@ -42,34 +43,51 @@ constexpr int middle_bytes(std::int64_t tiles) {
                                                                 : ProposalMemory::bytes(tiles);
 }
 
-/// Arguments of a row, and its place in shared memory.
+/// A row as its block's code reads it, in shared memory of each of the row's blocks. The first pass
+/// has few registers, and spilled ones are loaded from L2, because shared memory takes L1's place.
+/// Functions out of line would also load the launch's arguments from there.
+template <RowForm kForm>
+struct RowAsked {
+  RowStatus status;  ///< status of the parameters
+  bool greedy;
+  float min_p;  ///< result of min_p_asked(), for rows with min_p alone
+  TileRule rule;
+  RowFilters filters;  ///< filters of the row; the random word is set in the first block only
+  TileRow<kForm> row;
+  RowOutputs outputs;
+  PassOrder order;  ///< order for the next pass of this block
+  ArrivingParameters arriving;
+  DrawWords words;  ///< words of the row's draw, in the first block only
+  std::uint64_t word[kMaxThreadsOfBlock / kWarp];  ///< random word of each warp of the first block;
+                                                   ///< the first is the row's, too
+};
+
+/// Place of a row in shared memory.
+template <RowForm kForm>
 struct SharedRow {
-  const RowsTask& task;
-  int blocks_log2;
+  RowAsked<kForm>* asked;
   unsigned char* dynamic;
-  PassOrder* order;  ///< this block's copy of the order
+  int blocks_log2;
 
   __device__ RowEnd* end() const { return reinterpret_cast<RowEnd*>(dynamic); }
   __device__ std::int64_t number() const {
     return blockIdx.x >> static_cast<unsigned>(blocks_log2);
   }
-  template <RowForm kForm>
+  /// Returns the blocks of the row, for code of the first block that needs no other rank.
+  __device__ RowCluster cluster() const { return {1 << blocks_log2, 0}; }
   __device__ __forceinline__ GroupKeys groups(int tiles) const {
     return GroupKeys(dynamic + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
   }
   /// Returns the memory of the warps' largest keys, which replaces the keys of groups if those are
   /// not needed.
-  template <RowForm kForm>
   __device__ __forceinline__ LargestOfWarps* largest_of_warps() const {
-    return &proposals<kForm>()->largest;
+    return &proposals()->largest;
   }
-  template <RowForm kForm>
   __device__ __forceinline__ RowBlocks blocks(int tiles) const {
     const auto threads = static_cast<int>(blockDim.x);
     return {blocks_log2, tiles, dynamic + end_bytes<kForm>(threads) + middle_bytes(tiles)};
   }
   /// Returns the memory of a row that draws by proposals, which also replaces the keys of groups.
-  template <RowForm kForm>
   __device__ __forceinline__ ProposalMemory* proposals() const {
     return reinterpret_cast<ProposalMemory*>(dynamic +
                                              end_bytes<kForm>(static_cast<int>(blockDim.x)));
@@ -78,95 +96,87 @@ struct SharedRow {
 
 /// Runs this block's part of a pass for proposals, with integer sums.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void called_exact_mass_above(const RowsTask& task, int blocks_log2,
-                                                     unsigned char* dynamic, float scale) {
-  const SharedRow place{task, blocks_log2, dynamic, nullptr};
-  const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
-  const TileRing<kForm> ring(dynamic);
-  const RowBlocks blocks = place.blocks<kForm>(row.tiles());
-  MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals<kForm>(), scale).run();
+__device__ __noinline__ void called_exact_mass_above(SharedRow<kForm> place) {
+  const TileRow<kForm> row = place.asked->row;
+  const TileRing<kForm> ring(place.dynamic);
+  const RowBlocks blocks = place.blocks(row.tiles());
+  MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals(), place.asked->rule.scale)
+      .run();
 }
 
 /// Runs this block's part of a pass for proposals, with float sums unless the order requires exact
 /// sums.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void called_mass_above(const RowsTask& task, int blocks_log2,
-                                               unsigned char* dynamic, float scale) {
-  const SharedRow place{task, blocks_log2, dynamic, nullptr};
-  ProposalMemory& memory = *place.proposals<kForm>();
+__device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
+  ProposalMemory& memory = *place.proposals();
   if (kFromProbs || memory.order.exact) {
-    called_exact_mass_above<kForm, kFromProbs>(task, blocks_log2, dynamic, scale);
+    called_exact_mass_above<kForm, kFromProbs>(place);
     return;
   }
-  const TileRow<kForm> row(task.rows, task.allowed, place.number(), false, task.edits);
-  const TileRing<kForm> ring(dynamic);
-  const RowBlocks blocks = place.blocks<kForm>(row.tiles());
-  RoughMassAbove<kForm>(row, ring, blocks, memory, scale).run();
+  const TileRow<kForm> row = place.asked->row;
+  const TileRing<kForm> ring(place.dynamic);
+  const RowBlocks blocks = place.blocks(row.tiles());
+  RoughMassAbove<kForm>(row, ring, blocks, memory, place.asked->rule.scale).run();
 }
 
 /// Runs this block's part of the pass that its order requests.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2,
-                                           unsigned char* dynamic, PassOrder* order, float scale) {
-  const SharedRow place{task, blocks_log2, dynamic, order};
-  const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, place.task.edits);
+__device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
+  const PassOrder& order = place.asked->order;
+  if (order.kind == PassKind::mass_above) {
+    called_mass_above<kForm, kFromProbs>(place);
+    return;
+  }
+  const TileRow<kForm> row = place.asked->row;
   RowEnd& end = *place.end();
-  if (order->kind == PassKind::mass_above) {
-    called_mass_above<kForm, kFromProbs>(task, blocks_log2, dynamic, scale);
+  if (order.kind == PassKind::sample) {
+    SamplePass<kForm, kFromProbs>(row, place.blocks(row.tiles()), end.guess).run();
     return;
   }
-  if (order->kind == PassKind::sample) {
-    SamplePass<kForm, kFromProbs>(row, place.blocks<kForm>(row.tiles()), end.guess).run();
-    return;
-  }
-  BracketPass<kForm, kFromProbs>(row, place.blocks<kForm>(row.tiles()), *order, end.list_size,
-                                 end.bracket_entries(), bracket_capacity<kForm>(), scale)
+  BracketPass<kForm, kFromProbs>(row, place.blocks(row.tiles()), order, end.list_size,
+                                 end.bracket_entries(), bracket_capacity<kForm>(),
+                                 place.asked->rule.scale)
       .run();
 }
 
 /// Sends all blocks of a row the order for their work after the cluster's next barrier. Called by
 /// all threads of the first block, or by those that finish the row.
-__device__ __forceinline__ void tell_blocks(const RowCluster& cluster, PassOrder* place,
-                                            const PassOrder& order) {
+template <RowForm kForm>
+__device__ __forceinline__ void tell_blocks(const SharedRow<kForm>& place, const PassOrder& order) {
+  const RowCluster cluster = place.cluster();
   if (static_cast<int>(threadIdx.x) < cluster.blocks) {
-    *cluster.at(place, static_cast<int>(threadIdx.x)) = order;
+    *cluster.at(&place.asked->order, static_cast<int>(threadIdx.x)) = order;
   }
 }
 
 /// Sends all blocks the next order, followed by a barrier. Called by the threads that finish the
 /// row.
-__device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& end, PassOrder* place,
-                                           const PassOrder& order) {
+template <RowForm kForm>
+__device__ __forceinline__ void give_order(const SharedRow<kForm>& place, const PassOrder& order) {
   sync_end();  // after all threads have read the counts of the last pass
-  tell_blocks(cluster, place, order);
-  if (threadIdx.x == 0) end.list_size = {0, 0, 0};
-  cluster.sync();
+  tell_blocks(place, order);
+  if (threadIdx.x == 0) place.end()->list_size = {0, 0, 0};
+  place.cluster().sync();
 }
 
 /// Runs a pass with all blocks of the row. Called by the threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void pass_of_all(const RowsTask& task, int blocks_log2,
-                                         unsigned char* dynamic, PassOrder* place,
-                                         PassOrder order) {
-  RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
-  const RowCluster cluster{1 << blocks_log2, 0};
-  give_order(cluster, end, place, order);
-  pass_of_block<kForm, kFromProbs>(task, blocks_log2, dynamic, place, end.rule.scale);
-  cluster.sync();
+__device__ __noinline__ void pass_of_all(SharedRow<kForm> place, PassOrder order) {
+  give_order(place, order);
+  pass_of_block<kForm, kFromProbs>(place);
+  place.cluster().sync();
 }
 
 /// Runs this block's parts of passes until the row has ended. Called by all threads that do not
 /// finish the row.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void take_part(const RowsTask& task, int blocks_log2,
-                                       unsigned char* dynamic, PassOrder* order, float scale) {
-  const RowCluster cluster{1 << blocks_log2, 0};  // the rank in the cluster is not used
+__device__ __noinline__ void take_part(SharedRow<kForm> place) {
 #pragma unroll 1
   while (true) {
-    cluster.sync();
-    if (order->kind == PassKind::row_has_ended) return;
-    pass_of_block<kForm, kFromProbs>(task, blocks_log2, dynamic, order, scale);
-    cluster.sync();
+    place.cluster().sync();
+    if (place.asked->order.kind == PassKind::row_has_ended) return;
+    pass_of_block<kForm, kFromProbs>(place);
+    place.cluster().sync();
   }
 }
 

@@ -86,7 +86,7 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
 /// Finishes a row whose candidate list is short. Preconditions: 1 <= n <= kEndThreads candidates; a
 /// barrier after the list was written; top_k is on.
 template <bool kFromProbs>
-__device__ __forceinline__ void end_short_list(const RowsTask& task, const RowFilters& filters,
+__device__ __forceinline__ void end_short_list(const RowOutputs& outputs, const RowFilters& filters,
                                                const RowIndex& index,
                                                const RowWeigher<kFromProbs>& weigh, RowEnd& row,
                                                int n) {
@@ -125,12 +125,12 @@ __device__ __forceinline__ void end_short_list(const RowsTask& task, const RowFi
   const bool drawn = kept && prefix.before <= position && position < prefix.before + weight;
   const int id = there ? list.id[number] : 0;
   RowCut cut{};
-  if (task.records != nullptr) {
+  if (outputs.record != nullptr) {
     const bool ties_cut = sync_end_or(there && first == 0 && !in_top_k);
     const std::int32_t key = there ? list.key[number] : INT_MAX;
     cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
   }
-  if (drawn) write_drawn(task, row.number, id, row.keys.largest, cut, prefix.total);
+  if (drawn) write_drawn(outputs, id, row.keys.largest, cut, prefix.total);
 }
 
 }  // namespace fairdraw::cuda

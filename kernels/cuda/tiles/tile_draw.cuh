@@ -19,6 +19,7 @@
 #include "common/wide_integers.h"
 #include "cuda/tiles/block_draw.cuh"
 #include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_pass.cuh"
 #include "fairdraw/types.h"
 
@@ -107,7 +108,9 @@ class IndexedRow {
  public:
   __device__ IndexedRow(const Row& row, const RowIndex& index, const TileRule& rule,
                         const Keep& keep, std::int32_t largest)
-      : row_(row), index_(index), rule_(rule), keep_(keep), row_octave_(octave_of(largest)) {}
+      : row_(row), index_(index), rule_(rule), keep_(keep), octave_(rule.scale, largest) {}
+
+  __device__ __forceinline__ const RowIndex& index() const { return index_; }
 
   /// Sums the groups with the first `warps` warps of a block, which must meet at a barrier before
   /// the first draw.
@@ -122,8 +125,8 @@ class IndexedRow {
       const int tile = group * kWarp + lane_of_thread();
       const uint128_t weight = weight_of(tile);
       if (tile < index_.tiles) visit(tile, weight);
-      const uint128_t upto = warp_inclusive_sum(weight);
-      if (lane_of_thread() == kWarp - 1) groups.weights[group] = upto;
+      const uint128_t of_group = reduce_warp(weight, Add{});
+      if (lane_of_thread() == 0) groups.weights[group] = of_group;
     }
   }
 
@@ -144,11 +147,12 @@ class IndexedRow {
     const int lane = first_above(upto, target);
     uint128_t before = upto - of_lane;
     int group = lane_of_thread() * kALane;
+    bool passed = false;
 #pragma unroll
     for (int i = 0; i < kALane - 1; ++i) {
-      if (before + mine[i] > target) break;
-      before += mine[i];
-      ++group;
+      passed = passed || before + mine[i] > target;
+      before += passed ? uint128_t{0} : mine[i];
+      group += passed ? 0 : 1;
     }
     target -= value_of_lane(before, lane);
     const TokenValue drawn = draw_in_group(__shfl_sync(kAllLanes, group, lane), target);
@@ -162,8 +166,7 @@ class IndexedRow {
     const DrawnTile<uint128_t> drawn =
         draw_tile(index_.tiles, [&](int tile) { return weight_of(tile); }, word, memory);
     if (warp_of_thread() != 0) return {-1, 0.0F, drawn.total};
-    const auto within = static_cast<std::uint64_t>(drawn.within >> shift_of(drawn.tile));
-    const TokenValue token = draw_in_tile(drawn.tile, within);
+    const TokenValue token = draw_in_tile(drawn.tile, within_tile(drawn.within, drawn.tile));
     return {token.token, token.value, drawn.total};
   }
 
@@ -185,20 +188,13 @@ class IndexedRow {
     float value;
   };
 
-  __device__ double octave_of(std::int32_t key) const {
-    const float maximum = from_order_key(key);
-    if constexpr (kFromProbs) return octaves_of_probability(maximum).whole;
-    return octaves_of(maximum, rule_.scale).whole;
-  }
-
   /// Returns the left shift of a tile's weights into the row's unit; -1 if the tile counts nothing.
-  __device__ int shift_of(int tile) const {
-    return row_shift(row_octave_, octave_of(index_.keys[tile]));
+  __device__ __forceinline__ int shift_of(int tile) const {
+    return octave_.shift_of(index_.keys[tile]);
   }
-  __device__ uint128_t weight_of(int tile) const {
-    if (tile >= index_.tiles || index_.sums[tile] == 0) return 0;
-    if (!keep_.takes(index_.keys[tile])) return 0;
-    return row_weight(index_.sums[tile], shift_of(tile));
+  __device__ __forceinline__ uint128_t weight_of(int tile) const {
+    if (tile >= index_.tiles || !keep_.takes(index_.keys[tile])) return 0;
+    return shifted_to_row(index_.sums[tile], shift_of(tile));
   }
 
   __device__ TokenValue draw_in_group(int group, uint128_t target) const {
@@ -206,11 +202,18 @@ class IndexedRow {
     const uint128_t weight = weight_of(tile);
     const uint128_t upto = warp_inclusive_sum(weight);
     const int lane = first_above(upto, target);
-    std::uint64_t within = 0;
-    if (lane_of_thread() == lane) {
-      within = static_cast<std::uint64_t>((target - (upto - weight)) >> shift_of(tile));
-    }
-    return draw_in_tile(group * kWarp + lane, value_of_lane(within, lane));
+    const int drawn = group * kWarp + lane;
+    const uint128_t within = value_of_lane(target - (upto - weight), lane);
+    return draw_in_tile(drawn, within_tile(within, drawn));
+  }
+
+  /// Returns a position in a tile in the tile's unit, given in the row's. The result has 64 bits,
+  /// because it is below the tile's sum.
+  __device__ __forceinline__ std::uint64_t within_tile(uint128_t within, int tile) const {
+    const auto by = static_cast<std::uint32_t>(shift_of(tile));
+    const auto low = static_cast<std::uint64_t>(within);
+    const auto high = static_cast<std::uint64_t>(within >> 64);
+    return by == 0 ? low : (low >> by) | (high << (64U - by));
   }
 
   __device__ TokenValue draw_in_tile(int tile, std::uint64_t target) const {
@@ -260,7 +263,7 @@ class IndexedRow {
   RowIndex index_;
   TileRule rule_;
   Keep keep_;
-  double row_octave_;
+  RowOctave<kFromProbs> octave_;
 };
 
 }  // namespace fairdraw::cuda

@@ -82,23 +82,28 @@ inline TileAccess access_of(const RowsView& rows) {
                                                           : TileAccess::values;
 }
 
-/// Calls launch.operator()<form>() with the RowForm of the rows.
+/// Calls launch.operator()<type>() with a dtype.
 template <class Launch>
-cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
-  const auto of_type = [&]<DType kType>() {
-    return access_of(rows) == TileAccess::vectors
-               ? launch.template operator()<RowForm{kType, TileAccess::vectors}>()
-               : launch.template operator()<RowForm{kType, TileAccess::values}>();
-  };
-  switch (rows.dtype) {
+cudaError_t launch_for_type(DType type, const Launch& launch) {
+  switch (type) {
     case DType::float16:
-      return of_type.template operator()<DType::float16>();
+      return launch.template operator()<DType::float16>();
     case DType::bfloat16:
-      return of_type.template operator()<DType::bfloat16>();
+      return launch.template operator()<DType::bfloat16>();
     case DType::float32:
       break;
   }
-  return of_type.template operator()<DType::float32>();
+  return launch.template operator()<DType::float32>();
+}
+
+/// Calls launch.operator()<form>() with the RowForm of the rows.
+template <class Launch>
+cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
+  return launch_for_type(rows.dtype, [&]<DType kType>() {
+    return access_of(rows) == TileAccess::vectors
+               ? launch.template operator()<RowForm{kType, TileAccess::vectors}>()
+               : launch.template operator()<RowForm{kType, TileAccess::values}>();
+  });
 }
 
 /// Requirements of a launch besides its arguments.

@@ -27,6 +27,7 @@ cudaError_t best_spread(const RowsView& rows, Path path, TileSpread& spread) {
   while (takes_clusters && 2 * spread.blocks <= kMaxBlocksOfRow && fits(2 * spread.blocks)) {
     spread.blocks *= 2;
   }
+  spread.is_alone = rows.rows * spread.blocks <= multiprocessors;
   return error;
 }
 

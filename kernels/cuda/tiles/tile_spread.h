@@ -17,6 +17,8 @@ struct TileSpread {
   int blocks = 1;  ///< blocks per row, 1, 2, 4, 8 or 16; more than one make a cluster (compute
                    ///< capability 9.0)
   int threads = kMaxThreadsOfBlock;  ///< a multiple of 32
+  bool is_alone = false;  ///< whether each block has an SM of its own, so that its threads may have
+                          ///< twice the registers
 };
 
 /// Chooses the blocks per row by device, number of rows and vocabulary. With Path::block, there is

@@ -76,6 +76,12 @@ class TileRow {
         vocab_(static_cast<int>(rows.vocab)),
         empty_bits_(from_probs ? 0 : minus_infinity_bits(kForm.type)) {}
 
+  TileRow() = default;  // a place in shared memory
+
+  __device__ const RowValues& values() const { return values_; }
+  __device__ const RowEdits& edits() const { return edits_; }
+  /// Returns the words of allowed bits; null: all tokens are allowed.
+  __device__ const std::uint32_t* allowed() const { return allowed_; }
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
   /// Returns the number of tiles that are complete, which excludes a partial last tile.

@@ -27,15 +27,16 @@ inline std::vector<cuda::TileSpread> tile_spreads() {
 /// Returns spreads of one block, and of clusters of every size, with at least 256 threads, for
 /// filter_tiles.
 inline std::vector<cuda::TileSpread> filter_spreads() {
-  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
+  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}, {1, 512, true}};
   if (cuda::is_available(cuda::Path::cluster)) {
-    spreads.insert(spreads.end(), {{2, 512}, {4, 256}, {8, 384}, {16, 512}, {2, 256}});
+    spreads.insert(spreads.end(), {{2, 512}, {4, 256, true}, {8, 384}, {16, 512, true}, {2, 256}});
   }
   return spreads;
 }
 
 inline std::string describe(const cuda::TileSpread& spread) {
-  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
+  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads) +
+         (spread.is_alone ? ", each on an SM of its own" : "");
 }
 
 /// Returns one row as a matrix, with the same byte offset into its allocation as on the host.

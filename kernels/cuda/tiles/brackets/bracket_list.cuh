@@ -294,10 +294,9 @@ __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, 
 
 /// Returns the id after the n-th token of the row with a given key; vocab if there are fewer such
 /// tokens. Precondition: the tiles' sums are the numbers of tokens with this key.
-template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dynamic,
-                                        std::int32_t key, int n) {
-  RowEnd& row = *reinterpret_cast<RowEnd*>(dynamic);
+template <RowForm kForm>
+__device__ __noinline__ int end_of_ties(RowEnd& row, const TileRow<kForm>& values, std::int32_t key,
+                                        int n) {
   if (warp_of_thread() == 0) {
     int end = row.filters.vocab;
     int before = 0;
@@ -309,7 +308,6 @@ __device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dyn
       const unsigned reached = __ballot_sync(kAllLanes, upto >= n);
       if (reached != 0) {
         const int lane = __ffs(static_cast<int>(reached)) - 1;
-        const TileRow<kForm> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
         end = tie_in_tile(values, first + lane, key, n - __shfl_sync(kAllLanes, upto - mine, lane));
         break;
       }

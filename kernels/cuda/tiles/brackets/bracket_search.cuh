@@ -35,19 +35,18 @@ namespace fairdraw::cuda {
 /// Samples the row for guesses of the key at which `target` is reached. `mass` is the total of the
 /// sums in the index, or 0 if tokens are counted.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
-                                        unsigned char* dynamic, PassOrder* order,
-                                        std::int32_t lowest, uint128_t mass, uint128_t target) {
-  RowEnd& row = *reinterpret_cast<RowEnd*>(dynamic);
-  const TileRow<kForm> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
+__device__ __noinline__ void sample_row(SharedRow<kForm> place, std::int32_t lowest, uint128_t mass,
+                                        uint128_t target) {
+  RowEnd& row = *place.end();
+  const TileRow<kForm> values = place.asked->row;
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   BlockMasses masses(row.masses);
   RowSample<kForm, kFromProbs> sample(row.guess, row.index, row.rule, weigh, row.keys,
                                       row.filters.vocab, lowest);
-  const int warps = static_cast<int>(blockDim.x / kWarp) << blocks_log2;
+  const int warps = static_cast<int>(blockDim.x / kWarp) << place.blocks_log2;
   sample.plan(mass, target, warps, values, masses);
-  pass_of_all<kForm, kFromProbs>(task, blocks_log2, dynamic, order, {PassKind::sample, {}, 0, 0});
-  sample.gather({1 << blocks_log2, 0});
+  pass_of_all<kForm, kFromProbs>(place, {PassKind::sample, {}, 0, 0});
+  sample.gather(place.cluster());
   sync_end();
 }
 
@@ -55,7 +54,7 @@ __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
 template <RowForm kForm, bool kFromProbs>
 class BracketSearch {
  public:
-  __device__ __forceinline__ explicit BracketSearch(const SharedRow& place)
+  __device__ __forceinline__ explicit BracketSearch(const SharedRow<kForm>& place)
       : place_(place), row_(*place.end()) {}
 
   /// Returns the cut of the row by top_k and top_p among the tokens that the floor `cut` keeps.
@@ -96,8 +95,7 @@ class BracketSearch {
     pass({PassKind::sum_and_list, cut, cut.low, cut.low - 1});
   }
   __device__ __forceinline__ void pass(const PassOrder& order) {
-    pass_of_all<kForm, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
-                                   order);
+    pass_of_all<kForm, kFromProbs>(place_, order);
   }
 
   /// Returns the cut that keeps all keys >= `key`. Ties that the floor has cut stay cut.
@@ -115,8 +113,7 @@ class BracketSearch {
     above_high_ = 0;
     const unsigned capacity = row_.bracket_capacity;
     if (most_inside_ > capacity) {
-      sample_row<kForm, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
-                                    low_, mass, target_);
+      sample_row<kForm, kFromProbs>(place_, low_, mass, target_);
     }
     float deviations = kDeviations;
     unsigned shortest = UINT_MAX;  // length of the shortest list that overflowed
@@ -208,13 +205,13 @@ class BracketSearch {
       pass({PassKind::sum_and_list, floor_, low_ + 1, low_});
       const int ties = static_cast<int>(static_cast<unsigned>(target_) - row_.list_size.above);
       pass({PassKind::count_in_bracket, floor_, low_, low_});
-      cut.tie_end = end_of_ties<kForm, kFromProbs>(place_.task, place_.dynamic, low_, ties);
+      cut.tie_end = end_of_ties(row_, place_.asked->row, low_, ties);
     }
     sum_kept(cut);
     return cut;
   }
 
-  SharedRow place_;
+  SharedRow<kForm> place_;
   RowEnd& row_;
 
   bool by_count_ = false;
@@ -228,12 +225,9 @@ class BracketSearch {
 /// Sets row.cut to the cut by top_k, top_p or both among the tokens that a floor keeps. Called by
 /// the threads that finish the row. Out of line because few rows need it.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void filter_by_passes(const RowsTask& task, int blocks_log2,
-                                              unsigned char* dynamic, PassOrder* order,
-                                              RowCut floor) {
+__device__ __noinline__ void filter_by_passes(SharedRow<kForm> place, RowCut floor) {
   sync_end();  // after the first thread has written, and all threads have read the counters of the
                // list
-  const SharedRow place{task, blocks_log2, dynamic, order};
   const RowCut cut = BracketSearch<kForm, kFromProbs>(place).filter(floor);
   if (threadIdx.x == 0) place.end()->cut = cut;
   sync_end();
