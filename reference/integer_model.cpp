@@ -26,6 +26,7 @@ constexpr int kSignificandBits = 23;
 constexpr double kSignificandUnits = 0x1p23;  // number of units of a significand in [1, 2)
 constexpr int kBitsInTile = 32;               // extra bits of a weight in a tile over a significand
 constexpr int kBitsInRow = 48;  // extra bits of a weight in a row over one in the first tile
+constexpr double kOctavesOfWritten = 256;  // far below the smallest probability of float32
 constexpr int kBitsInSpeculation = 16;  // extra bits of a weight in speculation over a significand
 
 struct Ranked {
@@ -89,8 +90,17 @@ IntegerRow failed_row(std::size_t vocab, RowStatus status) {
                    {.key = key_of(-kInfinity), .sum = 0, .octave = kNoOctave});
   row.mask.assign(vocab, 0);
   row.weight.assign(vocab, 0);
+  row.uncut_weight.assign(vocab, 0);
   row.speculation_weight.assign(vocab, 0);
   return row;
+}
+
+// Returns the weight of a token in a row as a real number, which needs no bit beyond a double's.
+double uncut_weight(const TokenOctaves& token, double row_octave) {
+  const double below = row_octave - token.whole;
+  if (below >= kOctavesOfWritten) return 0;
+  return std::ldexp(static_cast<double>(token.significand),
+                    kBitsInTile + kBitsInRow - static_cast<int>(below));
 }
 
 // Sets the weights of the allowed tokens, given in any order, and their tiles. `octaves_of`
@@ -112,6 +122,7 @@ void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of
     const std::uint64_t weight = weight_in_tile(octaves[i], tile.octave);
     tile.sum += weight;
     row.weight[id] = weight_in_row(weight, tile.octave, row.octave);
+    row.uncut_weight[id] = uncut_weight(octaves[i], row.octave);
     row.speculation_weight[id] = weight_in_speculation(octaves[i], row.octave);
     row.total_unfiltered += row.weight[id];
   }
@@ -474,7 +485,7 @@ std::int32_t IntegerRow::speculation_token_for(std::uint64_t word) const {
 float IntegerRow::probability(std::int32_t token) const {
   const auto id = static_cast<std::size_t>(token);
   if (mask.at(id) == 0) return 0;
-  return static_cast<float>(to_nearest_double(weight[id]) / to_nearest_double(total));
+  return static_cast<float>(uncut_weight[id] / to_nearest_double(total));
 }
 
 }  // namespace fairdraw::reference

@@ -107,12 +107,14 @@ struct TileOfRow {
 /// The results that the specification defines for one row.
 struct IntegerRow {
   RowStatus status = RowStatus::ok;
-  std::vector<TileOfRow> tiles;    ///< [ceil(vocab / 256)]; without tokens in a row that fails
-  double octave = 0;               ///< E
-  std::vector<std::uint8_t> mask;  ///< [vocab], 1 for survivors of the filters
-  std::vector<RowWeight> weight;   ///< [vocab] weights before filtering; 0 if not allowed
-  RowWeight total = 0;             ///< sum of weights over the survivors
-  RowWeight total_unfiltered = 0;  ///< sum of weights over all allowed tokens
+  std::vector<TileOfRow> tiles;      ///< [ceil(vocab / 256)]; without tokens in a row that fails
+  double octave = 0;                 ///< E
+  std::vector<std::uint8_t> mask;    ///< [vocab], 1 for survivors of the filters
+  std::vector<RowWeight> weight;     ///< [vocab] weights before filtering; 0 if not allowed
+  std::vector<double> uncut_weight;  ///< [vocab] m 2^(80 + n - E), of which `weight` is what tiles
+                                     ///< leave; 0 from 256 octaves below the row's maximum on
+  RowWeight total = 0;               ///< sum of weights over the survivors
+  RowWeight total_unfiltered = 0;    ///< sum of weights over all allowed tokens
   std::vector<std::uint64_t> speculation_weight;  ///< [vocab] before filtering, like `weight`
   std::int32_t support_size = 0;
   std::int32_t greedy_token = -1;  ///< the token of a greedy row
@@ -137,8 +139,8 @@ struct IntegerRow {
   /// Return the survivors' sum of speculation weights, below 2^60, and the token for a random word.
   std::uint64_t speculation_total() const;
   std::int32_t speculation_token_for(std::uint64_t word) const;
-  /// Returns the renormalised probability: weight and total, each as the nearest double, their
-  /// quotient as a double, and that as the nearest float32.
+  /// Returns the renormalised probability: the quotient of uncut_weight and the double nearest to
+  /// total, as a double, and that as the nearest float32. Tokens that are never drawn have one too.
   float probability(std::int32_t token) const;
 };
 

@@ -42,6 +42,11 @@ double largest_tile_prob_distribution_error(std::size_t vocab) {
   return static_cast<double>(vocab) * kUnit;
 }
 
+double written_error(double octaves, std::size_t vocab) {
+  const auto tokens = static_cast<double>(vocab);
+  return 0x1p-21 + kPerOctave * (octaves + std::log2(tokens)) + tokens * kUnit;
+}
+
 double word_distribution_error(std::size_t vocab) { return static_cast<double>(vocab) * 0x1p-65; }
 
 }  // namespace fairdraw::reference

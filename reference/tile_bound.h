@@ -61,13 +61,24 @@
 // a separate question. A draw from one word of 64 bits adds at most V 2^-65, because a token has W
 // 2^64 / Z words, up to one.
 //
+// Written probabilities (IntegerRow::probability) are W'_i / Z, where W'_i is W_i before the two
+// shifts cut off bits: A 2^(-d_i) (1 + e), |e| <= 2^-22 + 2^-24 ln2 d_i, for any distance. Z is A
+// times the sum of 2^(-d_i) (1 + e_i). Its relative error is the mean of e_i under P, at most 2^-22
+// + 2^-24 ln2 E d + V 2^-48, and E d = sum P_i log2(P_max / P_i) is at most log2 V. So
+//
+//   W'_i / Z = P_i (1 + f_i),   |f_i| <= 2^-21 + 2^-24 ln2 (d_i + log2 V) + V 2^-48
+//
+// (the 3e-8 that 2^-22 leaves covers the product of both errors and the roundings of Z and of the
+// quotient to double). Rounding to float32 adds half a unit in the last place. A normal
+// probability is at least 2^-126, so d_i is at most 126, and |f_i| below 6.6e-6 for 2^20 tokens.
+//
 // Probabilities are integers times a power of two. Nothing of a probability is lost within 32
 // octaves of the row's maximum, where s <= 32 and tiles count. In the tile a unit is 2^(N - 55),
 // and the maximum at least 2^N (also with subnormals, which share N = -126 and then lose nothing).
 // The loss is less than 2^(d - 55) of the weight, or all of it for d > 63. A tile does not count if
 // its maximum is below 2^(N + 1), N + 49 <= E, and the row's is at least 2^E: d > 48. So e_i is in
-// [-min(1, 2^(d_i
-// - 48)), 0], 0 for d_i <= 32, and the distance is at most V 2^-48.
+// [-min(1, 2^(d_i - 48)), 0], 0 for d_i <= 32, and the distance is at most V 2^-48. W'_i is exact
+// for probabilities, so f_i is in [0, V 2^-48] but for two roundings of double.
 #pragma once
 
 #include <cstddef>
@@ -96,6 +107,10 @@ double largest_tile_distribution_error(std::size_t vocab);
 
 /// Bounds the distance of any row of `vocab` probabilities from the distribution that they define.
 double largest_tile_prob_distribution_error(std::size_t vocab);
+
+/// Returns the bound on |f_i|, the relative error of a written probability of a row of `vocab`
+/// tokens before it is rounded to float32, from its distance to the row's maximum.
+double written_error(double octaves, std::size_t vocab);
 
 /// Bounds the distance that a draw from one random word adds to any of these bounds.
 double word_distribution_error(std::size_t vocab);

@@ -14,6 +14,12 @@
 //          weights exceeds R. Within the tile, (R - prefix before) >> (48 - gap) is compared with
 //          prefixes of v in id order.
 //
+// Written probabilities. A survivor E - n octaves below the row's maximum is written as
+// m 2^(80 - (E - n)) / Z, where Z is the survivors' sum: its weight in the row's unit without the
+// loss of bits by the two shifts. So a token that can never be drawn still has its small
+// probability. The dividend is exact in double; Z and the quotient are rounded to double, and the
+// result to float32, whose subnormals are kept.
+//
 // A tile without an allowed token has no octave and sum 0. A tile's index entry is order_key(M_t)
 // and S_t; the octave is recomputed from M_t, never stored. Sums are integers, so neither order nor
 // grouping changes a result: tiles from any blocks, threads or shards can be merged.
@@ -29,7 +35,9 @@
 // Adding a constant to all logits of a row does not matter, because x c is exact. So the
 // distribution of a row is within 3.5e-7 of softmax in total variation for 2^20 tokens;
 // reference/tile_bound.h derives both. Equal logits have equal weights unless they are more than 32
-// octaves below the maximum of one of their tiles.
+// octaves below the maximum of one of their tiles. A probability is written without the third term,
+// and has the error of the sum besides: its relative error is at most 2^-21 + 2^-24 ln2 (d +
+// log2 V) + V 2^-48, and then float32's rounding. reference/tile_bound.h derives this one too.
 //
 // Float and double. octaves_of is the definition, in double, where x c is exact. If the tile's
 // maximum is within kFloatOctaves of 0, float_octaves_of gives the same m and s for every x in the
@@ -59,6 +67,11 @@ inline constexpr int kTileBits = 32;
 /// Number of octaves below the row's maximum up to which a tile counts; S_t is scaled by
 /// 2^kRowBits.
 inline constexpr int kRowBits = 48;
+
+/// Number of octaves below the row's maximum from which on a written probability is 0: m is below
+/// 2^24 and Z above 2^102, so the quotient is below 2^-254, and float32's smallest subnormal is
+/// 2^-149.
+inline constexpr std::uint32_t kWrittenOctaves = 256;
 
 /// Float arithmetic gives the definition's bits if |fl32(M_t c)| is at most kFloatOctaves: then x c
 /// + kOctaveOrigin is in [2^23, 2^24), where floats are the integers.
@@ -146,6 +159,34 @@ FAIRDRAW_HOST_DEVICE inline std::uint64_t float_tile_weight(const FloatOctaves& 
                                                             float tile_origin) {
   return tile_weight(token.significand, std::bit_cast<std::uint32_t>(tile_origin) -
                                             std::bit_cast<std::uint32_t>(token.origin));
+}
+
+/// Returns the probability that is written for a survivor `below` octaves below the row's maximum;
+/// `total` is the double nearest to Z.
+FAIRDRAW_HOST_DEVICE inline float written_probability(std::uint32_t significand,
+                                                      std::uint32_t below, double total) {
+  if (below >= kWrittenOctaves) return 0.0F;
+  const auto unit =
+      std::bit_cast<double>(static_cast<std::uint64_t>(1023 + kTileBits + kRowBits - below) << 52);
+  return static_cast<float>(static_cast<double>(significand) * unit / total);
+}
+
+/// Returns the probability that is written for a survivor of a row whose maximum has octave
+/// `row_octave`.
+FAIRDRAW_HOST_DEVICE inline float written_probability(const Octaves& token, double row_octave,
+                                                      double total) {
+  const double below = row_octave - token.whole;
+  return below < static_cast<double>(kWrittenOctaves)
+             ? written_probability(token.significand, static_cast<std::uint32_t>(below), total)
+             : 0.0F;
+}
+
+/// Returns the same in float arithmetic, which must be exact for the row's maximum.
+FAIRDRAW_HOST_DEVICE inline float float_written_probability(const FloatOctaves& token,
+                                                            float row_origin, double total) {
+  return written_probability(
+      token.significand,
+      std::bit_cast<std::uint32_t>(row_origin) - std::bit_cast<std::uint32_t>(token.origin), total);
 }
 
 /// Returns the left shift from a tile's unit to the row's, or -1 if the tile counts 0 in the row.

@@ -75,18 +75,14 @@ void IndexedRow::write_probabilities(float* probabilities) {
     return;
   }
   const double total = nearest_double(survivors_weight());
-  const bool near = index.is_near(low);
-  if (!near && !index.has_keys) index.need_sums();
   index.for_each_tile(low, [&](std::size_t tile, bool reaches) {
     const std::size_t begin = tile * kTile;
     const std::size_t length = index.tile_length(tile);
-    const Segment unit = reaches ? index.segment_of_tile(tile, near) : Segment{begin, 0, -1, 0};
-    if (unit.shift < 0) {  // all values are below the threshold, or the tile is too far below the
-                           // maximum to have weight
-      std::fill_n(probabilities + begin, length, 0.0F);
+    if (reaches) {
+      index.bracket_passes->probabilities(index.x + begin, length, index.rule, index.max, low,
+                                          total, probabilities + begin);
     } else {
-      index.bracket_passes->probabilities(index.x + begin, length, index.rule, unit.maximum, low,
-                                          unit.shift, total, probabilities + begin);
+      std::fill_n(probabilities + begin, length, 0.0F);
     }
   });
   for (std::size_t i = row_.survivors.tie_end(); i < index.size; ++i) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "common/arguments.h"
-#include "common/float_order.h"
 #include "common/wide_integers.h"
 #include "sharded/shard_row.h"
 
@@ -20,31 +19,15 @@ void ShardRow::write_mask(const MergedRow& row, std::uint32_t* words) {
 
 void ShardRow::write_probabilities(const MergedRow& row, float* probabilities) {
   const std::size_t n = columns();
-  std::fill_n(probabilities, n, 0.0F);
   if (row.is_greedy_row()) {
+    std::fill_n(probabilities, n, 0.0F);
     const std::int64_t token = row.tie_end() - 1;
     if (all_.holds(token)) probabilities[token - all_.begin] = 1.0F;
     return;
   }
-  index_whole(row.rule(), values_);
-  const double total = nearest_double(row.survivors_weight());
-  const cpu::BracketPasses& passes = cpu::bracket_passes_for(rules_.target);
-  for (std::int64_t id = all_.begin; id < all_.end;) {
-    const std::int64_t end = std::min((id / kTileSize + 1) * kTileSize, all_.end);
-    const std::int32_t key =
-        whole_.holds(id) ? buffers_.keys[static_cast<std::size_t>((id - whole_.begin) / kTileSize)]
-                         : row.cut_tile_of(id).key;
-    if (key != kEmptyTileKey && key >= order_key(row.low())) {
-      const float maximum = from_order_key(key);
-      const int shift = row_shift(row.octave(), cpu::octaves_by(row.rule(), maximum).whole);
-      const auto at = static_cast<std::size_t>(id - all_.begin);
-      if (shift >= 0) {
-        passes.probabilities(values_ + at, static_cast<std::size_t>(end - id), row.rule(), maximum,
-                             row.low(), shift, total, probabilities + at);
-      }
-    }
-    id = end;
-  }
+  cpu::bracket_passes_for(rules_.target)
+      .probabilities(values_, n, row.rule(), row.max(), row.low(),
+                     nearest_double(row.survivors_weight()), probabilities);
   for (std::size_t i = ids_in_front(row.tie_end()); i < n; ++i) {
     if (values_[i] == row.low()) probabilities[i] = 0.0F;
   }

@@ -35,7 +35,8 @@ def softmax(
 ) -> Any:
     """Returns softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
 
-    Rows that cannot be normalised (NaN, +inf, only -inf) are zero. `enable_pdl` is a hint to
+    Small probabilities keep their value, down to float32's smallest subnormal. Rows that cannot be
+    normalised (NaN, +inf, only -inf) are zero. `enable_pdl` is a hint to
     flashinfer's kernels and has no effect here.
     """
     leading = _leading("logits", logits)

@@ -113,6 +113,18 @@ def test_those_of_this_package_pass():
     assert {check: case.verdict for check, case in found.items()} == dict.fromkeys(names, "passed")
 
 
+def test_small_probabilities_of_this_package_pass_as_floats():
+    # Rows that reach far below the last weight that an integer has are judged as any float32 softmax.
+    operations = {
+        name: getattr(fairdraw, name)
+        for name in ("softmax", "top_k_renorm_probs", "top_p_renorm_probs")
+    }
+    report = fairdraw.verify_operations(operations, suite="smoke", seed=SEED)
+    failed = [(case.id, case.message) for case in report.cases if case.verdict == "failed"]
+    assert failed == []
+    assert len(report.cases) > 50
+
+
 def test_torch_in_its_own_dtypes():
     torch = pytest.importorskip("torch")
 

@@ -279,6 +279,13 @@ def logits_cases():
     yield logits_case("temperature_largest", [0.0, -ldexp(1, 64), 1.0], temperature=ldexp(1, 64))
     yield logits_case("subnormal_logits", [TINY, -TINY, 5 * TINY], temperature=ldexp(1, -126),
                       top_k=2)
+    # Probabilities to the smallest float32, which no draw reaches.
+    small = [0.0, -30.0, -38.25, -45.0, -60.0, -75.5, -87.0, -87.5, -95.0, -102.0, -103.25, -104.0,
+             -110.0, -200.0]
+    yield logits_case("small_probabilities", small, temperature=1.0)
+    yield logits_case("small_probabilities_temperature_0.7",
+                      [4096.0 + x / 2 for x in small[:-1]] + [4096.0 - 73.0],
+                      temperature=float32(Fraction(7, 10)), top_k=12)
 
 
 def chain_cases():

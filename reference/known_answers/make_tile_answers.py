@@ -10,7 +10,7 @@ the test tile_answers_current compares its output with the committed file.
 Fields of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each
 tile with its octave and sum (null, null and 0 if no token is allowed), the row's octave, the totals
 over all allowed and over the kept tokens, the tokens of some words, the probability of some tokens,
-and for short rows each token's weight. A row that proposes also has some draws by seed: the words
+and for short rows that of all, with each token's weight. A row that proposes also has some draws by seed: the words
 up to the last one used, and the token. Weights in a row are decimal strings, because JSON has no
 integers of 124 bits.
 """
@@ -78,7 +78,9 @@ def runs(values):
 def case(name, kind, values, octaves, survivors, kept, greedy, **parameters):
     weighed = Weighed(values, octaves)
     total = sum(weighed.in_row[t] for t in kept)
-    shown = sorted({kept[0], kept[-1], kept[len(kept) // 2], max(kept, key=lambda t: values[t])})
+    shown = kept if len(values) <= 16 else sorted({
+        kept[0], kept[-1], kept[len(kept) // 2], max(kept, key=lambda t: values[t]),
+        min(kept, key=lambda t: values[t])})
     row = {
         "name": name,
         kind: runs(values),
@@ -94,9 +96,7 @@ def case(name, kind, values, octaves, survivors, kept, greedy, **parameters):
         "total": str(total),
         "greedy": greedy,
         "draws": [[word, weighed.token(word, kept)] for word in words_of(weighed, kept)],
-        "probabilities": [
-            [t, short_hex(float32(double(double(weighed.in_row[t]) / double(total))))]
-            for t in shown if weighed.in_row[t] > 0],
+        "probabilities": [[t, short_hex(weighed.written(t, kept))] for t in shown],
     }
     top_k, top_p = parameters["top_k"], parameters["top_p"]
     if greedy < 0 and top_p < 1 and not 0 < top_k < len(values):
@@ -189,6 +189,9 @@ def short_logit_rows():
     yield logits_case("subnormal_logits_temperature_1", [TINY, -TINY, 0.0], temperature=1.0)
     for gap in (31, 32, 33, 47, 48, 49, 62, 63, 64, 65):
         yield logits_case(f"within_a_tile_{gap}_octaves_below", [0.0, -gap, 0.25 - gap, -0.25 - gap])
+    # Probabilities at the ends of float32's normal and subnormal numbers.
+    yield logits_case("least_probabilities", [0.0, -125.5, -126.0, -126.5, -148.75, -149.0, -149.5,
+                                              -150.0, next_above(-150.0), -150.5, -255.5, -256.0])
     yield logits_case("far_below", [0.0, -LARGEST, -100.0])
     yield logits_case("largest_logits", [LARGEST, next_below(LARGEST), -LARGEST], temperature=1.0)
     yield logits_case("largest_logits_smallest_temperature", [LARGEST, LARGEST, next_below(LARGEST)],
@@ -254,6 +257,9 @@ def long_logit_rows():
         yield logits_case(f"first_tile_{gap}_octaves_below",
                           at(258, -200.0, id_0=-gap, id_1=-gap - 33.5, id_256=0.0, id_257=-33.5),
                           top_p=1 - ldexp(1, -24))
+    yield logits_case("least_probabilities_in_tiles",
+                      at(520, MINUS_INFINITY, id_0=0.0, id_1=-126.5, id_256=-100.0, id_300=-148.75,
+                         id_512=-149.25, id_519=-150.5))
     yield logits_case("equal_logits_in_other_tiles",
                       at(520, -50.0, id_3=0.25, id_4=-31.75, id_259=-31.75, id_300=0.0,
                          id_515=-31.75), top_p=1 - ldexp(1, -24))
@@ -270,6 +276,7 @@ def prob_rows():
     yield probs_case("subnormals", [TINY, 3 * TINY, 2 * TINY], top_p=0.5)
     yield probs_case("least_normals", [ldexp(1, -126), ldexp(1, -126) - TINY, TINY, ldexp(1, -125)])
     yield probs_case("normals_and_subnormals", [ldexp(1, -100), TINY, 5 * TINY, ldexp(3, -130)])
+    yield probs_case("least_of_the_largest", [LARGEST, ldexp(1, -1), ldexp(1, -22), TINY])
     yield probs_case("largest", [LARGEST, LARGEST, ldexp(1, 127), 1.0])
     yield probs_case("zeros", [0.0, 1 / 2, -0.0, 1 / 2, 0.0], top_k=4)
     yield probs_case("top_k_1_keeps_ties", [1 / 8, 3 / 8, 1 / 8, 3 / 8], top_k=1,

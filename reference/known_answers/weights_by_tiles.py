@@ -119,6 +119,15 @@ class Weighed:
             floor(self.octaves[t][1] * Fraction(2) ** (16 + self.octaves[t][0] - self.octave))
             if t in self.octaves else 0 for t in range(len(self.in_tile))]
 
+    def written(self, token, kept):
+        """Returns the probability that is written for a kept token, whose weight loses no bit to
+        tiles; from 256 octaves below the maximum on it is 0 in float32."""
+        n, m = self.octaves[token]
+        if self.octave - n >= 256:
+            return 0.0
+        total = sum(self.in_row[t] for t in kept)
+        return float32(double(m * Fraction(2) ** (80 + n - self.octave) / double(total)))
+
     def factor(self, octave):
         if octave is None or self.octave - octave > 48:
             return 0

@@ -16,6 +16,7 @@
 #include "reference/real_oracle.h"
 #include "reference/tests/compare_oracles.h"
 #include "reference/tests/tile_answers.h"
+#include "reference/tile_bound.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -48,6 +49,22 @@ RowParameters parameters_of(const json& answer) {
 FilterOrder order_of(const json& answer) {
   return answer["joint"].get<bool>() ? FilterOrder::joint : FilterOrder::top_k_first;
 }
+
+/// Returns the distance of a logit to the row's largest one that is not banned, in octaves.
+double octaves_below(const json& answer, std::size_t id) {
+  const std::vector<float> logits = to_floats(answer["logits"]);
+  const auto banned = answer["banned"].get<std::vector<std::size_t>>();
+  double largest = -std::numeric_limits<double>::infinity();
+  for (std::size_t other = 0; other < logits.size(); ++other) {
+    if (std::ranges::find(banned, other) != banned.end()) continue;
+    largest = std::max(largest, static_cast<double>(logits[other]));
+  }
+  const auto temperature = static_cast<double>(parameters_of(answer).temperature);
+  return (largest - static_cast<double>(logits[id])) / temperature * 0x1.71547652b82fep0;
+}
+
+/// Returns half the distance of float32's numbers at a probability.
+double half_unit(double probability) { return std::max(probability * 0x1p-24, 0x1p-150); }
 
 void expect_row(const IntegerRow& row, const json& answer) {
   ASSERT_EQ(row.status, RowStatus::ok);
@@ -143,6 +160,11 @@ TEST(KnownAnswers, LogitRows) {
         const double exact = to_double(answer["law"][id]);
         EXPECT_NEAR(distribution.probability[id], exact,
                     own * exact + std::numeric_limits<double>::min());
+        if (row.greedy_token >= 0 || row.mask[id] == 0) continue;
+        const double most = exact * (1 + written_error(octaves_below(answer, id), logits.size()));
+        EXPECT_NEAR(static_cast<double>(row.probability(static_cast<std::int32_t>(id))), exact,
+                    most - exact + half_unit(most))
+            << id;
       }
     }
     const double normalizer = to_double(answer["log_normalizer"]);

@@ -154,6 +154,47 @@ TEST(TileBound, OfProbabilitiesIsZeroWithin32Octaves) {
   }
 }
 
+// The probabilities of a row are written with a stated error down to float32's smallest number,
+// also those of tokens that tiles leave no weight. Softmax is computed in 113 bits.
+TEST(TileBound, OfWrittenProbabilitiesHoldsDownToTheSmallest) {
+  using Quad = boost::multiprecision::cpp_bin_float_quad;
+  RandomRows random(7);
+  int without_weight = 0, subnormal = 0;
+  double nearest = 0;  // largest error, as a share of its bound
+  for (int i = 0; i < 60; ++i) {
+    const std::size_t vocab = 2 + random.below(800);
+    const float temperatures[] = {1, 0.1F, 0.7F, 1.41F, 30, kOctaves};
+    const float temperature = temperatures[random.below(std::size(temperatures))];
+    const float shift = random.chance(0.5) ? 0 : 3000 * random.unit();
+    std::vector<float> logits(vocab);
+    for (float& x : logits) x = (shift - 115 * random.unit()) * temperature;
+    const IntegerRow row = integer_model(logits, {}, {.temperature = temperature});
+    const float largest = *std::ranges::max_element(logits);
+    std::vector<Quad> exact;
+    Quad sum = 0;
+    for (const float x : logits) {
+      exact.push_back(exp((Quad(x) - Quad(largest)) / Quad(temperature)));
+      sum += exact.back();
+    }
+    for (std::size_t id = 0; id < vocab; ++id) {
+      const auto octaves = static_cast<double>(-log(exact[id]) / log(Quad(2)));
+      const Quad softmax = exact[id] / sum;
+      const float written = row.probability(static_cast<std::int32_t>(id));
+      const double allowed = written_error(octaves, vocab) * static_cast<double>(softmax);
+      const double most = static_cast<double>(softmax) + allowed;
+      const auto error = static_cast<double>(abs(Quad(written) - softmax));
+      ASSERT_LE(error, allowed + std::max(most * 0x1p-24, 0x1p-150))
+          << written << " of " << static_cast<double>(softmax) << ", " << octaves << " octaves";
+      without_weight += row.weight[id] == 0 && written > 0 ? 1 : 0;
+      subnormal += written > 0 && written < 0x1p-126F ? 1 : 0;
+      if (softmax > 0x1p-100) nearest = std::max(nearest, error / allowed);
+    }
+  }
+  EXPECT_GT(without_weight, 1000);
+  EXPECT_GT(subnormal, 1000);
+  EXPECT_GT(nearest, 0.25);  // a bound that is far above every error says little
+}
+
 // Tests the bound's own arithmetic by computing the same row in 113 bits.
 TEST(TileBound, AgreesWithQuadruplePrecision) {
   using Quad = boost::multiprecision::cpp_bin_float_quad;

@@ -41,11 +41,10 @@ struct BracketPasses {
   Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out);
 
-  /// Writes (float)((double)(v 2^shift) / total) for the values >= low among n <= kTileSize values
-  /// of one tile, and 0 for the other values. Conversions round to nearest, ties to even; the
-  /// conversion to double is exact, because a weight has 24 significant bits.
+  /// Writes the probabilities of the values >= low among n values of a row, and 0 for the other
+  /// values. `maximum` is the row's, and `total` the double nearest to the survivors' weight.
   void (*probabilities)(const float* x, std::size_t n, const TileRule& rule, float maximum,
-                        float low, int shift, double total, float* out);
+                        float low, double total, float* out);
 };
 
 /// Returns the passes of an available target (best resolves to the best one).

@@ -40,12 +40,10 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
 }
 
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
-                   int shift, double total, float* out) {
-  const double top = maximum >= low ? octaves_by(rule, maximum).whole : 0;
-  const double unit = std::ldexp(1.0, shift);  // products with a power of two are exact
+                   double total, float* out) {
+  const double top = octaves_by(rule, maximum).whole;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t weight = x[i] >= low ? tile_weight(octaves_by(rule, x[i]), top) : 0;
-    out[i] = static_cast<float>(static_cast<double>(weight) * unit / total);
+    out[i] = x[i] >= low ? written_probability(octaves_by(rule, x[i]), top, total) : 0.0F;
   }
 }
 

@@ -198,46 +198,39 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
                          : measure_rule<false>(x, n, rule, bounds, out);
 }
 
-/// Returns v 2^shift of half a vector as doubles: m 2^(32 - s), truncated, times 2^shift.
-HWY_INLINE hn::Vec<F64> doubles_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32> below,
-                                   hn::Vec<F64> unit) {
+/// Returns the dividends of half a vector, m 2^(80 - below).
+HWY_INLINE hn::Vec<F64> dividends_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32> below) {
   const F64 f64;
   const I64 i64;
-  // For values 64 octaves or more below the maximum, v is 0, because the product is truncated to 0.
-  const auto counts = hn::PromoteTo(i64, hn::Min(below, hn::Set(HalfI32(), 64)));
-  const auto exponent = hn::Sub(hn::Set(i64, 1023 + kTileBits), counts);
+  const auto exponent =
+      hn::Sub(hn::Set(i64, 1023 + kTileBits + kRowBits), hn::PromoteTo(i64, below));
   const auto power = hn::BitCast(f64, hn::ShiftLeft<52>(exponent));
-  return hn::Mul(hn::Trunc(hn::Mul(hn::PromoteTo(f64, significand), power)), unit);
+  return hn::Mul(hn::PromoteTo(f64, significand), power);
 }
 
 template <class Rule>
-void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low, int shift,
-                      double total, float* out) {
+void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low, double total,
+                      float* out) {
   const F32 f32;
   const I32 i32;
   const HalfI32 half;
   const HalfF32 half_f32;
-  const F64 f64;
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(f32, low);
-  const auto unit = hn::Set(f64, std::ldexp(1.0, shift));
-  const auto divisor = hn::Set(f64, total);
+  const auto divisor = hn::Set(F64(), total);
   for (std::size_t i = 0; i < n; i += step) {
     const bool full = i + step <= n;
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
-    // Octave counts are unsigned, and large counts give weight 0.
+    // Octave counts are unsigned, and from kWrittenOctaves on any m gives 0.
     const auto below =
-        hn::BitCast(i32, hn::Min(token.below, hn::Set(U32(), std::uint32_t{kTileOctaves})));
-    const auto first =
-        doubles_of(hn::LowerHalf(half, significand), hn::LowerHalf(half, below), unit);
-    const auto second =
-        doubles_of(hn::UpperHalf(half, significand), hn::UpperHalf(half, below), unit);
+        hn::BitCast(i32, hn::Min(token.below, hn::Set(U32(), std::uint32_t{kWrittenOctaves})));
+    const auto first = dividends_of(hn::LowerHalf(half, significand), hn::LowerHalf(half, below));
+    const auto second = dividends_of(hn::UpperHalf(half, significand), hn::UpperHalf(half, below));
     const VecF quotients = hn::Combine(f32, hn::DemoteTo(half_f32, hn::Div(second, divisor)),
                                        hn::DemoteTo(half_f32, hn::Div(first, divisor)));
-    // For values 64 octaves or more below the maximum, m is meaningless and may be negative, so a
-    // product truncated to 0 may be -0.
+    // So far below, m is meaningless and may be negative, and a quotient rounded to 0 may be -0.
     const VecF result = hn::IfThenElseZero(hn::Ge(value, threshold), hn::Abs(quotients));
     if (full) {
       hn::StoreU(result, f32, out + i);
@@ -250,13 +243,13 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
 }
 
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
-                   int shift, double total, float* out) {
+                   double total, float* out) {
   if (rule.from_probs) {
-    probabilities_by(x, n, Probabilities(maximum), low, shift, total, out);
+    probabilities_by(x, n, Probabilities(maximum), low, total, out);
   } else if (float_octaves_are_exact(maximum, rule.scale)) {
-    probabilities_by(x, n, FloatLogits(maximum, rule.scale), low, shift, total, out);
+    probabilities_by(x, n, FloatLogits(maximum, rule.scale), low, total, out);
   } else {
-    probabilities_by(x, n, DoubleLogits(maximum, rule.scale), low, shift, total, out);
+    probabilities_by(x, n, DoubleLogits(maximum, rule.scale), low, total, out);
   }
 }
 

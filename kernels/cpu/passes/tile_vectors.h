@@ -31,7 +31,7 @@ static_assert(kTileSize % (2 * kMaxLanes) == 0);
 /// ten dependent instructions, and out-of-order execution overlaps only two or three such chains.
 constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
 
-/// m of values, and their octaves below the tile's maximum; m is meaningless from 64 octaves on.
+/// m of values, and their octaves below the tile's maximum; m is meaningless from 256 octaves on.
 /// Structs of vectors have explicit constructors, because g++ does not compile implicit ones for
 /// the target, and they cannot create NEON vectors.
 struct RelativeOctaves {
@@ -123,7 +123,7 @@ class DoubleLogits {
   HWY_INLINE Half octaves_of_half(VecF64 x) const {
     const VecF64 y = hn::Mul(x, scale_);
     const VecF64 whole = hn::Round(y);
-    const VecF64 most = hn::Set(F64(), static_cast<double>(kTileOctaves));
+    const VecF64 most = hn::Set(F64(), static_cast<double>(kWrittenOctaves));
     return {hn::DemoteTo(HalfF32(), hn::Sub(y, whole)),
             hn::DemoteTo(HalfI32(), hn::Min(hn::Sub(top_, whole), most))};
   }

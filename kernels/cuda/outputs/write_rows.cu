@@ -1,7 +1,7 @@
 // Writes masks, renormalised probabilities and masked logits of filtered rows.
 //
 // Contract. Each row with status ok gets mask bits of the survivors (bits beyond the vocabulary are
-// 0), probabilities (float)((double)w / (double)total), 0 outside the support, and a copy of the
+// 0), probabilities as common/tile_weights.h defines them, 0 outside the support, and a copy of the
 // values in their own dtype with -inf for dropped tokens. A greedy row is one-hot. A failed row has
 // mask and probabilities 0 and all masked values -inf; an inactive row is left untouched except for
 // its status. Words and values between the vocabulary's end and the row stride are never written.
@@ -10,22 +10,20 @@
 //
 // Algorithm and cost. The kernel is one launch, in which a block has eight tiles of 256 ids, a warp
 // one tile, and a lane one token at a time. The row is read once, whichever outputs are written. A
-// survivor's weight depends on the largest allowed value of its tile, which the warp knows. The
-// votes of a warp are words of the mask, gathered so that lanes write adjacent words.
+// survivor's probability depends on the row's largest value, which the row kernel left. The votes
+// of a warp are words of the mask, gathered so that lanes write adjacent words.
 //
-// Numerics. A weight in the row's unit is v 2^shift (common/tile_weights.h), so the double nearest
-// to it is that of v, which has 56 bits at most, times a power of two. A probability takes one
-// division per survivor, in double, rounded once, then to float32: the same bits as on the CPU.
+// Numerics. A probability takes one division per survivor, in double, of m times a power of two,
+// rounded once, then to float32: the same bits as on the CPU.
 // Determinism: no two threads write the same word, and no values are summed.
 #include <cstdint>
 
-#include "common/float_order.h"
 #include "common/minus_infinity.h"
+#include "common/tile_weights.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/tiles/filtered_row.cuh"
-#include "cuda/tiles/row_weigher.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -48,26 +46,20 @@ __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t s
   }
 }
 
-/// Probabilities of the survivors of one tile.
+/// Probabilities of the survivors of a row.
 template <bool kFromProbs>
-class TileProbabilities {
+class RowProbabilities {
  public:
-  /// Takes the values of a tile, in which values of tokens that are not allowed are below all
-  /// others. For one warp.
-  __device__ TileProbabilities(const FilteredRows& filtered, std::int64_t number,
-                               const float (&x)[kLaneValues])
+  __device__ RowProbabilities(const FilteredRows& filtered, std::int64_t number)
       : record_(filtered.records[number]) {
     if (record_.greedy_token >= 0) return;
-    const TileRule rule = rule_of(filtered, number);
-    std::int32_t key = kEmptyTileKey;
-#pragma unroll
-    for (const float value : x) key = ::max(key, order_key(value));
-    maximum_ = from_order_key(__reduce_max_sync(kAllLanes, key));
-    scale_ = rule.scale;
-    const RowWeigher<kFromProbs> weigher(rule, order_key(record_.max));
-    const int shift = weigher.shift_of(order_key(maximum_));
-    if (shift >= 0) {
-      unit_ = __longlong_as_double(static_cast<long long>(1023 + shift) << 52);
+    if constexpr (kFromProbs) {
+      octave_ = octaves_of_probability(record_.max).whole;
+    } else {
+      scale_ = logit_scale(filtered.temperature.at(number));
+      octave_ = octaves_of(record_.max, scale_).whole;
+      is_quick_ = float_octaves_are_exact(record_.max, scale_);
+      if (is_quick_) origin_ = float_octave_origin(record_.max, scale_);
     }
     total_ = nearest_double(record_.weight());
   }
@@ -75,20 +67,19 @@ class TileProbabilities {
   /// Returns the probability of a survivor.
   __device__ float operator()(float x) const {
     if (record_.greedy_token >= 0) return 1.0F;
-    const TileWeights<kFromProbs> weights(maximum_, TileRule{scale_, true});
-    const std::uint64_t weight = weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x);
-    return static_cast<float>(__ddiv_rn(static_cast<double>(weight) * unit_, total_));
+    if constexpr (kFromProbs) {
+      return written_probability(octaves_of_probability(x), octave_, total_);
+    } else {
+      return is_quick_ ? float_written_probability(float_octaves_of(x, scale_), origin_, total_)
+                       : written_probability(octaves_of(x, scale_), octave_, total_);
+    }
   }
 
  private:
-  __device__ static TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
-    if constexpr (kFromProbs) return {1.0F, true};
-    return {logit_scale(filtered.temperature.at(number)), true};
-  }
-
   const RowRecord& record_;
-  float maximum_ = 0, scale_ = 0;
-  double unit_ = 0;  ///< 2^shift; 0 if the tile is too small to count in the row
+  float scale_ = 0, origin_ = 0;
+  double octave_ = 0;      ///< that of the row's largest value
+  bool is_quick_ = false;  ///< whether float arithmetic is exact
   double total_ = 0;
 };
 
@@ -130,7 +121,7 @@ __device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std:
     const bool any = __any_sync(kAllLanes, kept != 0) != 0;
     float probability[kLaneValues] = {};
     if (any) {
-      const TileProbabilities<kFromProbs> probability_of(task.filtered, number, x);
+      const RowProbabilities<kFromProbs> probability_of(task.filtered, number);
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
         if (((kept >> i) & 1U) != 0) probability[i] = probability_of(x[i]);

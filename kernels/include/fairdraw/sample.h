@@ -22,6 +22,10 @@
 // without filters, from the tiles whose largest value min_p keeps, and the first that the filters
 // keep is the row's.
 //
+// Probabilities that are written have float32's range, which exceeds that of draws: a survivor d
+// octaves below the row's maximum has the one of softmax within a relative error of 2^-21 + 2^-24
+// ln2 (d + log2 V) + V 2^-48, at most 6.6e-6 for a normal float32, before it is rounded to float32.
+//
 // Distance of the distribution to softmax(logits / T), in total variation: at most 3.5e-7 for any
 // row of 2^20 logits. A token with less than 2^-64 of the mass may never be drawn. Equal logits
 // weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.

@@ -5,6 +5,8 @@
 // is taken relative to the sum of their weights. Those are the floats' own significands and
 // exponents (tile_index.h): exact for what lies at most 31 octaves below the maximum of its tile,
 // in a tile whose maximum is at most 48 below the row's. A probability of 0 is not allowed.
+// Renormalised probabilities have a relative error of at most V 2^-48 before they are rounded to
+// float32, however small they are.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,7 @@ struct DrawResult {
 };
 
 /// probs[i] = softmax(logits[i] / temperature), float32; temperature 0 is one-hot at the argmax.
+/// Small probabilities keep their value, down to float32's smallest: see SampleResult::probs.
 /// `logits` and `probs` [rows, vocab]; `temperature` scalar or [rows]; `statuses` [rows], optional.
 Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
               View<RowStatus> statuses = {}, const Execution& execution = {});

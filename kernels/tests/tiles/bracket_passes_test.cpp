@@ -110,13 +110,9 @@ Outcome run(CpuTarget target, const Call& call) {
   });
   outcome.few = listed([&](float* list) { return plain.collect_few(x, n, call.bounds.low, list); });
   std::vector<float> probabilities(n + kGuard, kUntouched);
-  for (std::size_t tile = 0; tile < tiles; ++tile) {
-    if (outcome.keys[tile] == kEmptyTileKey) continue;
-    const std::size_t begin = tile * kTileSize;
-    passes.probabilities(x + begin, std::min<std::size_t>(kTileSize, n - begin), call.rule,
-                         from_order_key(outcome.keys[tile]), call.bounds.from,
-                         static_cast<int>(tile % 49), 0x1p100, probabilities.data() + begin);
-  }
+  // Any sum that a row may have shows the same: 2^103 is the smallest of a row of probabilities.
+  passes.probabilities(x, n, call.rule, *std::max_element(x, x + n), call.bounds.from,
+                       0x1.23456789abcdep103, probabilities.data());
   for (const float value : probabilities) {
     outcome.probabilities.push_back(std::bit_cast<std::uint32_t>(value));
   }
