@@ -19,6 +19,13 @@ struct CallParameter {
   std::vector<T> values;
   bool is_array = false;
 
+  /// Makes it one scalar.
+  CallParameter& operator=(T value) {
+    scalar = value;
+    values.clear();
+    is_array = false;
+    return *this;
+  }
   T at(std::int64_t i) const { return is_array ? values[static_cast<std::size_t>(i)] : scalar; }
   T& set(std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
   void make_array(std::int64_t size) {
@@ -41,8 +48,8 @@ struct OwnedCall {
   CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
   CallParameter<std::int32_t> top_k{0, {}};
   CallParameter<std::uint64_t> seed, offset;
-  TieRule tie_rule = TieRule::keep_all;
-  FilterOrder filter_order = FilterOrder::top_k_first;
+  CallParameter<TieRule> tie_rule;
+  CallParameter<FilterOrder> filter_order;
   Purpose purpose = Purpose::draw;
   std::vector<std::uint32_t> allowed;
   std::int64_t allowed_stride = 0;
@@ -78,8 +85,8 @@ SampleRequest request_in(const OwnedCall& call, Arrays& arrays) {
   request.min_p = call.min_p.in(arrays);
   request.seed = call.seed.in(arrays);
   request.offset = call.offset.in(arrays);
-  request.tie_rule = call.tie_rule;
-  request.filter_order = call.filter_order;
+  request.tie_rule = call.tie_rule.in(arrays);
+  request.filter_order = call.filter_order.in(arrays);
   if (!call.allowed.empty()) {
     request.allowed = {arrays.in(call.allowed), call.rows, call.allowed_stride};
   }

@@ -15,13 +15,6 @@ namespace {
 constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
 
-template <class T>
-void reduce_to_scalar(CallParameter<T>& parameter) {
-  parameter.scalar = parameter.values.front();
-  parameter.values.clear();
-  parameter.is_array = false;
-}
-
 void choose_seeds(Dice& dice, OwnedCall& call) {
   for (CallParameter<std::uint64_t>* parameter : {&call.seed, &call.offset}) {
     parameter->scalar = random_seed(dice);
@@ -139,11 +132,24 @@ OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t voca
   call.tie_rule = dice.pick({TieRule::keep_all, TieRule::lowest_id});
   call.filter_order = dice.once_in(3) ? FilterOrder::joint : FilterOrder::top_k_first;
   call.purpose = static_cast<Purpose>(dice.below(5));
-  if (dice.once_in(8)) reduce_to_scalar(call.temperature);
-  if (dice.once_in(8)) reduce_to_scalar(call.top_k);
-  if (dice.once_in(8)) reduce_to_scalar(call.top_p);
-  if (dice.once_in(8)) reduce_to_scalar(call.min_p);
+  if (dice.once_in(8)) call.temperature = call.temperature.values.front();
+  if (dice.once_in(8)) call.top_k = call.top_k.values.front();
+  if (dice.once_in(8)) call.top_p = call.top_p.values.front();
+  if (dice.once_in(8)) call.min_p = call.min_p.values.front();
   return call;
+}
+
+void make_rules_of_rows(std::uint64_t number, bool faults, OwnedCall& call) {
+  Dice dice(number);
+  const auto rule = [&](std::uint32_t unknown) {
+    return faults && dice.once_in(16) ? unknown : static_cast<std::uint32_t>(dice.below(2));
+  };
+  call.tie_rule.make_array(call.rows);
+  call.filter_order.make_array(call.rows);
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    call.tie_rule.set(row) = static_cast<TieRule>(rule(2));
+    call.filter_order.set(row) = static_cast<FilterOrder>(rule(~0U));
+  }
 }
 
 ProcessingArrays random_processing(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {

@@ -15,6 +15,10 @@ namespace fairdraw::harness {
 /// processing.
 OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
 
+/// Gives each row of a call its own tie rule and filter order, from a number. With `faults` some of
+/// them do not exist.
+void make_rules_of_rows(std::uint64_t number, bool faults, OwnedCall& call);
+
 /// Generates logits processing for a call from a number. Every feature is in about half of the
 /// calls, with lists of all lengths, repeated ids, placeholders, masks and counts instead of lists,
 /// and counts and lengths that differ from the lists. In half of the calls some rows have faults:

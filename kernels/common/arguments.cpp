@@ -12,6 +12,15 @@ Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t ro
                       "words of a row, ceil(vocab / 32)");
 }
 
+/// Checks a choice between two rules, 0 and 1; rules in an array are rows' own, and checked there.
+template <class Rule>
+Error check_rule(const PerRequest<Rule>& rule, const std::string& name, std::int64_t rows,
+                 const char* range) {
+  if (rule.is_array()) return check_per_request(rule, name, rows, "one a row");
+  const auto value = static_cast<std::uint32_t>(rule.scalar);
+  return value <= 1 ? Error{} : out_of_range(name, std::to_string(value), range);
+}
+
 /// Checks a matrix with one value per tile.
 template <class T>
 Error check_tiles(const TileRows<T>& tiles, const std::string& name, const RowsView& rows) {
@@ -112,14 +121,12 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
                         std::to_string(outputs) + " * " + std::to_string(request.num_samples),
                         "<= 2^32");
   }
-  if (static_cast<std::uint32_t>(request.tie_rule) > 1) {
-    return out_of_range("tie_rule", std::to_string(static_cast<std::uint32_t>(request.tie_rule)),
-                        "0 (keep_all) or 1 (lowest_id)");
+  if (Error e = check_rule(request.tie_rule, "tie_rule", rows, "0 (keep_all) or 1 (lowest_id)")) {
+    return e;
   }
-  if (static_cast<std::uint32_t>(request.filter_order) > 1) {
-    return out_of_range("filter_order",
-                        std::to_string(static_cast<std::uint32_t>(request.filter_order)),
-                        "0 (top_k_first) or 1 (joint)");
+  if (Error e =
+          check_rule(request.filter_order, "filter_order", rows, "0 (top_k_first) or 1 (joint)")) {
+    return e;
   }
   if (static_cast<std::uint32_t>(request.purpose) > 4) {
     return out_of_range("purpose", std::to_string(static_cast<std::uint32_t>(request.purpose)),
@@ -228,6 +235,8 @@ void remove_filters(SampleRequest& request) {
   request.top_k = 0;
   request.top_p = 1.0F;
   request.min_p = 0.0F;
+  request.tie_rule = TieRule::keep_all;
+  request.filter_order = FilterOrder::top_k_first;
 }
 
 Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids) {

@@ -32,6 +32,20 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   return RowStatus::ok;
 }
 
+/// Returns what check(parameters) does, or if that is ok the status of the first rule that does not
+/// exist.
+FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters, TieRule tie_rule,
+                                            FilterOrder filter_order) {
+  const RowStatus status = check(parameters);
+  if (status != RowStatus::ok) return status;
+  if (tie_rule != TieRule::keep_all && tie_rule != TieRule::lowest_id) {
+    return RowStatus::invalid_tie_rule;
+  }
+  const bool ordered =
+      filter_order == FilterOrder::top_k_first || filter_order == FilterOrder::joint;
+  return ordered ? RowStatus::ok : RowStatus::invalid_filter_order;
+}
+
 /// Returns whether top_k keeps fewer than `vocab` tokens.
 FAIRDRAW_HOST_DEVICE inline bool top_k_is_on(std::int32_t top_k, std::int64_t vocab) {
   return top_k > 0 && top_k < vocab;

@@ -55,6 +55,10 @@ const char* to_string(RowStatus status) noexcept {
       return "invalid_beam";
     case RowStatus::invalid_top_n_sigma:
       return "invalid_top_n_sigma";
+    case RowStatus::invalid_tie_rule:
+      return "invalid_tie_rule";
+    case RowStatus::invalid_filter_order:
+      return "invalid_filter_order";
   }
   return "unknown";
 }

@@ -108,8 +108,11 @@ struct Batch {
     const float* values = nullptr;
     const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
                                    request.top_p.at(row), request.min_p.at(row)};
+    FilterOptions of_row = options;
+    of_row.tie_rule = request.tie_rule.at(row);
+    of_row.filter_order = request.filter_order.at(row);
     const RowStatus status =
-        filter_row(request, row, row_of_logits(row), parameters, options, worker, values);
+        filter_row(request, row, row_of_logits(row), parameters, of_row, worker, values);
     const bool ok = status == RowStatus::ok;
     if (ok && survivors != nullptr && first != last) (*survivors)(row, worker.sampler);
     for (std::int64_t i = first; i < last; ++i) {
@@ -167,7 +170,7 @@ void for_each_row(std::int64_t rows, const Execution& execution,
 RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
                      const RowParameters& parameters, const FilterOptions& options, Worker& worker,
                      const float*& values) {
-  RowStatus status = check(parameters);
+  RowStatus status = check(parameters, options.tie_rule, options.filter_order);
   if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
   if (status != RowStatus::ok) return status;
   const std::uint32_t* allowed =

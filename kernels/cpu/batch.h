@@ -28,14 +28,6 @@ struct Worker {
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t row, Worker& worker)>& work);
 
-/// Returns the filter options of a call of `sample`.
-inline FilterOptions filter_options_of(const SampleRequest& request) {
-  FilterOptions options;
-  options.tie_rule = request.tie_rule;
-  options.filter_order = request.filter_order;
-  return options;
-}
-
 /// Reads row `logit_row` of the logits, with the processing and the bans of request row `row`, and
 /// filters it with `parameters`. If the status is ok, worker.sampler has the row's distribution,
 /// and `values` is set to the filtered row.
@@ -49,8 +41,9 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row,
 /// Callback for each row whose filters ran and from which some output draws.
 using RowSurvivors = std::function<void(std::int64_t row, IndexedRow& sampler)>;
 
-/// Runs the operations that `sample` and related functions share. Error messages call
-/// `request.logits` by the name `rows_name`. The token array may be absent if the caller wants only
+/// Runs the operations that `sample` and related functions share. Each row has the tie rule and the
+/// filter order of the request, whatever `options` say. Error messages call `request.logits` by the
+/// name `rows_name`. The token array may be absent if the caller wants only
 /// masks or probabilities. `given_tokens`, [outputs, num_samples], replace drawn tokens: their
 /// log-probabilities are reported. With `logit_rows` [rows], the values of row i are read from row
 /// logit_rows[i], which is not checked. `survivors` is called for each row whose status is ok.

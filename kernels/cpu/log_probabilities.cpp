@@ -17,11 +17,8 @@ Error log_probabilities(const SampleRequest& request, View<const std::int32_t> t
   SampleResult reports;
   reports.statuses = statuses;
   reports.logprobs = result;
-  cpu::FilterOptions options;
-  options.tie_rule = request.tie_rule;
-  options.filter_order = request.filter_order;
   // Without outputs the token array may be null, and no token is drawn.
-  return cpu::run_batch(rows, reports, execution, "logits", options, /*wants_tokens=*/false,
+  return cpu::run_batch(rows, reports, execution, "logits", /*options=*/{}, /*wants_tokens=*/false,
                         token_ids);
 }
 

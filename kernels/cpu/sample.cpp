@@ -6,7 +6,7 @@
 namespace fairdraw {
 
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {
-  return cpu::run_batch(request, result, execution, "logits", cpu::filter_options_of(request),
+  return cpu::run_batch(request, result, execution, "logits", {},
                         /*wants_tokens=*/true);
 }
 

@@ -17,7 +17,7 @@ Error run_operation(const OperationCall& call, const Execution& execution) {
   if (!call.wants_tokens) {
     if (Error error = check_renormalised(call.result.probs, request.logits.rows)) return error;
   }
-  cpu::FilterOptions options = cpu::filter_options_of(request);
+  cpu::FilterOptions options;
   options.from_probs = call.from_probs;
   options.top_k_1_keeps_ties = call.top_k_1_keeps_ties;
   return cpu::run_batch(request, call.result, execution, call.rows_name(), options,

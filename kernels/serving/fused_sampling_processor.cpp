@@ -203,7 +203,7 @@ Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits, bool ar
   result.tokens = {b.drawn.data(), b.slots};
   result.statuses = {b.drawn_statuses.data(), b.slots};
   if (Error error =
-          cpu::run_batch(request, result, execution_, "logits", cpu::filter_options_of(request),
+          cpu::run_batch(request, result, execution_, "logits", /*options=*/{},
                          /*wants_tokens=*/true, /*given_tokens=*/{}, b.logit_rows.data())) {
     return error;
   }

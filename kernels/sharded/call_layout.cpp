@@ -125,6 +125,12 @@ void widen(Rows& rows) {
   rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
 }
 
+Error one_for_the_call(const char* rule) {
+  return {ErrorCode::unsupported, std::string(rule) +
+                                      " is an array; allowed: one value, of a "
+                                      "split vocabulary"};
+}
+
 /// Returns the number of candidates of each shard for filtered rows.
 std::int64_t candidates_of(const Partition& partition) {
   return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
@@ -162,6 +168,8 @@ Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
     widen(results.logprobs.all);
   }
   if (Error error = check_request(rows, "logits")) return error;
+  if (rows.tie_rule.is_array()) return one_for_the_call("tie_rule");
+  if (rows.filter_order.is_array()) return one_for_the_call("filter_order");
   if (Error error = check_input(request, result)) return error;
   const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
   if (request.words.given() && request.words.size != tokens) {
@@ -189,8 +197,8 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
       Partition({request.boundaries.data, request.boundaries.data + request.boundaries.size});
   rules.from_probs = request.input == TileInput::probs;
   rules.top_k_1_keeps_ties = request.top_k_1_keeps_ties;
-  rules.tie_rule = rows.tie_rule;
-  rules.filter_order = rows.filter_order;
+  rules.tie_rule = rows.tie_rule.scalar;
+  rules.filter_order = rows.filter_order.scalar;
   rules.ranks = reports.ranks.given();
   rules.mode = reports.mode;
   rules.rank_rule = reports.rank_rule;

@@ -30,6 +30,40 @@ Parameter<float> probability(const char* name, nb::handle object, const Place& p
 Parameter<float> temperature_of(nb::handle object, const Place& place);
 Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 
+/// One rule for the call (a member of the enum, or its number), or the numbers of the rows' rules.
+template <class Rule>
+class Rules {
+ public:
+  Rules(const char* name, nb::handle object, const Place& place) {
+    if (Rule rule{}; nb::try_cast(nb::borrow(object), rule)) {
+      value = rule;
+      return;
+    }
+    read_parameter(name, object, place, numbers_);
+    const View<const std::int32_t>& each = numbers_.value.values;
+    if (!each.given()) {
+      if (numbers_.value.scalar != 0 && numbers_.value.scalar != 1) {
+        throw_value_error(
+            fmt::format("{} is {}; allowed: 0 or 1, or a name", name, numbers_.value.scalar));
+      }
+      value = static_cast<Rule>(numbers_.value.scalar);
+    } else if (place.on_cuda()) {
+      value = {reinterpret_cast<const Rule*>(each.data), each.size};
+    } else {
+      for (std::int64_t i = 0; i < each.size; ++i) {
+        converted_.push_back(static_cast<Rule>(each.data[i]));
+      }
+      converted_.reserve(1);  // so that data() is not null if the array is empty
+      value = {converted_.data(), each.size};
+    }
+  }
+  PerRequest<Rule> value;
+
+ private:
+  Parameter<std::int32_t> numbers_;
+  std::vector<Rule> converted_;
+};
+
 /// Seeds, offsets and, if the call has them, row indices, with the arrays that hold them.
 struct Options {
   Parameter<std::uint64_t> seed, offset;

@@ -37,7 +37,7 @@ void draw(const Named& given) {
   if (given.has("top_p")) top_p = probability("top_p", given["top_p"], place);
   const bool by_min_p = given.has("min_p");
   if (by_min_p) min_p = probability("min_p", given["min_p"], place);
-  const auto order = given.as<FilterOrder>("filter_apply_order");
+  const Rules<FilterOrder> order("filter_apply_order", given["filter_apply_order"], place);
   const std::int64_t outputs = options.outputs(rows.view);
   const Output<std::int32_t> token("tokens", given["tokens"], outputs, place);
   const Statuses status("statuses", given["statuses"], outputs, place);
@@ -46,10 +46,10 @@ void draw(const Named& given) {
     if (by_min_p) {
       return min_p_sampling_from_probs(rows.view, min_p.value, options.draw, result, how);
     }
-    return from_probs ? top_k_top_p_sampling_from_probs(rows.view, top_k.value, top_p.value, order,
-                                                        options.draw, result, how)
-                      : top_k_top_p_sampling_from_logits(rows.view, top_k.value, top_p.value, order,
-                                                         options.draw, result, how);
+    return from_probs ? top_k_top_p_sampling_from_probs(rows.view, top_k.value, top_p.value,
+                                                        order.value, options.draw, result, how)
+                      : top_k_top_p_sampling_from_logits(rows.view, top_k.value, top_p.value,
+                                                         order.value, options.draw, result, how);
   });
 }
 

@@ -31,6 +31,8 @@ class SampleArguments {
   Options options_;
   Parameter<float> temperature_, top_p_, min_p_, top_n_sigma_;
   Parameter<std::int32_t> top_k_;
+  Rules<TieRule> tie_rule_;
+  Rules<FilterOrder> filter_order_;
   Processing processing_;
   InputArray allowed_, active_;
   std::int64_t drawn_ = 0;

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from . import _core
 from ._arrays import Backend
@@ -12,6 +12,10 @@ from ._arrays import Backend
 FilterOrder = Literal["top_k_first", "joint"]
 TieRule = Literal["keep_all", "lowest_id"]
 Purpose = Literal["draw", "draft"]
+#: One rule for the call, or one a row: a list of names, or an array of the numbers in
+#: fairdraw/types.h.
+TieRules: TypeAlias = TieRule | Sequence[TieRule] | Any
+FilterOrders: TypeAlias = FilterOrder | Sequence[FilterOrder] | Any
 RowsHold = Literal["logits", "probs"]
 
 # The members are stored, because finding a member through an enum takes three times as long.

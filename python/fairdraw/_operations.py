@@ -49,6 +49,27 @@ def _named(enum: Any) -> _Lend:
     return lambda backend, name, value, rows: _member(name, value, members)
 
 
+def _named_by_row(enum: Any) -> _Lend:
+    members = enum.__members__
+
+    def lend(backend: Backend, name: str, value: Any, rows: int | None) -> Any:
+        if isinstance(value, str):
+            return _member(name, value, members)
+        if isinstance(value, list | tuple):
+            value = backend.from_ints(
+                [
+                    # No number outside this range is a rule, and each must fit into int32.
+                    max(-1, min(each, len(members)))
+                    if isinstance(each, int)
+                    else _member(f"{name}[{row}]", each, members).value
+                    for row, each in enumerate(value)
+                ]
+            )
+        return backend.parameter(value, "int32", rows)
+
+    return lend
+
+
 def _parameter(dtype: str) -> _Lend:
     return lambda backend, name, value, rows: backend.parameter(value, dtype, rows)
 
@@ -69,6 +90,8 @@ KINDS = {
     "int | None": Kind("SymInt"),
     "TieRule": Kind("str", _named(_core.TieRule)),
     "FilterOrder": Kind("str", _named(_core.FilterOrder)),
+    "TieRules": Kind("str", _named_by_row(_core.TieRule)),
+    "FilterOrders": Kind("str", _named_by_row(_core.FilterOrder)),
     "Purpose": Kind("str", _named(_core.Purpose)),
     "RowsHold": Kind("str", _named(_core.TileInput)),
     "LogprobsMode": Kind("str"),

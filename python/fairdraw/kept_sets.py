@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arguments import FilterOrder, Purpose, TieRule
+from ._arguments import FilterOrders, Purpose, TieRules
 from ._arrays import Backend, TorchBackend, backend_of, length
 from ._operations import DETAILS, TABLE, empty, over
 from .request_processing import RequestProcessing
@@ -88,7 +88,7 @@ class KeptSample(NamedTuple):
 def sample_with_kept_sets(
     logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0,
     indices: Any = None, *, room: int | None = None, allowed: Any = None, active: Any = None,
-    tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+    tie_rule: TieRules = "keep_all", filter_apply_order: FilterOrders = "top_k_first",
     generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
     top_n_sigma: Any = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> KeptSample:  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from . import _core
-from ._arguments import FilterOrder, TieRule, _member
+from ._arguments import FilterOrders, TieRules, _member
 from ._arrays import Backend, backend_of, length
 from ._operations import (
     DETAILS,
@@ -80,7 +80,7 @@ def log_probabilities(
     logprobs_mode: LogprobsMode = "raw_logprobs", rank_rule: RankRule = "position",
     indices: Indices = None, *, temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0,
     min_p: Float = 0.0, allowed: Array = None, active: Array = None,
-    tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
+    tie_rule: TieRules = "keep_all", filter_apply_order: FilterOrders = "top_k_first",
     top_n_sigma: Float = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> Logprobs:  # fmt: skip
     """Returns Logprobs of given tokens, [outputs] or [outputs, m], without drawing.

@@ -33,9 +33,10 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._arguments import FilterOrder as FilterOrder
-from ._arguments import Purpose as Purpose
 from ._arguments import (
+    FilterOrders,
     RowsHold,
+    TieRules,
     _joined,
     _leading,
     _one_each,
@@ -43,6 +44,7 @@ from ._arguments import (
     _raise_on_nan,
     _seed_and_offset,
 )
+from ._arguments import Purpose as Purpose
 from ._arguments import TieRule as TieRule
 from ._arrays import Backend, backend_of, length
 from ._device_arrays import small_arrays
@@ -109,7 +111,7 @@ def _drawn_sizes(rows: Any, indices: Any = None, **_: Any) -> Sizes:
 @TABLE.declare(Operator("draw", _DRAWN, {"return_valid": True}), sizes=_drawn_sizes, core="draw")
 def _draw(
     rows: Array, input: RowsHold, *, top_k: Int = None, top_p: Float = None, min_p: Float = None,
-    filter_apply_order: FilterOrder = "top_k_first", indices: Indices = None,
+    filter_apply_order: FilterOrders = "top_k_first", indices: Indices = None,
     generator: Any = None, check_nan: CheckNan = False, seed: Bits = None, offset: Bits = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
@@ -118,7 +120,7 @@ def _draw(
     leading = _leading(input, rows, indices)
     if leading:
         rows = _joined(rows, leading)
-        names = ("top_k", "top_p", "min_p", "seed", "offset")
+        names = ("top_k", "top_p", "min_p", "filter_apply_order", "seed", "offset")
         given = {**given, "rows": rows, **{n: _one_each(given[n], leading) for n in names}}
     backend = backend_of(rows, input)
     call = lent(_draw, backend, given)
@@ -203,7 +205,7 @@ def min_p_sampling_from_probs(
 
 def top_k_top_p_sampling_from_logits(
     logits: Any, top_k: Any, top_p: Any, indices: Any = None,
-    filter_apply_order: FilterOrder = "top_k_first", deterministic: bool = True,
+    filter_apply_order: FilterOrders = "top_k_first", deterministic: bool = True,
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None, *,
     temperature: Any = None,
 ) -> Any:  # fmt: skip
@@ -214,8 +216,9 @@ def top_k_top_p_sampling_from_logits(
     """
     if temperature is not None:
         leading = _leading("logits", logits, indices)
-        each = (_one_each(value, leading) for value in (temperature, top_k, top_p, seed, offset))
-        temperature, top_k, top_p, seed, offset = each
+        asked = (temperature, top_k, top_p, filter_apply_order, seed, offset)
+        each = (_one_each(value, leading) for value in asked)
+        temperature, top_k, top_p, filter_apply_order, seed, offset = each
         tokens = sample(
             _joined(logits, leading), temperature, top_k, top_p, indices=indices,
             filter_apply_order=filter_apply_order, generator=generator, check_nan=check_nan,
@@ -230,7 +233,7 @@ def top_k_top_p_sampling_from_logits(
 
 def top_k_top_p_sampling_from_probs(
     probs: Any, top_k: Any, top_p: Any, indices: Any = None,
-    filter_apply_order: FilterOrder = "top_k_first", deterministic: bool = True,
+    filter_apply_order: FilterOrders = "top_k_first", deterministic: bool = True,
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
@@ -284,8 +287,8 @@ def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[d
 def sample(
     logits: Array, temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0,
     min_p: Float = 0.0, indices: Indices = None, *, allowed: Array = None, active: Array = None,
-    num_samples: Samples = 1, tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first", generator: Any = None, seed: Bits = None,
+    num_samples: Samples = 1, tie_rule: TieRules = "keep_all",
+    filter_apply_order: FilterOrders = "top_k_first", generator: Any = None, seed: Bits = None,
     offset: Bits = None, check_nan: CheckNan = False, return_valid: bool = False,
     return_details: bool = False, out: Any = None, logprobs: int | None = None,
     logprobs_mode: LogprobsMode = "raw_logprobs", rank_rule: RankRule = "position",
@@ -298,7 +301,8 @@ def sample(
     of them, the tokens whose logits are more than n standard deviations (of the population, allowed
     tokens only) below the largest; -1, 0 and inf are off. `allowed`: [rows, ceil(vocab / 32)]
     packed words of uint32 or int32, bit 1 if a token may be drawn. `active`: [rows] bool, False for
-    padding, which gets token -1. `num_samples`: tokens per output, with replacement. `out`: a
+    padding, which gets token -1. `tie_rule` and `filter_apply_order`: a name, or one a row (a list of
+    names, or an array of the numbers of fairdraw/types.h). `num_samples`: tokens per output, with replacement. `out`: a
     contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
     verifies by their distribution, with the same seed and offset; such draws use other random bits.
     `processing`: one RequestProcessing per row of logits, applied before everything else; a call

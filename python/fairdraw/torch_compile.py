@@ -14,7 +14,8 @@ torch 2.13.
 - Numbers become tensors of one value in host memory, and torch makes no CUDA graph
   (mode="reduce-overhead") of a function with such tensors: pass tensors on the GPU instead.
 - The following have no operator, and compiled calls of them are refused by name: `generator`;
-  `processing` of sample and similar functions, because the host builds the histories;
+  `processing` of sample and similar functions, because the host builds the histories; rows' own
+  `tie_rule` and `filter_apply_order`;
   `return_details` and `logprobs` in one call of sample; verify_tree.
 """
 
@@ -72,6 +73,8 @@ def _called(operator: str, given: dict[str, Any]) -> Any:
     operands = {}
     for name, kind, group, field in _OPERANDS[operator]:
         value = getattr(given[group], field) if group else given[name]
+        if kind in ("TieRules", "FilterOrders") and not isinstance(value, str):
+            _refuse(name, "give one name for the call")
         operands[name] = _tensor(value, kind)
     return getattr(torch.ops.fairdraw, operator)(**operands)
 

@@ -45,6 +45,12 @@ BY_ROW = {
         {name: value[1:2] for name, value in BY_ROW.items()},  # one value for all rows
         {"top_k": torch.tensor(7), "filter_apply_order": "joint", "top_p": np.float32(0.9)},
         {"top_k": 50, "tie_rule": "lowest_id"},
+        {
+            "top_k": 50,
+            "top_p": 0.4,
+            "tie_rule": torch.tensor([0, 1, 0, 1, 2, 1]),
+            "filter_apply_order": ["joint", "top_k_first", "joint"] * 2,
+        },
         {"num_samples": 3},
         {"indices": torch.tensor([5, 0, 0, 2])},
         {"indices": torch.tensor([2**33, 1]), "return_valid": True},

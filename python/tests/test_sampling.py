@@ -142,6 +142,52 @@ def test_filter_order_first_and_joint_differ_where_they_must():
         fairdraw.top_k_top_p_sampling_from_logits(logits, 2, 0.5, filter_apply_order="both")
 
 
+def test_rules_by_row_equal_those_of_a_call():
+    # Each of ten values occurs four times, so that some tie with the k-th largest, and the nucleus
+    # of the row is wider than that of what top_k leaves.
+    logits = np.tile(np.arange(10, dtype=np.float32), (ROWS, 4))
+    top_k, seeds = np.array([5, 6, 7, 9, 10, 11]), np.arange(ROWS, dtype=np.uint64)
+    ties = ["keep_all", "lowest_id"] * 3
+    orders = ["joint"] * 3 + ["top_k_first"] * 3
+    numbers = np.array([0, 1] * 3), np.array([1] * 3 + [0] * 3, np.int32)
+    for tie_rule, order in ((ties, orders), (tuple(ties), numbers[1].tolist()), numbers):
+        found = fairdraw.sample(
+            logits, 4.0, top_k, 0.4, tie_rule=tie_rule, filter_apply_order=order, seed=seeds,
+            return_details=True,
+        )  # fmt: skip
+        kept = fairdraw.sample_with_kept_sets(
+            logits, 4.0, top_k, 0.4, tie_rule=tie_rule, filter_apply_order=order, seed=seeds
+        )
+        drawn = fairdraw.top_k_top_p_sampling_from_logits(
+            logits, top_k, 0.4, filter_apply_order=order, seed=seeds
+        )
+        for row in range(ROWS):
+            rules = {"tie_rule": ties[row], "filter_apply_order": orders[row]}
+            alone = fairdraw.sample(
+                logits[:1], 4.0, int(top_k[row]), 0.4, **rules, seed=int(seeds[row]),
+                return_details=True,
+            )  # fmt: skip
+            assert found.tokens[row] == kept.tokens[row] == alone.tokens[0]
+            assert np.array_equal(found.mask[row], alone.mask[0])
+            assert drawn[row] == fairdraw.top_k_top_p_sampling_from_logits(
+                logits[:1],
+                int(top_k[row]),
+                0.4,
+                filter_apply_order=orders[row],
+                seed=int(seeds[row]),
+            )
+    # The nucleus of the row is 8 tokens wide, that of what top_k leaves 4.
+    assert found.support_size.tolist() == [8, 6, 8, 4, 4, 4]
+
+
+def test_rules_that_do_not_exist_fail_their_row_alone():
+    logits = np.zeros((3, 8), np.float32)
+    found = fairdraw.sample(logits, tie_rule=np.array([0, 2, 1]), seed=1, return_details=True)
+    assert found.statuses.tolist() == [0, 24, 0] and found.tokens[1] == -1
+    found = fairdraw.sample(logits, filter_apply_order=[-1, 0, 1], seed=1, return_details=True)
+    assert found.statuses.tolist() == [25, 0, 0] and found.tokens[0] == -1
+
+
 def test_softmax_and_renormalised_rows(logits, probs):
     x = logits.astype(np.float64) / np.float64(np.float32(0.7))
     want = np.exp(x - x.max(axis=1, keepdims=True))
@@ -397,6 +443,13 @@ READ_ONLY.flags.writeable = False
         ({"indices": np.zeros((2, 2), int)}, TypeError, "indices has 2 axes; one is needed"),
         ({"num_samples": 0}, ValueError, "num_samples is 0; allowed: >= 1"),
         ({"tie_rule": "first"}, ValueError, "tie_rule is 'first'"),
+        ({"tie_rule": None}, TypeError, "tie_rule: a NumPy array.* not NoneType"),
+        ({"tie_rule": 2}, ValueError, "tie_rule is 2; allowed: 0 or 1, or a name"),
+        ({"tie_rule": ["keep_all", "first"]}, ValueError, r"tie_rule\[1\] is 'first'"),
+        ({"tie_rule": ["keep_all"] * 3}, ValueError, "length of tie_rule is 3; allowed: 2"),
+        ({"tie_rule": np.zeros(2)}, TypeError, "tie_rule holds float64; integers are needed"),
+        ({"filter_apply_order": ["x", 0]}, ValueError, r"filter_apply_order\[0\] is 'x'"),
+        ({"filter_apply_order": -1}, ValueError, "filter_apply_order is -1; allowed: 0 or 1"),
         ({"out": READ_ONLY}, ValueError, "out is read-only"),
         ({"out": np.empty(2, np.int64)}, TypeError, "out holds int64; int32 is needed"),
         ({"out": np.empty(3, np.int32)}, ValueError, "out has 3 elements; 2 are needed"),

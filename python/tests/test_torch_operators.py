@@ -262,6 +262,10 @@ def test_an_exported_program_has_the_operators():
         ),
         (lambda x: fairdraw.sample(x, top_p=2.0, seed=1), "top_p is 2; allowed: 0 to 1"),
         (lambda x: fairdraw.sample(x, tie_rule="all", seed=1), "tie_rule is 'all'; allowed"),
+        (
+            lambda x: fairdraw.sample(x, tie_rule=["keep_all"] * ROWS, seed=1),
+            "tie_rule: has no operator",
+        ),
     ],
 )
 def test_what_compiled_functions_refuse(function, message):

@@ -30,6 +30,8 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   pointers.check("top_k", request.top_k);
   pointers.check("top_p", request.top_p);
   pointers.check("min_p", request.min_p);
+  pointers.check("tie_rule", request.tie_rule);
+  pointers.check("filter_order", request.filter_order);
   pointers.check("seed", request.seed);
   pointers.check("offset", request.offset);
   pointers.check("allowed", request.allowed);

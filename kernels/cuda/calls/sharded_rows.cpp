@@ -69,8 +69,8 @@ void place_rows(const SampleRequest& rows, ShardedTask& task) {
   task.seed = rows.seed;
   task.offset = rows.offset;
   task.purpose = rows.purpose;
-  task.tie_rule = rows.tie_rule;
-  task.filter_order = rows.filter_order;
+  task.tie_rule = rows.tie_rule.scalar;
+  task.filter_order = rows.filter_order.scalar;
   if (rows.logits.vocab > 0) task.allowed = rows.allowed;
 }
 

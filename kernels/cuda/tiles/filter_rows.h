@@ -42,8 +42,8 @@ struct RowsTask {
   bool from_probs = false;
   bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the mask and renorm
                                     ///< operations
-  TieRule tie_rule = TieRule::keep_all;
-  FilterOrder filter_order = FilterOrder::top_k_first;
+  PerRequest<TieRule> tie_rule = TieRule::keep_all;
+  PerRequest<FilterOrder> filter_order = FilterOrder::top_k_first;
   PerRequest<float> temperature = 1.0F;
   PerRequest<std::int32_t> top_k = 0;
   PerRequest<float> top_p = 1.0F;

@@ -276,7 +276,9 @@ class FilterTilesRow {
     }
     sync_block();  // after the first warp has waited for the parameters
     const RowParameters parameters = asked_.arriving.parameters(kFromProbs);
-    const RowStatus status = check(parameters);
+    const TieRule tie_rule = asked_.arriving.tie_rule();
+    const FilterOrder filter_order = asked_.arriving.filter_order();
+    const RowStatus status = check(parameters, tie_rule, filter_order);
     const bool greedy =
         is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
     const bool ends_alone = greedy || status != RowStatus::ok;
@@ -286,9 +288,9 @@ class FilterTilesRow {
         top_k_is_on(parameters.top_k, row_.vocab()) && !ends_alone ? parameters.top_k : 0;
     filters.top_p = ends_alone ? 1.0F : parameters.top_p;
     filters.min_p = ends_alone ? 0.0F : parameters.min_p;
-    filters.lowest_id = task_.tie_rule == TieRule::lowest_id;
+    filters.lowest_id = tie_rule == TieRule::lowest_id;
     filters.by_row_mass =
-        filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
+        filters.top_p_on() && (!filters.top_k_on() || filter_order == FilterOrder::joint);
     way_ = Way::by_list;
     if (!filters.top_k_on() && !filters.top_p_on()) {
       way_ = filters.min_p_on() ? Way::by_min_p : Way::by_first_block;

@@ -27,6 +27,8 @@ class ArrivingParameters {
     source.select<3>(task.min_p, row);
     source.select<4>(task.seed, row);
     source.select<6>(task.offset, row);
+    source.select<8>(task.tie_rule, row);
+    source.select<9>(task.filter_order, row);
     if (lane_of_thread() >= kWords) return;
     std::uint32_t* const to = words_ + lane_of_thread();
     if (source.at == nullptr) {
@@ -54,11 +56,15 @@ class ArrivingParameters {
             static_cast<std::int32_t>(words_[1]), std::bit_cast<float>(words_[2]),
             std::bit_cast<float>(words_[3])};
   }
+  __device__ __forceinline__ TieRule tie_rule() const { return static_cast<TieRule>(words_[8]); }
+  __device__ __forceinline__ FilterOrder filter_order() const {
+    return static_cast<FilterOrder>(words_[9]);
+  }
   __device__ __forceinline__ std::uint64_t seed() const { return long_word(4); }
   __device__ __forceinline__ std::uint64_t offset() const { return long_word(6); }
 
  private:
-  static constexpr int kWords = 8;
+  static constexpr int kWords = 10;
 
   /// Source of a lane's word: an address, or a scalar of the call.
   struct Source {

@@ -118,14 +118,16 @@ Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& 
 /// `top_p` scalar or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
-                                       const PerRequest<float>& top_p, FilterOrder filter_order,
+                                       const PerRequest<float>& top_p,
+                                       const PerRequest<FilterOrder>& filter_order,
                                        const DrawOptions& options, const DrawResult& result,
                                        const Execution& execution);
 
 /// Draws what fairdraw::top_k_top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_k` and
 /// `top_p` scalar or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                                      const PerRequest<float>& top_p, FilterOrder filter_order,
+                                      const PerRequest<float>& top_p,
+                                      const PerRequest<FilterOrder>& filter_order,
                                       const DrawOptions& options, const DrawResult& result,
                                       const Execution& execution);
 

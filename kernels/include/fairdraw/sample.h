@@ -43,9 +43,9 @@
 
 namespace fairdraw {
 
-/// Rows to sample, and their parameters. Temperature, top_k, top_p, min_p, `allowed` and `active`
-/// belong to the row of logits; seed and offset belong to the output. Without `indices` output i is
-/// row i.
+/// Rows to sample, and their parameters. Temperature, top_k, top_p, min_p, tie_rule, filter_order,
+/// `allowed` and `active` belong to the row of logits; seed and offset belong to the output.
+/// Without `indices` output i is row i.
 struct SampleRequest {
   RowsView logits;                       ///< [rows, vocab], any dtype
   PerRequest<float> temperature = 1.0F;  ///< 0 (greedy) or in [2^-126, 2^64]; length 1 or rows
@@ -55,8 +55,10 @@ struct SampleRequest {
   PerRequest<std::uint64_t> seed = fresh_seed();  ///< scalar or [outputs]; without one of its
                                                   ///< own a request has a fresh one, which is here
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar or [outputs]
-  TieRule tie_rule = TieRule::keep_all;                 ///< for the k-th largest logit
-  FilterOrder filter_order = FilterOrder::top_k_first;  ///< mass that top_p is measured on
+  /// for the k-th largest logit; scalar or [rows]
+  PerRequest<TieRule> tie_rule = TieRule::keep_all;
+  /// mass that top_p is measured on; scalar or [rows]
+  PerRequest<FilterOrder> filter_order = FilterOrder::top_k_first;
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
   LogitsProcessing processing;           ///< penalties, bias and bans, before the temperature
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding

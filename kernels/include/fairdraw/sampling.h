@@ -68,14 +68,16 @@ Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& 
 /// [rows, vocab], any dtype; `top_k` and `top_p` scalar or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
-                                       const PerRequest<float>& top_p, FilterOrder filter_order,
+                                       const PerRequest<float>& top_p,
+                                       const PerRequest<FilterOrder>& filter_order,
                                        const DrawOptions& options, const DrawResult& result,
                                        const Execution& execution = {});
 
 /// Draws in proportion to the probabilities that top_k and top_p keep, in this order or joint.
 /// `probs` [rows, vocab], any dtype; `top_k` and `top_p` scalar or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                                      const PerRequest<float>& top_p, FilterOrder filter_order,
+                                      const PerRequest<float>& top_p,
+                                      const PerRequest<FilterOrder>& filter_order,
                                       const DrawOptions& options, const DrawResult& result,
                                       const Execution& execution = {});
 

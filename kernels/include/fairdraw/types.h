@@ -68,10 +68,12 @@ enum class RowStatus : std::int32_t {
   invalid_stop_criteria = 21,  ///< what ends a request: a length, an id or a sequence out of range
   invalid_beam = 22,           ///< beam search: width, max_tokens, early_stopping, an end id
   invalid_top_n_sigma = 23,    ///< below 0 and not -1, or NaN
+  invalid_tie_rule = 24,       ///< neither keep_all nor lowest_id
+  invalid_filter_order = 25,   ///< neither top_k_first nor joint
 };
 
 /// How many statuses there are; their numbers are 0 to this, exclusive.
-inline constexpr int kRowStatuses = 24;
+inline constexpr int kRowStatuses = 26;
 
 /// Name of a status, as in the enum.
 const char* to_string(RowStatus status) noexcept;

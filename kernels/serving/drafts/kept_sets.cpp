@@ -43,7 +43,7 @@ Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& re
     sampler.list_survivors(rows[static_cast<std::size_t>(row)]);
   };
   if (Error error = cpu::run_batch(request, result, execution, "logits",
-                                   cpu::filter_options_of(request), /*wants_tokens=*/true,
+                                   /*options=*/{}, /*wants_tokens=*/true,
                                    /*given_tokens=*/{}, /*logit_rows=*/nullptr, &keep)) {
     return error;
   }

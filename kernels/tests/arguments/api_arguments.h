@@ -53,11 +53,21 @@ inline SampleRequest sample_request(Arrays& a, bool by_mask) {
   request.min_p = a.each(kRows, 0.1F);
   request.seed = a.each<std::uint64_t>(kRows, 7);
   request.offset = a.each<std::uint64_t>(kRows, 9);
+  request.tie_rule = a.each(kRows, TieRule::lowest_id);
+  request.filter_order = a.each(kRows, FilterOrder::joint);
   request.allowed = a.bits<const std::uint32_t>(kRows, kVocab);
   request.processing = processing_of(a, kRows, by_mask);
   request.active = a.in<std::uint8_t>(kRows, 1);
   request.indices = a.range<std::int32_t>(kRows, 0, 1);
   request.num_samples = kSamples;
+  return request;
+}
+
+/// Returns the rows of a sharded call, whose rules are the call's.
+inline SampleRequest sharded_rows(Arrays& a, bool by_mask) {
+  SampleRequest request = sample_request(a, by_mask);
+  request.tie_rule = TieRule::lowest_id;
+  request.filter_order = FilterOrder::joint;
   return request;
 }
 

@@ -99,7 +99,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   };
   const auto top_k = [](Arrays& a) { return a.each<std::int32_t>(kRows, 5); };
   const auto share = [](Arrays& a) { return a.each(kRows, 0.9F); };
-  const auto order = [](Arrays&) { return FilterOrder::joint; };
+  const auto order = [](Arrays& a) { return a.each(kRows, FilterOrder::joint); };
   draw("sampling_from_logits", "logits,options,result,execution",
        [](const auto&... x) { return sampling_from_logits(x...); });
   draw("sampling_from_probs", "probs,options,result,execution",
@@ -268,7 +268,7 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
                 ShardedSample call;
                 return call.begin(x...);
               },
-              ShardedRequest{sample_request(a, by_mask), a.range<std::int64_t>(2, 0, kVocab), 0,
+              ShardedRequest{sharded_rows(a, by_mask), a.range<std::int64_t>(2, 0, kVocab), 0,
                              TileInput::logits, false, a.in<std::uint64_t>(kRows * kSamples, 7)},
               sample_result(a), Execution{CpuTarget::best, 1});
         },

@@ -62,6 +62,8 @@ class Call {
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 7);
     for (std::int64_t row = 0; row < kRows; ++row) call.set_row(row, logits.data());
     call.make_parameter_arrays(kRows);
+    call.tie_rule.make_array(kRows);
+    call.filter_order.make_array(kRows);
     call.indices = {2, 1, 0, 2};
     call.num_samples = 2;
     call.seed.make_array(call.outputs());
@@ -95,6 +97,8 @@ TEST(CudaArguments, HostMemoryIsRefusedByTheNameOfItsField) {
       {"top_k", [](Call& c, void* p) { replace(c.request.top_k.values.data, p); }},
       {"top_p", [](Call& c, void* p) { replace(c.request.top_p.values.data, p); }},
       {"min_p", [](Call& c, void* p) { replace(c.request.min_p.values.data, p); }},
+      {"tie_rule", [](Call& c, void* p) { replace(c.request.tie_rule.values.data, p); }},
+      {"filter_order", [](Call& c, void* p) { replace(c.request.filter_order.values.data, p); }},
       {"seed", [](Call& c, void* p) { replace(c.request.seed.values.data, p); }},
       {"offset", [](Call& c, void* p) { replace(c.request.offset.values.data, p); }},
       {"allowed", [](Call& c, void* p) { replace(c.request.allowed.data, p); }},
@@ -172,6 +176,8 @@ TEST(CudaArguments, ShapesAndTypes) {
   many.request.top_k = 0;
   many.request.top_p = 1.0F;
   many.request.min_p = 0.0F;
+  many.request.tie_rule = TieRule::keep_all;
+  many.request.filter_order = FilterOrder::top_k_first;
   many.request.allowed = {};
   many.request.active = {};
   many.result.mask = {};

@@ -236,6 +236,8 @@ OwnedCall good_call(std::int64_t vocab) {
   OwnedCall call;
   call.allocate(DType::float32, kRows, vocab, vocab + 3, 4);
   call.make_parameter_arrays(kRows);
+  call.tie_rule.make_array(kRows);
+  call.filter_order.make_array(kRows);
   call.seed.make_array(kRows);
   call.offset.make_array(kRows);
   call.active.assign(kRows, 1);
@@ -248,6 +250,8 @@ OwnedCall good_call(std::int64_t vocab) {
     call.top_k.set(row) = row % 3 == 0 ? 0 : 20 * number;
     call.top_p.set(row) = row % 2 == 0 ? 1.0F : 0.9F;
     call.min_p.set(row) = row % 4 == 0 ? 0.05F : 0.0F;
+    call.tie_rule.set(row) = row % 2 == 0 ? TieRule::lowest_id : TieRule::keep_all;
+    call.filter_order.set(row) = row < 4 ? FilterOrder::joint : FilterOrder::top_k_first;
     call.seed.set(row) = static_cast<std::uint64_t>(1000 + row);
   }
   return call;
@@ -283,6 +287,12 @@ std::vector<Mutated> all_mutated() {
        [](OwnedCall& call, std::int64_t row) { call.top_p.set(row) = kNan; }},
       {RowStatus::invalid_min_p,
        [](OwnedCall& call, std::int64_t row) { call.min_p.set(row) = 1.5F; }},
+      {RowStatus::invalid_tie_rule,
+       [](OwnedCall& call, std::int64_t row) { call.tie_rule.set(row) = static_cast<TieRule>(2); }},
+      {RowStatus::invalid_filter_order,
+       [](OwnedCall& call, std::int64_t row) {
+         call.filter_order.set(row) = static_cast<FilterOrder>(~0U);
+       }},
       {RowStatus::inactive,
        [](OwnedCall& call, std::int64_t row) { call.active[static_cast<std::size_t>(row)] = 0; }},
   };
@@ -337,6 +347,8 @@ TEST(CudaContract, ARowAloneAndAnywhereInABatchGivesTheSameToken) {
       keep(alone.top_k);
       keep(alone.top_p);
       keep(alone.min_p);
+      keep(alone.tie_rule);
+      keep(alone.filter_order);
       keep(alone.seed);
       keep(alone.offset);
       alone.active.clear();

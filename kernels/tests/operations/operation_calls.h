@@ -76,7 +76,7 @@ Error run_operation(Operation operation, const OwnedCall& call, OperationOutputs
   const FloatRows matrix{arrays.out(outputs.matrix), call.rows, outputs.matrix_stride};
   std::uint8_t* masked = arrays.out(outputs.masked);
   if (masked != nullptr) masked += call.shift;
-  const FilterOrder order = call.filter_order;
+  const PerRequest<FilterOrder>& order = request.filter_order;
   arrays.ready();
   switch (operation) {
     case Operation::softmax:

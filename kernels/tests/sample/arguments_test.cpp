@@ -108,6 +108,12 @@ TEST(Arguments, Numbers) {
          {"tie_rule is 2", "keep_all"});
   refuse([&](Call& c) { c.request.filter_order = static_cast<FilterOrder>(9); },
          {"filter_order is 9", "joint"});
+  const std::vector<TieRule> rules(3);
+  refuse([&](Call& c) { c.request.tie_rule = {rules.data(), 3}; },
+         {"length of tie_rule is 3", "2 (one a row)"});
+  const std::vector<FilterOrder> orders(3);
+  refuse([&](Call& c) { c.request.filter_order = {orders.data(), 1}; },
+         {"length of filter_order is 1", "2 (one a row)"});
   const auto foreign = is_available(CpuTarget::neon) ? CpuTarget::avx2 : CpuTarget::neon;
   refuse([&](Call& c) { c.execution.target = foreign; },
          {"target is", "available here: best, scalar"});
@@ -122,6 +128,7 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
     RowStatus status;
     float temperature, top_p, min_p;
     std::int32_t top_k;
+    std::uint32_t tie_rule = 0, filter_order = 0;
   };
   const std::vector<Bad> all = {
       {RowStatus::invalid_temperature, -1, 1, 0, 0},
@@ -137,6 +144,11 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
       {RowStatus::invalid_min_p, 1, 1, -0x1p-149F, 0},
       {RowStatus::invalid_min_p, 1, 1, 0x1.000002p0F, 0},
       {RowStatus::invalid_min_p, 1, 1, nan, 0},
+      {RowStatus::invalid_tie_rule, 1, 1, 0, 0, 2, 0},
+      {RowStatus::invalid_tie_rule, 1, 1, 0, 0, ~0U, 7},
+      {RowStatus::invalid_filter_order, 1, 1, 0, 0, 1, 2},
+      {RowStatus::invalid_filter_order, 1, 1, 0, 0, 0, ~0U},
+      {RowStatus::invalid_min_p, 1, 1, 2, 0, 2, 2},
   };
   Call alone;
   const std::uint64_t seeds[] = {5, 6};
@@ -149,16 +161,22 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
       std::vector<float> top_p(2, 1.0F);
       std::vector<float> min_p(2, 0.0F);
       std::vector<std::int32_t> top_k(2, 0);
+      std::vector<TieRule> tie_rule(2, TieRule::keep_all);
+      std::vector<FilterOrder> filter_order(2, FilterOrder::top_k_first);
       std::vector<RowStatus> statuses(2, RowStatus::inactive);
       temperature[row] = bad.temperature;
       top_p[row] = bad.top_p;
       min_p[row] = bad.min_p;
       top_k[row] = bad.top_k;
+      tie_rule[row] = static_cast<TieRule>(bad.tie_rule);
+      filter_order[row] = static_cast<FilterOrder>(bad.filter_order);
       call.request.seed = {seeds, 2};
       call.request.temperature = {temperature.data(), 2};
       call.request.top_p = {top_p.data(), 2};
       call.request.min_p = {min_p.data(), 2};
       call.request.top_k = {top_k.data(), 2};
+      call.request.tie_rule = {tie_rule.data(), 2};
+      call.request.filter_order = {filter_order.data(), 2};
       call.result.statuses = {statuses.data(), 2};
       ASSERT_FALSE(sample(call.request, call.result));
       EXPECT_EQ(statuses[row], bad.status);

@@ -101,6 +101,83 @@ TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
   }
 }
 
+/// Returns whether a row's survivors are others under each other rule, and under each other order.
+struct Choices {
+  bool of_ties, of_order;
+};
+Choices choices_of(const RandomRow& row) {
+  const auto mask = [&row](bool other_ties, bool other_order) {
+    const auto ties = static_cast<TieRule>((row.tie_rule == TieRule::lowest_id) != other_ties);
+    const auto order =
+        static_cast<FilterOrder>((row.filter_order == FilterOrder::joint) != other_order);
+    return reference::integer_model(row.logits, {}, row.parameters, ties, order).mask;
+  };
+  const auto here = mask(false, false);
+  return {here != mask(true, false), here != mask(false, true)};
+}
+
+TEST(Batch, RowsOfOwnTieRulesAndFilterOrdersAreTheRowsAlone) {
+  constexpr std::int64_t kTokens = 40;
+  std::vector<RandomRow> rows;
+  harness::OwnedCall batch;
+  batch.allocate(DType::float32, kRows, kTokens, kTokens, 0);
+  batch.make_parameter_arrays(kRows);
+  batch.seed.make_array(kRows);
+  batch.tie_rule.make_array(kRows);
+  batch.filter_order.make_array(kRows);
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    const auto at = static_cast<std::uint64_t>(i);
+    RandomRow row = random_row_of(7100000 + at, kTokens);
+    // Each of ten values occurs four times, so that some tie with the k-th.
+    for (std::size_t t = 0; t < kTokens; ++t) row.logits[t] = static_cast<float>((t * 7 + at) % 10);
+    row.parameters = {4.0F, static_cast<std::int32_t>(2 + at % 20), i % 2 == 0 ? 0.4F : 0.9F, 0};
+    row.tie_rule = static_cast<TieRule>(at % 2);
+    row.filter_order = static_cast<FilterOrder>(at / 2 % 2);
+    batch.set_row(i, row.logits.data());
+    batch.set_parameters(i, row.parameters);
+    batch.seed.set(i) = row.seed;
+    batch.tie_rule.set(i) = row.tie_rule;
+    batch.filter_order.set(i) = row.filter_order;
+    row.offset = 0;
+    rows.push_back(std::move(row));
+  }
+  int by_ties = 0, by_order = 0;
+  for (const RandomRow& row : rows) {
+    const Choices choices = choices_of(row);
+    by_ties += choices.of_ties ? 1 : 0;
+    by_order += choices.of_order ? 1 : 0;
+  }
+  ASSERT_GT(by_ties, 5);
+  ASSERT_GT(by_order, 5);
+  for (const CpuTarget target : available_targets()) {
+    std::vector<std::int32_t> tokens(kRows, -7);
+    std::vector<std::uint64_t> masks(kRows);  // two words a row
+    const auto result_at = [&](std::size_t row, std::int64_t count) {
+      SampleResult result;
+      result.tokens = {tokens.data() + row, count};
+      result.mask = {reinterpret_cast<std::uint32_t*>(masks.data() + row), count, 2};
+      return result;
+    };
+    harness::HostArrays host;
+    ASSERT_FALSE(sample(request_in(batch, host), result_at(0, kRows), {target, 3}));
+    const auto batch_tokens = tokens;
+    const auto batch_masks = masks;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const RandomRow& row = rows[i];
+      SampleRequest alone = request_of(row, 1);
+      alone.allowed = {};
+      ASSERT_FALSE(sample(alone, result_at(i, 1), {target, 1}));
+      const auto model =
+          reference::integer_model(row.logits, {}, row.parameters, row.tie_rule, row.filter_order);
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        EXPECT_EQ(model.mask[t], (batch_masks[i] >> t) & 1U) << describe(row) << " token " << t;
+      }
+    }
+    EXPECT_EQ(tokens, batch_tokens) << to_string(target);
+    EXPECT_EQ(masks, batch_masks) << to_string(target);
+  }
+}
+
 TEST(Batch, OneScalarSeedUsesTheNumberOfTheTokenInTheCall) {
   const std::vector<float> flat(4096, 0.0F);  // flat, so that different words give different tokens
   constexpr std::int64_t kOutputs = 5;

@@ -20,6 +20,7 @@ TEST(RandomCalls, MeetEveryStatusAndAreTheSameOnEveryTarget) {
     const auto rows = static_cast<std::int64_t>(1 + number % 23);
     const auto vocab = static_cast<std::int64_t>(1 + number * 7919 % (number % 4 == 0 ? 900 : 70));
     OwnedCall call = random_call(number, rows, vocab);
+    if (number % 3 == 0) harness::make_rules_of_rows(number, number % 2 == 1, call);
     if (number % 2 == 0) call.processing = harness::random_processing(number, rows, vocab);
     SampleOutputs expected(call, kEverything);
     for (const CpuTarget target : targets) {
@@ -42,7 +43,10 @@ TEST(RandomCalls, MeetEveryStatusAndAreTheSameOnEveryTarget) {
   for (std::size_t status = 0; status < statuses.size(); ++status) {
     const auto name = static_cast<RowStatus>(status);
     // The other statuses belong to probabilities, drafts, stops and beams.
-    if (name == RowStatus::negative_probability || name > RowStatus::processing_overflow) continue;
+    const bool of_rules =
+        name == RowStatus::invalid_tie_rule || name == RowStatus::invalid_filter_order;
+    if (name == RowStatus::negative_probability) continue;
+    if (name > RowStatus::processing_overflow && !of_rules) continue;
     RecordProperty(to_string(name), std::to_string(statuses[status]));
     EXPECT_GT(statuses[status], is_reduced() ? -1 : 9) << to_string(name);
   }

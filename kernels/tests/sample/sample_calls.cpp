@@ -108,16 +108,15 @@ SampleOutputs::SampleOutputs(const OwnedCall& call, const CallResults& wanted) {
 
 std::string describe_row(const OwnedCall& call, std::int64_t row) {
   std::string text = fmt::format(
-      "row {} of {}, vocab {}, {}, row_stride {}, byte {}, tie_rule {}, filter_order {}, purpose "
-      "{}, "
-      "num_samples {}, indices {}",
+      "row {} of {}, vocab {}, {}, row_stride {}, byte {}, purpose {}, num_samples {}, indices {}",
       row, call.rows, call.vocab, to_string(call.dtype), call.row_stride, call.shift,
-      static_cast<int>(call.tie_rule), static_cast<int>(call.filter_order),
       static_cast<int>(call.purpose), call.num_samples, call.indices.size());
   if (row < 0) return text;
-  text += fmt::format(", T {:a}, top_k {}, top_p {:a}, min_p {:a}, {}", call.temperature.at(row),
-                      call.top_k.at(row), call.top_p.at(row), call.min_p.at(row),
-                      call.allowed.empty() ? "all allowed" : "some banned");
+  text += fmt::format(
+      ", T {:a}, top_k {}, top_p {:a}, min_p {:a}, tie_rule {}, filter_order {}, {}",
+      call.temperature.at(row), call.top_k.at(row), call.top_p.at(row), call.min_p.at(row),
+      static_cast<int>(call.tie_rule.at(row)), static_cast<int>(call.filter_order.at(row)),
+      call.allowed.empty() ? "all allowed" : "some banned");
   if (!call.indices.empty()) return text;
   return text + fmt::format(", seed {} ({}), offset {}", call.seed.at(row),
                             call.seed.is_array ? "array" : "scalar", call.offset.at(row));

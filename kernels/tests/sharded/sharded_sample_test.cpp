@@ -357,6 +357,21 @@ TEST(ShardedSample, RefusesTopNSigmaByName) {
   EXPECT_EQ(sharded.begin(call.request, call.result).message, kRefused);
 }
 
+TEST(ShardedSample, RefusesRulesOfRowsByName) {
+  SmallCall call(0);
+  const auto rows = static_cast<std::size_t>(call.request.rows.logits.rows);
+  const std::vector<TieRule> rules(rows);
+  const std::vector<FilterOrder> orders(rows);
+  ShardedSample sharded;
+  call.request.rows.tie_rule = {rules.data(), static_cast<std::int64_t>(rows)};
+  EXPECT_EQ(sharded.begin(call.request, call.result).message,
+            "tie_rule is an array; allowed: one value, of a split vocabulary");
+  call.request.rows.tie_rule = TieRule::lowest_id;
+  call.request.rows.filter_order = {orders.data(), static_cast<std::int64_t>(rows)};
+  EXPECT_EQ(sharded.begin(call.request, call.result).message,
+            "filter_order is an array; allowed: one value, of a split vocabulary");
+}
+
 TEST(ShardedSample, RefusesWrongBoundariesByName) {
   const auto message = [](std::vector<std::int64_t> boundaries, std::int32_t shard) {
     SmallCall call(0);
