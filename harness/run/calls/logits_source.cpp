@@ -10,8 +10,8 @@ namespace {
 
 class FamilySource final : public LogitsSource {
  public:
-  FamilySource(Family family, std::uint64_t seed, std::int64_t vocab, DType dtype)
-      : family_(family), seed_(seed), vocab_(vocab), dtype_(dtype) {}
+  FamilySource(Family family, std::uint64_t seed, std::int64_t vocab, DType dtype, float added)
+      : family_(family), seed_(seed), vocab_(vocab), dtype_(dtype), added_(added) {}
 
   std::string name() const override { return to_string(family_); }
   DType dtype() const override { return dtype_; }
@@ -20,6 +20,8 @@ class FamilySource final : public LogitsSource {
 
   void fill(std::int64_t row, std::span<float> out) const override {
     generate_row(family_, seed_, static_cast<std::uint64_t>(row), out);
+    // Adds nothing where nothing is asked, because -0 + 0 is +0.
+    for (float& value : out) value = added_ == 0 ? value : value + added_;
     if (dtype_ == DType::float32) return;
     // Subnormal values of float32 are 0 in float16, so the family then holds float16's own
     // subnormals, below 2^-14. In bfloat16, which has the exponents of float32, the subnormal
@@ -33,6 +35,7 @@ class FamilySource final : public LogitsSource {
   std::uint64_t seed_;
   std::int64_t vocab_;
   DType dtype_;
+  float added_;
 };
 
 class CapturedSource final : public LogitsSource {
@@ -69,8 +72,8 @@ float rounded_to(DType dtype, float value) {
 }
 
 std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, std::int64_t vocab,
-                                            DType dtype) {
-  return std::make_unique<FamilySource>(family, seed, vocab, dtype);
+                                            DType dtype, float added) {
+  return std::make_unique<FamilySource>(family, seed, vocab, dtype, added);
 }
 
 std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured) {

@@ -25,9 +25,9 @@ class LogitsSource {
   virtual void fill(std::int64_t row, std::span<float> out) const = 0;
 };
 
-/// Rows of a family, rounded to `dtype`.
+/// Rows of a family with `added` added to each logit, rounded to `dtype`.
 std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, std::int64_t vocab,
-                                            DType dtype);
+                                            DType dtype, float added = 0);
 
 std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured);
 

@@ -35,6 +35,7 @@ struct Input {
                                                             ///< of the family
   std::int64_t vocab = 0;
   DType dtype = DType::float32;
+  float added = 0;  ///< number added to all logits of the family
 };
 
 struct Case {

@@ -31,8 +31,9 @@ class Table {
   // Adds a case if the requested suite includes it.
   void add(Case entry, const std::string& operations_name) {
     if (entry.suite > suite_) return;
-    const std::string input =
+    std::string input =
         entry.input.captured ? entry.input.captured->name : harness::to_string(entry.input.family);
+    if (entry.input.added != 0) input += fmt::format("+{}", entry.input.added);
     entry.id = fmt::format("{}/{}/v{}", to_string(entry.check), input, vocab_name(entry));
     if (entry.input.dtype != DType::float32) {
       entry.id += fmt::format("/{}", to_string(entry.input.dtype));

@@ -49,9 +49,10 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
                          std::uint64_t seed, double false_fail_rate,
                          const std::function<CheckOutcome(const CheckInput&)>& check) {
   const std::unique_ptr<harness::LogitsSource> logits =
-      entry.input.captured ? harness::captured_source(entry.input.captured)
-                           : harness::family_source(entry.input.family, rows_seed,
-                                                    entry.input.vocab, entry.input.dtype);
+      entry.input.captured
+          ? harness::captured_source(entry.input.captured)
+          : harness::family_source(entry.input.family, rows_seed, entry.input.vocab,
+                                   entry.input.dtype, entry.input.added);
   CheckInput input;
   input.sampler = &sampler;
   input.semantics = semantics;

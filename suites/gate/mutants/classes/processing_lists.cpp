@@ -2,6 +2,7 @@
 // logits at the ends of float32.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 
@@ -58,16 +59,22 @@ constexpr Entry kLists[] = {
      }},
 };
 
-// Draws by a race of logits over the temperature plus noise in float16, in rows whose largest value
-// exceeds 16.
-void race_in_float16_of_large_logits(Mutation& mutation) {
+constexpr float kLarge = 16;
+
+bool is_raised(const Row& row) {
+  return !row.from_probs && *std::ranges::min_element(row.logits) > kLarge;
+}
+
+// Draws by a race of logits over the temperature plus noise in float16, in rows for which `is_hit`
+// holds and whose largest value exceeds 16.
+void race_in_float16(Mutation& mutation, const std::function<bool(const Row&)>& is_hit) {
   const auto largest = std::make_shared<float>(0.0F);
-  mutation.row = [largest](Row& row, const Place&) {
+  mutation.row = [largest, is_hit](Row& row, const Place&) {
     const float value = *std::ranges::max_element(row.logits);
-    *largest = row.from_probs ? 0 : value / std::max(row.parameters.temperature, 0x1p-10F);
+    *largest = is_hit(row) ? value / std::max(row.parameters.temperature, 0x1p-10F) : 0;
   };
   mutation.pick = [largest](const DrawWeights& drawn, std::uint64_t word) {
-    if (!(std::abs(*largest) > 16) || std::isinf(*largest)) return token_of(drawn, word);
+    if (!(std::abs(*largest) > kLarge) || std::isinf(*largest)) return token_of(drawn, word);
     const auto rounded = [](double value) {
       return harness::rounded_to(DType::float16, static_cast<float>(value));
     };
@@ -93,9 +100,27 @@ void race_in_float16_of_large_logits(Mutation& mutation) {
   };
 }
 
+// Rounds the quotients of logits and temperature to bfloat16.
+void divide_in_bfloat16(Row& row) {
+  const float temperature = row.parameters.temperature;
+  if (!is_raised(row) || temperature == 0) return;
+  for (float& logit : row.logits) {
+    logit = harness::rounded_to(DType::bfloat16, logit / temperature) * temperature;
+  }
+}
+
 constexpr Entry kLargeLogits[] = {
     {"noise-in-float16-at-large-logits", "logits beyond 16 and their noise are added in float16",
-     By("chi_squared/all_negative/*"), race_in_float16_of_large_logits},
+     By("chi_squared/all_negative/*"),
+     [](Mutation& mutation) {
+       race_in_float16(mutation, [](const Row& row) { return !row.from_probs; });
+     }},
+    {"noise-in-float16-above-16",
+     "scores and their noise are added in float16 in rows of which all logits exceed 16",
+     By("chi_squared/flat+32/*"), [](Mutation& mutation) { race_in_float16(mutation, is_raised); }},
+    {"scores-in-bfloat16-above-16",
+     "logits are divided by the temperature in bfloat16 in rows of which all exceed 16",
+     By("chi_squared/gaussian+40/*"), divide_in_bfloat16},
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ const std::set<std::uint64_t>& known_rows() {
       if (!is_statistical(entry.check) || entry.sampled) continue;
       const auto rows =
           harness::family_source(entry.input.family, harness::seed_from_text(entry.id),
-                                 entry.input.vocab, entry.input.dtype);
+                                 entry.input.vocab, entry.input.dtype, entry.input.added);
       row.resize(static_cast<std::size_t>(entry.input.vocab));
       rows->fill(entry.first_row, row);
       hashes.insert(harness::mixed(std::hash<float>()(row.front()),
