@@ -95,7 +95,8 @@ std::string to_annotations(const harness::RunRecord& record) {
   }
   std::size_t notices = 0;
   for (const harness::Coverage& coverage : harness::coverage_of(record)) {
-    if (coverage.not_judged().empty() || ++notices > kMaxAnnotations) continue;
+    const bool is_whole = coverage.not_judged().empty() && coverage.places.empty();
+    if (is_whole || ++notices > kMaxAnnotations) continue;
     const std::string declare = declare_sentence(coverage, kMostDeclarations);
     text += fmt::format(
         "::notice title=fairdraw: coverage::{}\n",

@@ -23,6 +23,16 @@ std::string whole_of(const harness::RunRecord& record) {
   return "the suite applies";
 }
 
+/// Returns the first names, and how many more there are.
+std::vector<std::string> shortened(std::vector<std::string> names) {
+  constexpr std::size_t kMost = 6;
+  if (names.size() <= kMost + 1) return names;
+  const std::size_t left = names.size() - kMost;
+  names.resize(kMost);
+  names.push_back(fmt::format("{} more", left));
+  return names;
+}
+
 /// Returns the names of the features that were not judged. Operations on rows count as one if none
 /// of them was judged, because most samplers that draw tokens have no such operations.
 std::vector<std::string> gaps_of(const Coverage& coverage) {
@@ -51,10 +61,17 @@ std::string share_text(const Coverage& coverage) {
 
 std::string coverage_sentence(const Coverage& coverage, const harness::RunRecord& record) {
   const std::vector<std::string> gaps = gaps_of(coverage);
-  return fmt::format(
-      "{} of {} to this sampler ({} of {} case{}); {}", share_text(coverage), whole_of(record),
-      grouped(coverage.ran), grouped(coverage.cases), coverage.cases == 1 ? "" : "s",
-      gaps.empty() ? "every feature that it asks for was judged" : "not judged: " + listed(gaps));
+  std::vector<std::string> parts;
+  if (!gaps.empty()) parts.push_back("not judged: " + listed(gaps));
+  for (const harness::UnjudgedPlace& place : coverage.places) {
+    parts.push_back(place.features.empty()
+                        ? "nothing judged " + place.where
+                        : "not judged " + place.where + ": " + listed(shortened(place.features)));
+  }
+  if (parts.empty()) parts.emplace_back("every feature that it asks for was judged");
+  return fmt::format("{} of {} to this sampler ({} of {} case{}); {}", share_text(coverage),
+                     whole_of(record), grouped(coverage.ran), grouped(coverage.cases),
+                     coverage.cases == 1 ? "" : "s", fmt::join(parts, "; "));
 }
 
 std::string declare_sentence(const Coverage& coverage, std::size_t most) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "harness/run/evidence/coverage.h"
+#include "reports/coverage.h"
 
 namespace fairdraw::reports {
 
@@ -192,11 +193,17 @@ Proof proof_of(const harness::RunRecord& record) {
     for (const harness::FeatureCoverage& one : coverage.features) {
       if (!one.judged && !one.claim) names += (names.empty() ? "" : ", ") + one.name;
     }
-    if (names.empty()) continue;
-    proof.not_shown.push_back(
-        fmt::format("Anything of {}, which {} does not declare, or which no "
-                    "case asked for.",
-                    names, coverage.sampler));
+    if (!names.empty()) {
+      proof.not_shown.push_back(
+          fmt::format("Anything of {}, which {} does not declare, or which no "
+                      "case asked for.",
+                      names, coverage.sampler));
+    }
+    for (const harness::UnjudgedPlace& place : coverage.places) {
+      proof.not_shown.push_back(fmt::format(
+          "Anything of {} {}, where none of its cases applies to {}.",
+          place.features.empty() ? "rows" : listed(place.features), place.where, coverage.sampler));
+    }
   }
   for (const harness::SmallMistake& one : record.small_mistakes) {
     if (one.needed != 0 && one.needed <= one.draws) continue;

@@ -145,6 +145,67 @@ TEST(Coverage, AFeatureNeedsAsManyCasesAsItsOwnAbilitiesWouldBring) {
   EXPECT_FALSE(feature(harness::coverage_of(record).front(), "masks").judged);
 }
 
+// Returns the record of a sampler that declares bfloat16 and top_p, and no top_k.
+RunRecord narrow_rows() {
+  RunRecord record = tokens_only();
+  const auto sized = [](std::uint64_t vocab, CaseRecord one) {
+    one.vocab = vocab;
+    return one;
+  };
+  record.cases = {sized(1000, case_of("bets/a", {"distribution", "top_p"}, Verdict::passed)),
+                  sized(1000, case_of("bets/b", {"distribution", "bfloat16"}, Verdict::passed)),
+                  sized(1000, case_of("bets/c", {"distribution", "top_k", "top_p", "bfloat16"},
+                                      Verdict::skipped, {"top_k"})),
+                  sized(32'000, case_of("bets/d", {"distribution", "top_p"}, Verdict::passed)),
+                  sized(32'000, case_of("bets/e", {"distribution", "top_k", "top_p", "bfloat16"},
+                                        Verdict::skipped, {"top_k"}))};
+  return record;
+}
+
+std::string end_of_sentence(const RunRecord& record) {
+  const std::string sentence = coverage_sentence(harness::coverage_of(record).front(), record);
+  return sentence.substr(sentence.find("; ") + 2);
+}
+
+// top_p ran in float32 alone, though the sampler was judged in bfloat16.
+TEST(Coverage, AFeatureIsJudgedOnlyAtSizesAndInTypesInWhichItRan) {
+  RunRecord record = narrow_rows();
+  EXPECT_TRUE(feature(harness::coverage_of(record).front(), "top_p").judged);
+  EXPECT_EQ(end_of_sentence(record),
+            "not judged: top_k; not judged in bfloat16: top_p; nothing judged in bfloat16 of 4,097 "
+            "to 65,536 ids");
+  EXPECT_NE(to_terminal(record).find("not judged in bfloat16: top_p"), std::string::npos);
+  EXPECT_NE(to_markdown(record).find("not judged in bfloat16: top\\_p"), std::string::npos);
+  // A case of the feature in bfloat16, at one of the sizes, leaves the other size.
+  record.cases[2].verdict = Verdict::failed;
+  record.cases[2].lacks.clear();
+  EXPECT_EQ(end_of_sentence(record), "nothing judged in bfloat16 of 4,097 to 65,536 ids");
+  record.cases[4] = record.cases[2];
+  record.cases[4].id = "bets/e";
+  record.cases[4].vocab = 32'000;
+  EXPECT_EQ(end_of_sentence(record), "every feature that it asks for was judged");
+  record.cases[4].lacks = {"top_p"};  // ran without its rows with top_p
+  EXPECT_EQ(end_of_sentence(record), "not judged in bfloat16 of 4,097 to 65,536 ids: top_p");
+}
+
+TEST(Coverage, ASizeOfWhichNothingRanIsNamedOnce) {
+  RunRecord record = narrow_rows();
+  for (const std::size_t i : {std::size_t{3}, std::size_t{4}}) {
+    record.cases[i].vocab = 262'144;
+    record.cases[i].verdict = Verdict::skipped;
+  }
+  record.cases[2].verdict = Verdict::passed;
+  record.cases[2].lacks.clear();
+  EXPECT_EQ(end_of_sentence(record), "nothing judged above 65,536 ids");
+  // A sampler without bfloat16 is told that, and nothing about sizes in bfloat16.
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
+    record.cases[i].verdict = Verdict::skipped;
+    record.cases[i].lacks = {"bfloat16"};
+  }
+  record.cases[3].verdict = Verdict::passed;
+  EXPECT_EQ(end_of_sentence(record), "not judged: top_k, bfloat16");
+}
+
 TEST(Coverage, IsSaidInEveryMedium) {
   const RunRecord record = tokens_only();
   const std::string sentence =

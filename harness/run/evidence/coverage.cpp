@@ -1,8 +1,11 @@
 #include "harness/run/evidence/coverage.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "harness/run/evidence/abilities.h"
@@ -93,6 +96,117 @@ std::vector<Undeclared> undeclared_of(const Coverage& coverage,
   std::ranges::stable_sort(list, std::greater(), [](const Undeclared& one) {
     return std::pair(one.skipped, one.in_part);
   });
+  return list;
+}
+
+// --- Sizes and types -----------------------------------------------------------------------------
+
+// Kernels change their method between tiles, blocks and rows of many blocks, and with the type.
+constexpr std::array<std::uint64_t, 2> kLastOfSize = {4096, 65'536};
+constexpr std::array kSizes = {"up to 4,096 ids", "of 4,097 to 65,536 ids", "above 65,536 ids"};
+constexpr std::array<std::string_view, 3> kTypes = {"float32", "bfloat16", "float16"};
+
+std::size_t size_of(const CaseRecord& one) {
+  const auto* const last = std::ranges::find_if(
+      kLastOfSize, [&one](std::uint64_t largest) { return one.vocab <= largest; });
+  return static_cast<std::size_t>(last - kLastOfSize.begin());
+}
+
+std::size_t type_of(const CaseRecord& one) {
+  for (std::size_t type = 1; type < kTypes.size(); ++type) {
+    if (holds(one.features, kTypes[type])) return type;
+  }
+  return 0;
+}
+
+// The cases of a feature, or of all features, by vocabulary size and type of rows.
+class Grid {
+ public:
+  void add(const CaseRecord& one, bool ran) {
+    Cell& cell = cells_[size_of(one)][type_of(one)];
+    cell.asked = true;
+    cell.ran |= ran;
+  }
+
+  void leave_out_type(std::size_t type) {
+    for (auto& of_size : cells_) of_size[type] = {};
+  }
+
+  // Leaves out the cells in which no case of `all` ran.
+  void leave_out_gaps_of(const Grid& all) {
+    for (std::size_t size = 0; size < kSizes.size(); ++size) {
+      for (std::size_t type = 0; type < kTypes.size(); ++type) {
+        if (all.cells_[size][type].is_gap()) cells_[size][type] = {};
+      }
+    }
+  }
+
+  // Returns where cases were asked and none ran: whole types, whole sizes, and single cells, each
+  // with a key for their order.
+  std::map<std::size_t, std::string> gaps() const {
+    std::map<std::size_t, std::string> list;
+    Grid rest = *this;
+    for (std::size_t type = 0; type < kTypes.size(); ++type) {
+      Cell whole;
+      for (const auto& of_size : cells_) whole.add(of_size[type]);
+      if (!whole.is_gap()) continue;
+      list[type] = "in " + std::string(kTypes[type]);
+      rest.leave_out_type(type);
+    }
+    for (std::size_t size = 0; size < kSizes.size(); ++size) {
+      Cell whole;
+      for (const Cell& cell : rest.cells_[size]) whole.add(cell);
+      if (whole.is_gap()) list[kTypes.size() + size] = kSizes[size];
+      for (std::size_t type = 0; type < kTypes.size() && !whole.is_gap(); ++type) {
+        if (!rest.cells_[size][type].is_gap()) continue;
+        list[(size + 2) * kTypes.size() + type] =
+            "in " + std::string(kTypes[type]) + " " + kSizes[size];
+      }
+    }
+    return list;
+  }
+
+ private:
+  struct Cell {
+    bool asked = false, ran = false;
+    bool is_gap() const { return asked && !ran; }
+    void add(const Cell& other) {
+      asked |= other.asked;
+      ran |= other.ran;
+    }
+  };
+  std::array<std::array<Cell, kTypes.size()>, kSizes.size()> cells_;
+};
+
+// Features that were judged nowhere have no places, and neither has a type that was not judged.
+std::vector<UnjudgedPlace> places_of(const Coverage& coverage,
+                                     const std::vector<const CaseRecord*>& cases) {
+  Grid all;
+  for (const CaseRecord* const one : cases) all.add(*one, ran_with(*one, {}));
+  const std::vector<std::string> nowhere = coverage.not_judged();
+  std::vector<std::size_t> left_out;
+  for (std::size_t type = 1; type < kTypes.size(); ++type) {
+    if (holds(nowhere, kTypes[type])) left_out.push_back(type);
+  }
+  for (const std::size_t type : left_out) all.leave_out_type(type);
+  std::map<std::size_t, UnjudgedPlace> places;
+  for (const auto& [key, where] : all.gaps()) places[key].where = where;
+  for (const FeatureCoverage& feature : coverage.features) {
+    if (!feature.judged || std::ranges::find(kTypes, feature.name) != kTypes.end()) continue;
+    const std::vector<std::string_view> abilities = abilities_of(feature.name);
+    Grid grid;
+    for (const CaseRecord* const one : cases) {
+      if (holds(one->features, feature.name)) grid.add(*one, ran_with(*one, abilities));
+    }
+    for (const std::size_t type : left_out) grid.leave_out_type(type);
+    grid.leave_out_gaps_of(all);
+    for (const auto& [key, where] : grid.gaps()) {
+      places[key].where = where;
+      places[key].features.push_back(feature.name);
+    }
+  }
+  std::vector<UnjudgedPlace> list;
+  for (auto& [key, place] : places) list.push_back(std::move(place));
   return list;
 }
 
@@ -190,6 +304,7 @@ std::vector<Coverage> coverage_of(const RunRecord& record) {
       if (feature.cases > 0) coverage.features.push_back(std::move(feature));
     }
     coverage.undeclared = undeclared_of(coverage, cases);
+    coverage.places = places_of(coverage, cases);
     list.push_back(std::move(coverage));
   }
   return list;

@@ -51,12 +51,20 @@ struct FeatureCoverage {
   std::vector<std::string> lacks = {};
 };
 
+/// Vocabulary sizes, or a type of rows, at which the run asked for features that were judged only
+/// elsewhere: none of their cases there ran.
+struct UnjudgedPlace {
+  std::string where;                  ///< "in bfloat16 above 65,536 ids"
+  std::vector<std::string> features;  ///< empty: no case at all ran there
+};
+
 /// Coverage of one sampler of a run. The case `global` of all p-values together does not count.
 struct Coverage {
   std::string sampler;
   std::uint64_t cases = 0, ran = 0, skipped = 0;
   std::vector<FeatureCoverage> features;  ///< features that some case exercises, in their order
   std::vector<Undeclared> undeclared;     ///< abilities that skipped most cases first
+  std::vector<UnjudgedPlace> places;      ///< whole types first, then sizes, then sizes of a type
 
   std::vector<std::string> not_judged() const;  ///< names of features that are no claims
 };
