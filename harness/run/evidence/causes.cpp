@@ -382,18 +382,13 @@ class Ranking {
   SamplerRecord sampler_;
 };
 
-/// Adds the conditions under which a cause shows, unless its name implies them. More than two
-/// conditions describe a single row, and tell nothing.
+/// Adds the conditions under which a cause shows, unless its name implies them.
 void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
-  constexpr std::size_t kMost = 2;
-  std::vector<SharedCondition> unsaid;
-  std::ranges::copy_if(
-      conditions, std::back_inserter(unsaid),
-      [&cause](const SharedCondition& one) { return !is_said_by(cause.name, one); });
-  if (unsaid.empty() || unsaid.size() > kMost) return;
+  const std::vector<SharedCondition> unsaid = unsaid_conditions(conditions, cause.name);
+  if (unsaid.empty() || unsaid.size() > kMostConditions) return;
   SharedCondition& all = cause.condition;
   all = unsaid.front();
-  if (unsaid.size() == kMost) all.text += " and " + unsaid.back().text;
+  if (unsaid.size() == kMostConditions) all.text += " and " + unsaid.back().text;
   std::string& sentence = cause.text.sentence;
   if (sentence.empty()) return;
   if (sentence.front() >= 'A' && sentence.front() <= 'Z') sentence.front() += 'a' - 'A';
@@ -411,7 +406,20 @@ bool is_said_by(std::string_view cause, const SharedCondition& condition) {
   }
   const bool is_widest =
       condition.subject == "temperature" || condition.text == "rows with " + condition.subject;
-  return is_widest && place.kind == Kind::cause && cause.find(condition.subject) != cause.npos;
+  const auto says = [cause](std::string_view words) { return cause.find(words) != cause.npos; };
+  // Ties are named by what they tie with.
+  const bool is_named = says(condition.subject) ||
+                        (condition.subject == "top_k" && says("the k-th largest")) ||
+                        (condition.subject == "top_p" && says("the nucleus"));
+  return is_widest && place.kind == Kind::cause && is_named;
+}
+
+std::vector<SharedCondition> unsaid_conditions(const std::vector<SharedCondition>& conditions,
+                                               std::string_view cause) {
+  std::vector<SharedCondition> unsaid;
+  std::ranges::copy_if(conditions, std::back_inserter(unsaid),
+                       [cause](const SharedCondition& one) { return !is_said_by(cause, one); });
+  return unsaid;
 }
 
 bool is_of_filters(std::string_view hint) { return place_of(hint).step == Step::filters; }

@@ -8,6 +8,7 @@
 // distribution is off. All cases together decide on a cause, including those that passed.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,13 @@ bool is_of_filters(std::string_view hint);
 /// Returns whether a cause's name implies the condition: top_p cannot be misread in rows without
 /// top_p.
 bool is_said_by(std::string_view cause, const SharedCondition& condition);
+
+/// Returns the conditions that a cause's name does not imply.
+std::vector<SharedCondition> unsaid_conditions(const std::vector<SharedCondition>& conditions,
+                                               std::string_view cause);
+/// Maximum number of conditions of a sentence. More of them describe a single row, and tell
+/// nothing.
+inline constexpr std::size_t kMostConditions = 2;
 
 /// Returns the name of the cause of a sampler that follows another value of a choice than its
 /// profile: `meaning` as in reference/semantic_choices.h.

@@ -52,6 +52,20 @@ TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names the cause is first
 }
 
+// Ties have no filter's name in theirs, and yet show only in rows with this filter.
+TEST(RankedCauses, TiesAreSaidToBeOfAFilter) {
+  RunRecord record =
+      run_of({failed("b", "mask", {{"definition of ties with the k-th largest: lowest_id", ""}})});
+  record.samplers.front().conditions = {{"top_k", "rows with top_k"}, {"dtype", "rows of 16 bits"}};
+  const std::vector<Cause> causes = ranked_causes(record);
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(causes[0].condition.text, "rows of 16 bits");
+  EXPECT_TRUE(is_said_by("definition of ties at the end of the nucleus: lowest_id",
+                         {"top_p", "rows with top_p"}));
+  EXPECT_FALSE(is_said_by("definition of ties with the k-th largest: lowest_id",
+                          {"top_p", "rows with top_p"}));
+}
+
 // Conditions found by repeated calls are a part of the sentence, unless the cause's name says them.
 TEST(RankedCauses, TheFirstCauseSaysInWhichRowsItShows) {
   RunRecord record = run_of({failed("b", "mask", {{"top_p: ignored", "why"}})});

@@ -141,6 +141,14 @@ bool lacks(const CaseRecord& one, const Condition& condition) {
                                        : !says(("top_k_" + std::to_string(one.vocab)).c_str());
 }
 
+// Returns whether a case tells the type of a condition from the other type of 16 bits. Rows of
+// float32 do not.
+bool tells_type(const CaseRecord& one, const Condition& condition) {
+  if (condition.text == "rows of float16") return one.id.find("/bfloat16") != std::string::npos;
+  if (condition.text == "rows of bfloat16") return one.id.find("/float16") != std::string::npos;
+  return true;
+}
+
 // Returns whether other cases confirm a condition that holds for all rows of the failed cases.
 bool told_by_others(const Condition& condition, const harness::RunRecord& record,
                     const std::string& sampler) {
@@ -153,24 +161,31 @@ bool told_by_others(const Condition& condition, const harness::RunRecord& record
   if (condition.subject == "processing") checks.insert({"mask", "tokens", "support"});
   return std::ranges::any_of(record.cases, [&](const CaseRecord& one) {
     return one.sampler == sampler && one.verdict == Verdict::passed && checks.contains(one.check) &&
-           lacks(one, condition);
+           lacks(one, condition) && tells_type(one, condition);
   });
 }
 
 class Conditions {
  public:
-  Conditions(const std::vector<Question>& asked, const harness::TimeLimit& limit,
-             const harness::RunRecord& record, harness::SamplerRecord& sampler)
-      : asked_(asked), limit_(limit), record_(record), sampler_(sampler) {}
+  Conditions(const std::vector<Job>& jobs, const std::vector<Question>& asked,
+             const harness::TimeLimit& limit, const harness::RunRecord& record,
+             harness::SamplerRecord& sampler)
+      : jobs_(jobs), asked_(asked), limit_(limit), record_(record), sampler_(sampler) {}
 
-  void find() {
+  void find(std::string_view cause) {
     for (const Condition& condition : harness::row_conditions()) {
       const bool known = std::ranges::any_of(sampler_.conditions, [&condition](const auto& one) {
         return one.subject == condition.subject;
       });
       if (!known) try_one(condition);
     }
-    if (!find_rows()) find_batch();
+    find_rows();
+    if (harness::unsaid_conditions(sampler_.conditions, cause).size() > harness::kMostConditions) {
+      sampler_.conditions.clear();
+    }
+    // Few rows are in small calls, and few tokens in small vocabularies, so that a mistake that
+    // some other condition explains may be missing there by chance.
+    if (sampler_.conditions.empty()) find_batch();
     if (sampler_.conditions.empty()) find_vocab();
     if (limit_.is_over()) sampler_.conditions.clear();
   }
@@ -196,8 +211,8 @@ class Conditions {
   // Finds the widest class of wrong rows, because a narrower class may agree by chance. If few rows
   // are wrong, any class may agree by chance, so all cases must agree, and there must be at least
   // two.
-  bool find_rows() {
-    if (asked_.size() < 2) return false;
+  void find_rows() {
+    if (asked_.size() < 2) return;
     for (const std::int64_t modulus : {2, 3, 4}) {
       for (std::int64_t rest = 0; rest < modulus; ++rest) {
         const Condition condition = harness::every_nth_row(modulus, rest);
@@ -206,10 +221,9 @@ class Conditions {
         });
         if (!agree) continue;
         sampler_.conditions.push_back({std::string(condition.subject), condition.text});
-        return true;
+        return;
       }
     }
-    return false;
   }
 
   void find_batch() {
@@ -225,26 +239,50 @@ class Conditions {
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
   // because a row cannot be repeated with fewer tokens.
   void find_vocab() {
-    constexpr std::uint64_t kEnough = 31;  // number of tokens; most mistakes show from this size on
-    constexpr std::ptrdiff_t kCases = 3;
     std::set<std::string> checks;
-    std::uint64_t smallest = UINT64_MAX, largest = 0;
+    std::uint64_t smallest = UINT64_MAX;
     for (const CaseRecord& one : record_.cases) {
       if (!failed(one)) continue;
       checks.insert(one.check);
       smallest = std::min(smallest, one.vocab);
     }
-    const auto passes_below = std::ranges::count_if(record_.cases, [&](const CaseRecord& one) {
-      const bool tells = one.verdict == Verdict::passed && checks.contains(one.check) &&
-                         one.vocab >= kEnough && one.vocab < smallest;
-      if (tells) largest = std::max(largest, one.vocab);
-      return tells;
-    });
-    if (passes_below < kCases) return;
-    const Condition condition = harness::vocab_above(static_cast<std::int64_t>(largest));
+    const std::vector<std::uint64_t> right = right_below(smallest, checks);
+    if (right.size() < kSizesOfVocab) return;
+    const auto largest = static_cast<std::int64_t>(*std::ranges::max_element(right));
+    const Condition condition = harness::vocab_above(largest);
     sampler_.conditions.push_back({std::string(condition.subject), condition.text});
   }
 
+  // Returns the sizes below `smallest` of cases of these checks that pass. Judges cases of suite
+  // smoke that the run has left out, if those that it judged are too few; if one of them fails, the
+  // size is no condition.
+  std::vector<std::uint64_t> right_below(std::uint64_t smallest,
+                                         const std::set<std::string>& checks) const {
+    constexpr std::uint64_t kEnough = 31;  // number of tokens; most mistakes show from this size on
+    const auto tells = [&](const CaseRecord& one) {
+      return one.sampler == sampler_.name && checks.contains(one.check) && one.vocab >= kEnough &&
+             one.vocab < smallest;
+    };
+    std::vector<std::uint64_t> right;
+    std::set<std::string> known;
+    for (const CaseRecord& one : record_.cases) {
+      known.insert(one.id);
+      if (tells(one) && one.verdict == Verdict::passed) right.push_back(one.vocab);
+    }
+    for (const Job& job : jobs_) {
+      if (right.size() >= kSizesOfVocab || limit_.is_over()) break;
+      if (!tells(job.record) || job.record.suite != to_string(Suite::smoke)) continue;
+      if (!job.check || known.contains(job.record.id)) continue;
+      const CaseRecord one = harness::run_jobs({job}, 1, {}).front();
+      if (failed(one)) return {};
+      if (one.verdict == Verdict::passed) right.push_back(one.vocab);
+    }
+    return right;
+  }
+
+  static constexpr std::size_t kSizesOfVocab = 3;  // cases that must pass at smaller sizes
+
+  const std::vector<Job>& jobs_;
   const std::vector<Question>& asked_;
   const harness::TimeLimit& limit_;
   const harness::RunRecord& record_;
@@ -263,7 +301,8 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
     if (causes.empty()) continue;
     const harness::TimeLimit limit(seconds);
     const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases, limit);
-    if (!asked.empty()) Conditions(asked, limit, own, sampler).find();
+    if (asked.empty()) continue;
+    Conditions(jobs, asked, limit, own, sampler).find(causes.front().name);
   }
 }
 
