@@ -186,7 +186,8 @@ class Conditions {
     // Few rows are in small calls, and few tokens in small vocabularies, so that a mistake that
     // some other condition explains may be missing there by chance.
     if (sampler_.conditions.empty()) find_batch();
-    if (sampler_.conditions.empty()) find_vocab();
+    // A cause of batches implies a condition on them, which is then no explanation.
+    if (harness::unsaid_conditions(sampler_.conditions, cause).empty()) find_vocab();
     if (limit_.is_over()) sampler_.conditions.clear();
   }
 
@@ -237,7 +238,7 @@ class Conditions {
   }
 
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
-  // because a row cannot be repeated with fewer tokens.
+  // because a row cannot be repeated with fewer tokens. So it needs no question.
   void find_vocab() {
     std::set<std::string> checks;
     std::uint64_t smallest = UINT64_MAX;
@@ -301,7 +302,6 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
     if (causes.empty()) continue;
     const harness::TimeLimit limit(seconds);
     const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases, limit);
-    if (asked.empty()) continue;
     Conditions(jobs, asked, limit, own, sampler).find(causes.front().name);
   }
 }

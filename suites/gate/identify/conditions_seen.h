@@ -16,8 +16,10 @@ namespace fairdraw::suites {
 /// once rows with a condition are answered correctly, it fails in no other rows; if it still fails,
 /// the condition is refuted for all cases. A condition that all rows of a case have is accepted if
 /// cases of the same check without the condition pass and none fails. `jobs` are those of the run;
-/// a few cheap failed ones of different checks are repeated, which takes some seconds. If `seconds`
-/// do not suffice for a sampler, the search ends without conditions.
+/// a few cheap failed ones of different checks are repeated, which takes some seconds. A condition
+/// on the vocabulary size needs cases of smaller sizes; those of suite smoke that the run left out
+/// are judged for it. If `seconds` do not suffice for a sampler, the search ends without
+/// conditions.
 void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
                      harness::RunRecord& record);
 

@@ -71,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"min-p-before-temperature", "rows 1, 3, 5, ... of a call"},
         // The cases that were judged are few, and so are those of small vocabularies among them.
         Planted{"min-p-before-temperature", "vocabularies of more than 200 tokens"},
+        // Its cause, a dependence on other requests, already says that calls have several.
+        Planted{"verify-parameters-of-the-next", "vocabularies of more than 200 tokens"},
         // The case that finds it is of one type of 16 bits, and no case says that the other is
         // right.
         Planted{"ties-at-k-dropped", "rows of 16 bits"},
