@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairdraw.verification import profile_names, suite_names
 
-from . import ENGINES, Engine, Unavailable, capsules, why_not
+from . import ENGINES, Engine, Unavailable, capsules, seed_rules, why_not
 from .matrix import (
     Record,
     ended,
@@ -108,6 +108,12 @@ def _capsules(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _seeds(arguments: argparse.Namespace) -> int:
+    arguments.out.write_text(json.dumps(seed_rules.record(), indent=1) + "\n")
+    print(arguments.out)
+    return 0
+
+
 def _processes(word: str) -> int:
     if not word.isascii() or not word.isdigit() or int(word) < 1:
         raise argparse.ArgumentTypeError(f"is {word!r}; allowed: whole numbers from 1 on")
@@ -152,12 +158,15 @@ def main(words: Sequence[str] | None = None) -> int:
     sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")
     sub.add_argument("--engines", default="all", help="names, separated by commas, or all")
     sub.add_argument("--seconds", type=float, default=20, help="for making one row small")
+    sub = verbs.add_parser("seeds", help="judges the rules by which engines use a request's seed")
+    sub.add_argument("--out", type=Path, default=Path("seeds.json"), metavar="FILE")
     arguments = parser.parse_args(words)
     if arguments.verb == "list":
         return _list()
-    if arguments.verb in ("capsules", "merge"):
+    whole = {"capsules": _capsules, "merge": _merge, "seeds": _seeds}
+    if arguments.verb in whole:
         try:
-            return _capsules(arguments) if arguments.verb == "capsules" else _merge(arguments)
+            return whole[arguments.verb](arguments)
         except (OSError, ValueError) as error:
             parser.error(str(error))
     arguments.case = arguments.case or ["*"]
