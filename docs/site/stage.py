@@ -17,6 +17,7 @@ import pages
 
 
 PAGES = ("docs", "docs/api", "docs/decisions")
+STYLE = "docs/site/site.css"
 
 
 def is_page(path, root):
@@ -59,7 +60,7 @@ def expand_headers(root, folder):
 def main():
     root, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
-    for path in sorted(staged_files(root)):
+    for path in sorted({*staged_files(root), root / STYLE}):
         copy = folder / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)

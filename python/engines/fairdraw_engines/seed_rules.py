@@ -134,7 +134,7 @@ class SeedRule:
     sources: Sequence[str]
     key: Callable[[Draws], Sequence[Array]]
     samples: bool = False  # whether the source says how n samples of a prompt get their seeds
-    #: Whether one request with a filter makes the whole batch draw by ranks instead of ids.
+    #: True if one request with a filter makes the whole batch draw by ranks instead of ids.
     ranks_if_any_filter: bool = False
 
 
@@ -173,7 +173,7 @@ RULES = (
     ),
     SeedRule(
         "sglang_deterministic",
-        "SGLang, `--enable-deterministic-inference`",
+        "SGLang, deterministic mode",
         "a hash of the seed, the position and the column; the column is a rank, not an id, if a "
         "request of the batch has a filter",
         ["https://github.com/sgl-project/sglang/pull/35697"],
