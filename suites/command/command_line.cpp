@@ -31,15 +31,15 @@ constexpr const char* kDescription =
 constexpr const char* kFooter = R"(
 Start here:
   fairdraw verify                            judge the built-in samplers, write fairdraw-report/
-  fairdraw verify --suite smoke              the same in seconds
-  fairdraw list cases                        what is judged
-  fairdraw compare BASE.json HEAD.json       what changed; exit code 1 on a regression
+  fairdraw verify --suite smoke              run only the cases that take seconds
+  fairdraw list cases                        list the cases of a run
+  fairdraw compare BASE.json HEAD.json       list the changes; exit code 1 on a regression
   fairdraw sample --logits logits.npy --top-p 0.9 --seed 7
-  fairdraw VERB --help                       everything a verb takes
+  fairdraw VERB --help                       list the options of a verb
 
 Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, a case
-had too few draws to find what it states, what --require asks for was not judged, or a signal ended
-the run early.)";
+had too few draws for the discrepancy that it states, a feature of --require was not judged, or a
+signal ended the run early.)";
 
 // Internal verb that a run starts for a plugin (harness/plugin/host.h).
 constexpr std::string_view kPluginHost = "plugin-host";
@@ -80,8 +80,8 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
     verbs[name] = options(*app.add_subcommand(name, what));
   };
   add("verify", "Judge samplers, and write a report", add_verify);
-  add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);
-  add("identify", "Say which definitions a sampler follows", add_identify);
+  add("replay", "Run one case of a replay line again, or a capsule of `fuzz`", add_replay);
+  add("identify", "Find the definitions that a sampler follows", add_identify);
   add("fuzz", "Search for a call that breaks a property, and shrink it", add_fuzz);
   add("list", "Show cases, samplers, families, operations or profiles", add_list);
   add("sample", "Draw tokens from a file of logits", add_sample);
@@ -102,9 +102,8 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
     const std::string_view word = argv[i];
     if (word == "--") break;
     if (!word.starts_with("--") || !word.ends_with('=')) continue;
-    throw harness::UsageError(
-        fmt::format("{}: '' is empty; a value is needed, or leave the option out",
-                    word.substr(0, word.size() - 1)));
+    throw harness::UsageError(fmt::format("{}: '' is empty; give a value, or leave the option out",
+                                          word.substr(0, word.size() - 1)));
   }
   try {
     app.parse(argc, argv);

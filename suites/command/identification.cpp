@@ -81,7 +81,7 @@ void add_choice(std::string& text, const ChoiceFinding& finding, bool evidence) 
       what += fmt::format(" (or {})", fmt::join(finding.also_fit, ", "));
       break;
     case ChoiceVerdict::mixed:
-      what = "mixed: no value explains what was seen";
+      what = "mixed: no value explains the observed results";
       break;
     case ChoiceVerdict::not_observable:
       what = "not observable";
@@ -113,13 +113,13 @@ void add_profiles(std::string& text, const Identification& found) {
 void add_differences(std::string& text, const harness::SamplerDescription& sampler,
                      const harness::SeenDefinitions& seen) {
   if (seen.differences.empty()) {
-    add(text, "nothing speaks against the profile that it declares, {}\n", sampler.semantics);
+    add(text, "no result contradicts the profile that it declares, {}\n", sampler.semantics);
     return;
   }
-  add(text, "where it does otherwise than the profile that it declares, {}:\n", sampler.semantics);
+  add(text, "differences from the profile that it declares, {}:\n", sampler.semantics);
   for (const harness::SeenDefinition& one : seen.differences) {
     if (one.values.empty()) {
-      add(text, "  {}: no definition explains what was seen\n", one.meaning);
+      add(text, "  {}: no definition explains the observed results\n", one.meaning);
       continue;
     }
     const harness::CauseText told =
@@ -144,10 +144,10 @@ std::string identification_text(const Identified& of, bool evidence) {
       add_differences(text, *of.sampler, *seen);
     }
   } else {
-    add(text, "cannot say which profile it follows: {}\n", found.unanswered);
+    add(text, "cannot find the profile that it follows: {}\n", found.unanswered);
   }
   if (found.broke > 0) {
-    add(text, "the sampler broke over {} rows: the JSON says which\n", found.broke);
+    add(text, "the sampler failed on {} rows, which the JSON lists\n", found.broke);
   }
   return text;
 }

@@ -180,8 +180,8 @@ void add_option(CLI::App& app, const std::string& names, T& value, const std::st
 void add_json(CLI::App& app, std::string& path, const std::string& what) {
   add(app, "--json", path, "[FILE]",
       what +
-          " to FILE, as JSON; without FILE, or with -, to the standard output in place of the "
-          "text",
+          " to FILE as JSON. Without FILE, or with -, write JSON to the standard output instead of "
+          "the text",
       {})
       ->expected(0, 1)
       ->default_str(std::string(kStandardOutput));  // the default if --json has no FILE

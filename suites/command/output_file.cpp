@@ -17,12 +17,12 @@ OutputFile::OutputFile(std::string option, std::string path, const std::vector<s
     : option_(std::move(option)), path_(std::move(path)) {
   if (!wanted()) return;
   if (is_standard_output()) {
-    if (!stop_printing()) fail(": another option has the standard output");
+    if (!stop_printing()) fail(": another option writes to the standard output");
     return;
   }
   std::error_code error;
   for (const std::string& input : inputs) {
-    if (std::filesystem::equivalent(input, path_, error)) fail(": it is read too");
+    if (std::filesystem::equivalent(input, path_, error)) fail(": this call also reads the file");
   }
   through_ = !is_plain();
   if (through_) {

@@ -48,7 +48,7 @@ std::string cut(const std::string& text, std::size_t most) {
 }  // namespace
 
 void add_verbosity(CLI::App& app, Verbosity& verbosity, const std::string& each) {
-  add_flag(app, "-q,--quiet", verbosity.quiet, "Print the failures and the summary line, no more");
+  add_flag(app, "-q,--quiet", verbosity.quiet, "Print only the failures and the summary line");
   add_flag(app, "-v,--verbose", verbosity.verbose,
            fmt::format("Print a line for each {} as it ends", each));
 }

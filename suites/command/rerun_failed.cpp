@@ -47,20 +47,20 @@ void plan_rerun(const std::string& path, const harness::RunRecord& record, const
     if (wanted) failed.emplace(one.id, one.sampler);
   }
   if (samplers.empty()) {
-    throw harness::UsageError(
-        fmt::format("--rerun-failed: {}: no case failed there, so there is none to run", path));
+    throw harness::UsageError(fmt::format(
+        "--rerun-failed: {}: no case of this report failed, so there is none to run", path));
   }
   if (failed.empty()) {
     throw harness::UsageError(
-        fmt::format("--rerun-failed: {}: no case failed there on {}; cases failed on {}", path,
-                    fmt::join(given.samplers, ", "), fmt::join(samplers, ", ")));
+        fmt::format("--rerun-failed: {}: no case of this report failed on {}; cases failed on {}",
+                    path, fmt::join(given.samplers, ", "), fmt::join(samplers, ", ")));
   }
   if (given.samplers.empty()) {
     const auto plugin = std::ranges::find_if(samplers, harness::plugin::is_plugin);
     if (plugin != samplers.end()) {
       throw harness::UsageError(
-          fmt::format("--rerun-failed: {}: cases failed on {}; name it with --sampler, because a "
-                      "file does not choose what is loaded",
+          fmt::format("--rerun-failed: {}: cases failed on {}; name this sampler with --sampler, "
+                      "because a report may not choose which code is loaded",
                       path, *plugin));
     }
     planned.samplers.clear();
@@ -82,8 +82,9 @@ void expect_same_options(const std::string& path, const harness::RunRecord& reco
   const std::set<std::string> known = names_of(options);
   for (const std::string& name : names_of(record.options)) {
     if (known.contains(name)) continue;
-    throw harness::UsageError(fmt::format(
-        "--rerun-failed: {}: {} is missing, which that run had:{}", path, name, record.options));
+    throw harness::UsageError(
+        fmt::format("--rerun-failed: {}: {} is missing, but that run had this option:{}", path,
+                    name, record.options));
   }
 }
 

@@ -30,42 +30,43 @@ constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 void add_run_options(CLI::App& app, RunOptions& options) {
   add_option(app, "--sampler", options.samplers, "NAME",
              "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
-             "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
-             "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
-             "(default: the built-in ones, each instruction set once)",
+             "plugin:PATH for a sampler in a shared library, profile:NAME for a sampler made of a "
+             "profile, mutant:NAME for a wrong sampler (`fairdraw mutants --list`) (default: the "
+             "built-in samplers, each instruction set once)",
              {.commas = true});
   add_plugin_options(app, options.plugins);
   add_option(app, "--case-timeout", options.case_seconds, "N",
-             "Seconds that a case may take, all its calls together (default: for a plugin 600, "
-             "and for each draw and row 4 ms and 1 us a token; no limit for others)",
+             "Seconds that all calls of a case may take together (default: for a plugin 600, and "
+             "for each draw and row 4 ms and 1 us per token; no limit for other samplers)",
              {.least = 1e-3, .most = 1e9});
   add_option(app, "--draws", options.draws, "N",
-             "Draws of each statistical case (default: the case's own). The smallest discrepancy "
-             "that it finds follows; with too few for what it states it is underpowered",
+             "Draws of each statistical case (default: the case's own number). Fewer draws find "
+             "only larger discrepancies; a case that cannot find the discrepancy that it states is "
+             "underpowered",
              {.least = kFewestDraws, .most = suites::kMostDraws});
   add_option(app, "--draws-scale", options.draws_scale, "X",
-             "Times the case's own draws, for each statistical case; at most 2^34 in all, and "
-             "2^24 where a check keeps them",
+             "Factor on the case's own number of draws, for each statistical case; at most 2^34 "
+             "draws in all, and 2^24 if a check keeps them",
              {.least = 1e-3, .most = 1e9});
   add_option(app, "--night", options.night, "N",
-             "Number of this run in a sequence of them, from 1: it spends 1/(N (N + 1)) of the "
-             "error budget, so that the whole sequence spends it once",
+             "Number of this run in a sequence of runs, from 1. Run N spends 1/(N (N + 1)) of the "
+             "error budget, so that the whole sequence spends the budget once",
              {.least = 1, .most = std::uint64_t{1} << 20});
   add_option(app, "--device", options.device, "N",
-             "Use GPU N alone, as one process a GPU does: sets CUDA_VISIBLE_DEVICES, for "
-             "plugins too",
+             "Use only GPU N: sets CUDA_VISIBLE_DEVICES for this process and for plugins",
              {.least = 0, .most = 1023});
   add_option(app, "--semantics", options.semantics, "PROFILE",
-             "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)");
+             "Profile to judge by, instead of the profile that the sampler declares (`fairdraw "
+             "list profiles`)");
   add_option(app, "--against", options.against, "OTHER",
-             "Compare each sampler with this one, instead of judging it: the same distribution, "
-             "masks and tokens, for a change that must not change them");
+             "Compare each sampler with the sampler OTHER, instead of judging each: distributions, "
+             "masks and tokens must be the same");
   add_option(app, "--logits", options.logits, "FILE.npy",
-             "Captured logits, [rows, vocab] in a .npy of float32 or float16, or of uint16 "
-             "with --dtype bfloat16; repeatable (default: those that ship with the suites)",
+             "Captured logits, [rows, vocab] in a .npy of float32 or float16, or of uint16 with "
+             "--dtype bfloat16; repeatable (default: the files of the suites)",
              {.repeated = true});
   add_option(app, "--dtype", options.dtype, "DTYPE",
-             "Type of the captured logits: bfloat16, or what the file says");
+             "Type of the captured logits: bfloat16, or the type that the file names");
   add_option(app, "--seed", options.seed, "N",
              "Seed of the run, 64 bits (default: made from the commit of the current "
              "directory's repository, so that a rerun repeats the run)");
@@ -110,12 +111,12 @@ suites::PlanOptions plan_options(const RunOptions& options) {
 
 void add_required_coverage(CLI::App& app, RequiredCoverage& required) {
   add_option(app, "--require", required.features, "FEATURE",
-             "Features that have to be judged on every sampler, separated by commas "
-             "(`fairdraw list features`); else the exit code is 3",
+             "Features that must be judged on every sampler, separated by commas (`fairdraw list "
+             "features`); otherwise the exit code is 3",
              {.commas = true});
   add_option(app, "--max-skipped", required.max_skipped, "PERCENT",
-             "Percentage of its cases that a sampler may skip; beyond it the exit code is 3 "
-             "(default: all of them but one)",
+             "Percentage of its cases that a sampler may skip; above this percentage the exit code "
+             "is 3 (default: all cases but one)",
              {.least = 0.0, .most = 100.0});
 }
 
@@ -128,8 +129,8 @@ void expect_coverage(const RequiredCoverage& required, const std::string& part) 
   }
   if (part.empty() || required.empty()) return;
   throw harness::UsageError(
-      fmt::format("{}: {} is given too, and a part of a run does not show what the whole judges; "
-                  "give it to merge",
+      fmt::format("{}: {} is given too, but a part of a run does not show which features the whole "
+                  "run judges; give this option to merge",
                   required.features.empty() ? "--max-skipped" : "--require", part));
 }
 

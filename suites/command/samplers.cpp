@@ -25,7 +25,7 @@ suites::SamplerMaker& mutant_maker() {
 std::unique_ptr<harness::Sampler> make_mutant(const std::string& name) {
   if (!mutant_maker()) {
     throw harness::UsageError(fmt::format(
-        "'{}': wrong samplers are in the program that `./fairdraw build` makes, not in this one",
+        "'{}': this program has no wrong samplers; `./fairdraw build` makes a program that has",
         name));
   }
   return mutant_maker()(name.substr(suites::kMutantPrefix.size()));
@@ -38,8 +38,8 @@ using harness::plugin::Options;
 
 void add_plugin_options(CLI::App& app, Options& options) {
   add_flag(app, "--plugin-trusted", options.trusted,
-           "Load plugins into this process: faster by a call to another process, and nothing "
-           "guards the run against them");
+           "Load plugins into this process. Calls are faster, but a plugin that crashes or "
+           "corrupts memory ends the run");
   add_option(app, "--plugin-timeout", options.seconds, "N",
              "Seconds that each call of a plugin may take", {.least = 1e-3, .most = 1e6});
   add_option(app, "--plugin-memory", options.mebibytes, "MIB",

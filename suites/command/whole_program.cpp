@@ -6,10 +6,11 @@
 int main(int argc, char** argv) {
   using namespace fairdraw;
   const cli::Additions additions{
-      .verbs = {{"bench", "Measure samplers", cli::add_bench},
-                {"calibrate", "Show that the gate's statistics are right where the sampler is",
+      .verbs = {{"bench", "Measure the speed of samplers", cli::add_bench},
+                {"calibrate",
+                 "Show that the gate's statistics pass right samplers as often as they state",
                  cli::add_calibrate},
-                {"mutants", "Self-test of the gate: wrong samplers that it must find",
+                {"mutants", "Test the gate itself, by wrong samplers that it must find",
                  cli::add_mutants}},
       .make_mutant = suites::make_mutant};
   return cli::command_line(argc, argv, additions);

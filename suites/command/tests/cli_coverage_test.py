@@ -100,9 +100,9 @@ class Coverage(CommandLineCase):
         for value in ("101", "-1", "half", "nan"):
             refuse(*call, "--max-skipped", value, says=["--max-skipped: '%s'" % value, "0 to 100"])
         refuse(*call, "--shard", "1/2", "--require", "seeds",
-               says=["--require: --shard is given too", "give it to merge"])
+               says=["--require: --shard is given too", "give this option to merge"])
         refuse(*call, "--case-part", "1/2", "--max-skipped", "10",
-               says=["--max-skipped: --case-part is given too", "give it to merge"])
+               says=["--max-skipped: --case-part is given too", "give this option to merge"])
         refuse("merge", self.logits, "--require", "seedz", says=["did you mean 'seeds'"])
 
     def test_features_are_listed(self):

@@ -504,7 +504,7 @@ class Ends(CommandLineCase):
                 result = self.run_fairdraw("identify", "--sampler", "plugin:" + BAD_PLUGIN,
                                            "--plugin-timeout", "1", "--json", found, bad=bad)
                 self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
-                self.assertIn("cannot say which profile it follows", result.stdout)
+                self.assertIn("cannot find the profile that it follows", result.stdout)
                 self.assertIn(says, result.stdout)
                 self.assertNotIn("closest profile", result.stdout)
                 self.assertLess(time.monotonic() - started, 60)

@@ -247,7 +247,7 @@ class Plugins(CommandLineCase):
                     result = self.run_fairdraw(*verb, bad=bad)
                     self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
                     self.assertIn(sampler + ", loaded into fairdraw's own process, " + says +
-                                  " before the run was over", result.stderr)
+                                  " before the end of the run", result.stderr)
 
     def test_plugins_that_cannot_be_loaded(self):
         for sampler, bad, says in [

@@ -240,7 +240,7 @@ class Terminal(CommandLineCase):
         self.assertEqual([case["id"] for case in self.report("report")["cases"]
                           if case["check"] != "global"], [cases[0]["id"]])
         self.expect_usage_error(*again[:2], self.record("again"), "--sampler", "cpu",
-                                says=["--rerun-failed", "no case failed there on cpu",
+                                says=["--rerun-failed", "no case of this report failed on cpu",
                                       "mutant:lane-of-32-lost"])
         self.expect_usage_error(*again[:2], self.record("again"), "--exclude", "*",
                                 says=["--rerun-failed", "--exclude"])
@@ -249,7 +249,7 @@ class Terminal(CommandLineCase):
         self.assertEqual(self.verify("green").returncode, 0)
         green = self.record("green")
         rerun = ("verify", "--report", self.path("x"), "--rerun-failed")
-        self.expect_usage_error(*rerun, green, says=["--rerun-failed", green, "no case failed"])
+        self.expect_usage_error(*rerun, green, says=["--rerun-failed", green, "no case of this report failed"])
         self.expect_usage_error(*rerun, self.path("none.json"), says=["none.json"])
 
         def fails(record, **changes):

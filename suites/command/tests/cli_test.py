@@ -160,7 +160,7 @@ class CommandLine(CommandLineCase):
         self.assertEqual(unseeded[0].stdout, self.run_fairdraw(*arguments, "--seed", "0").stdout)
         self.assertNotEqual(unseeded[0].stdout, self.run_fairdraw(*arguments, "--seed", "1").stdout)
         told = " ".join(self.run_fairdraw("sample", "--help").stdout.split())
-        self.assertIn("--seed N=0 Seed of all rows; without it every run draws the same", told)
+        self.assertIn("--seed N=0 Seed of all rows. The default is a fixed number", told)
 
     def test_list_names_what_others_take(self):
         for what in ["cases", "samplers", "families", "operations", "profiles"]:

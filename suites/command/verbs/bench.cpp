@@ -30,23 +30,23 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
 
 void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
   add_option(app, "--backend", options.backends, "TEXT",
-             "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
-             "plugin:PATH: what a call of a plugin costs on top of its own time",
+             "Samplers by name: cpu, cuda, ..., peer:sort, peer:softmax (default: cpu). "
+             "plugin:PATH measures the cost of a plugin's call on top of the plugin's own time",
              {.commas = true});
-  add_option(app, "--operation", options.operations, "TEXT",
-             "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
-             "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
-             "tile_index and tile_index/masked: the index of tiles; "
-             "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
-             "there too from_probs/top_k_50: the operation that takes probabilities, "
-             "kept/top_p_0.95: `sample` with kept sets relative to `sample`, "
-             "logprobs/MODE/N+top_k_50, and calls with N drafts, which suites/benchmarks/README.md "
-             "names",
-             {.commas = true});
+  add_option(
+      app, "--operation", options.operations, "TEXT",
+      "Operations, e.g. top_k_50+top_p_0.9 (default: the operations of the README). beam_4 and "
+      "beam_4/logprobs: a step of beam search, --batch requests of 4 beams. tile_index and "
+      "tile_index/masked: the index of tiles. On a GPU, step/top_k_50: a step of "
+      "FusedSamplingProcessor relative to `sample`; from_probs/top_k_50: the operation that takes "
+      "probabilities; kept/top_p_0.95: `sample` with kept sets relative to `sample`; "
+      "logprobs/MODE/N+top_k_50; and calls with N drafts, which suites/benchmarks/README.md names",
+      {.commas = true});
   add_option(app, "--vocab", options.vocabs, "N",
-             "Tokens a row (default: 131072; on a GPU 32000,128256,262144)",
+             "Tokens per row (default: 131072; on a GPU 32000,128256,262144)",
              {.commas = true, .least = 1, .most = kMaxVocab});
-  add_option(app, "--batch", options.batches, "N", "Rows a call (default: 1; on a GPU 1,8,64,256)",
+  add_option(app, "--batch", options.batches, "N",
+             "Rows per call (default: 1; on a GPU 1,8,64,256)",
              {.commas = true, .least = 1, .most = 65536});
   add_option(app, "--dtype", options.dtypes, "TEXT",
              "float32, float16, bfloat16 (default: float32; on a GPU float32,bfloat16)",
@@ -57,7 +57,8 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              "Logits processing of all rows: none, penalties, bias, bitmask, bans, allowed, "
              "all, mixed",
              {.commas = true});
-  add_option(app, "--threads", options.threads, "N", "On the CPU: rows in parallel",
+  add_option(app, "--threads", options.threads, "N",
+             "On the CPU: number of threads, which take rows in parallel",
              {.commas = true, .least = 1, .most = 1024});
   add_option(app, "--logprobs", options.logprobs, "TEXT",
              "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, relative to the plain "
@@ -66,8 +67,8 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
   add_option(app, "--milliseconds", options.milliseconds, "NUMBER",
              "On the CPU: time to spend on each row of the table", {.least = 1e-3, .most = 1e7});
   add_option(app, "--parameters", options.parameters, "TEXT",
-             "On a GPU: every parameter, seed and offset as an array in device memory, one "
-             "value a row (array), or one a call (scalar)");
+             "On a GPU: array passes every parameter, seed and offset as an array in device "
+             "memory, one value per row; scalar passes one value per call");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ int calibrate(CalibrateOptions options) {
       std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.passed; });
   print("{} null runs: {}\n", rows.size() * options.run.runs,
         passed ? "every p-value is uniform or larger, none is red"
-               : "a statistic is not what it says");
+               : "a statistic does not hold its level");
   if (file.wanted()) {
     Json json = {{"seed", std::to_string(seed.value)},
                  {"seed_source", seed.source},
@@ -74,10 +74,11 @@ Verb add_calibrate(CLI::App& app) {
   const auto options = std::make_shared<CalibrateOptions>();
   add_option(app, "--runs", options->run.runs, "N", "Null runs of each statistic",
              {.least = 100, .most = 10'000'000});
-  add_option(app, "--seed", options->seed, "N", "Seed, 64 bits (default: as verify's)");
+  add_option(app, "--seed", options->seed, "N",
+             "Seed, 64 bits (default: made from the commit, as `verify` does)");
   add_option(app, "--seed-from", options->seed_from, "TEXT",
              "Make the seed from a text, such as a date");
-  add_option(app, "--jobs", options->jobs, "N", "Threads (default: one a core)",
+  add_option(app, "--jobs", options->jobs, "N", "Threads (default: one per core)",
              {.least = 1, .most = 1024});
   add_json(app, options->json, "Write the rows");
   return [options] { return calibrate(*options); };

@@ -84,13 +84,14 @@ Verb add_compare(CLI::App& app) {
   const auto options = std::make_shared<CompareOptions>();
   add_option(app, "base", options->base, "BASE.json",
              "A report.json, or rows of `fairdraw bench --json`", {.required = true});
-  add_option(app, "head", options->head, "HEAD.json", "What is compared with it",
-             {.required = true});
+  add_option(app, "head", options->head, "HEAD.json",
+             "A file of the same kind, which is compared with BASE.json", {.required = true});
   add_option(app, "--speed-tolerance", options->tolerance, "PART",
-             "Part of a benchmark's time by which it may change", {.least = 0.0, .most = 100.0});
+             "Relative change of a benchmark's time that is still no change",
+             {.least = 0.0, .most = 100.0});
   add_json(app, options->json, "Write the changes");
   add_option(app, "--markdown", options->markdown, "FILE",
-             "Write the table that is printed where the output is no terminal, for a comment");
+             "Write the changes as a table of Markdown, for a comment");
   add_option(app, "--html", options->html, "FILE", "Write the changes as one page");
   return [options] { return compare(*options); };
 }

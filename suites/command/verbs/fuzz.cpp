@@ -77,7 +77,8 @@ void print_call(const FuzzCase& fuzz_case) {
 void print_finding(const Finding& finding, const VerbOptions& options, harness::Sampler& sampler,
                    const reference::Semantics& semantics) {
   print(
-      "FAILED {}: {}\n    case {} of seed {}: {}\n    shrunk, by judging {} simpler ones, to: {}\n",
+      "FAILED {}: {}\n    case {} of seed {}: {}\n    shrunk, by judging {} simpler cases, to: "
+      "{}\n",
       finding.property, finding.message, finding.case_number, options.fuzz.seed,
       describe(finding.original), finding.evaluations, describe(finding.shrunk));
   print_call(finding.shrunk);
@@ -133,7 +134,7 @@ int fuzz(VerbOptions options) {
         name, counts_text(statistics), statistics.skipped, options.fuzz.seed, seed.source,
         options.fuzz.first_case, options.fuzz.first_case + statistics.cases);
   if (statistics.unconfirmed > 0) {
-    print("watch: {} distributions looked wrong once, and not on fresh draws\n",
+    print("watch: {} distributions looked wrong once, but not on fresh draws\n",
           statistics.unconfirmed);
   }
   if (statistics.stopped) print("fuzz: incomplete: {}\n", stop_reason());
@@ -149,30 +150,33 @@ Verb add_fuzz(CLI::App& app) {
              "Sampler (default: the best built-in one)");
   add_plugin_options(app, options->plugins);
   add_option(app, "--semantics", options->semantics, "PROFILE",
-             "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)");
+             "Profile to judge by, instead of the profile that the sampler declares (`fairdraw "
+             "list profiles`)");
   add_option(app, "--seconds", options->seconds, "N",
-             "How long to search (default: 60, or no limit with --cases)",
+             "Seconds to search (default: 60, or no limit with --cases)",
              {.least = 1e-3, .most = 1e7});
-  add_option(app, "--cases", options->cases, "N", "How many cases; the same ones on every machine",
+  add_option(app, "--cases", options->cases, "N",
+             "Number of cases; a seed gives the same cases on every machine",
              {.least = 1, .most = std::uint64_t{1} << 48});
   add_option(app, "--first-case", options->fuzz.first_case, "N", "Number of the first case");
   add_option(app, "--seed", options->seed, "N",
-             "Seed of the search (default: made from the commit, as for verify)");
+             "Seed of the search (default: made from the commit, as `verify` does)");
   add_option(app, "--seed-from", options->seed_from, "TEXT",
              "Make the seed from a text, such as a date");
-  add_option(app, "--corpus", options->corpus, "DIR", "Where capsules of failures go");
+  add_option(app, "--corpus", options->corpus, "DIR", "Folder for capsules of failures");
   add_option(app, "--property", options->fuzz.property_glob, "GLOB",
-             "Only these properties; * and ? match any characters");
+             "Only the properties whose names match; * and ? match any characters");
   add_option(app, "--max-vocab", options->fuzz.generate.max_vocab, "N", "Largest vocabulary",
              {.least = 1, .most = 16385});
   add_option(app, "--max-draws", options->fuzz.generate.max_draws, "N",
-             "With --statistical: draws from a row at most",
+             "With --statistical: maximum number of draws from a row",
              {.least = 1024, .most = suites::fuzz::kMaxDistributionDraws});
   add_flag(app, "--statistical", options->fuzz.statistical,
-           "Judge the distribution of draws by evidence, in place of single calls");
-  add_flag(app, "--keep-going", options->fuzz.keep_going,
-           "Find the first failure of every property, instead of stopping at one");
-  add_flag(app, "--list", options->list, "Show the properties, and do nothing else");
+           "Judge the distribution of many draws, instead of single calls");
+  add_flag(
+      app, "--keep-going", options->fuzz.keep_going,
+      "Find the first failure of every property, instead of stopping at the first failure of all");
+  add_flag(app, "--list", options->list, "Show the properties, and search nothing");
   return [options] {
     return with_plugins(options->plugins, {options->sampler}, [options] { return fuzz(*options); });
   };

@@ -40,12 +40,13 @@ int identify(const IdentifyOptions& options) {
 Verb add_identify(CLI::App& app) {
   const auto options = std::make_shared<IdentifyOptions>();
   add_option(app, "--sampler", options->sampler, "NAME",
-             "Sampler to probe: a name of `fairdraw list samplers`, plugin:PATH for one in a "
-             "shared library, profile:NAME for one made of a profile",
+             "Sampler to probe: a name of `fairdraw list samplers`, plugin:PATH for a sampler in a "
+             "shared library, profile:NAME for a sampler made of a profile",
              {.required = true});
   add_plugin_options(app, options->plugins);
-  add_json(app, options->json, "Write everything that was asked and seen");
-  add_flag(app, "--evidence", options->evidence, "Show what was asked and seen");
+  add_json(app, options->json, "Write every question and every answer of the sampler");
+  add_flag(app, "--evidence", options->evidence,
+           "Show every question and every answer of the sampler");
   add_option(app, "--seed", options->seed, "N",
              "Seed of the draws, 64 bits (default: made from the commit, as `verify` does)");
   return [options] {

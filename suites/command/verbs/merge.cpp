@@ -59,18 +59,19 @@ int merge(const MergeOptions& options) {
 Verb add_merge(CLI::App& app) {
   const auto options = std::make_shared<MergeOptions>();
   add_option(app, "files", options->files, "FILE",
-             "The report.json of every shard, of every part (--case-part), in any order, or of "
-             "every night (--across-seeds), in theirs",
+             "The report.json of every shard or of every part (--case-part), in any order. With "
+             "--across-seeds: the report.json of every night, in the order of the nights",
              {.required = true});
   add_flag(app, "--across-seeds", options->across_seeds,
-           "The files are whole runs with different seeds, in the order in which they were made: "
-           "nights, whose evidence is accumulated");
+           "The files are whole runs with different seeds (nights), in the order in which they "
+           "were made; their evidence is accumulated");
   add_required_coverage(app, options->required);
   add_option(app, "--report", options->report, "DIR",
-             "Folder for report.json, index.html and the others");
+             "Folder for report.json, index.html and the other files of the report");
   add_option(app, "--require-run-id", options->run_id, "TEXT",
-             "Refuse a shard of another run than the one that --run-id of verify named so");
-  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
+             "Refuse shards of other runs: each shard must have this text as --run-id of `verify`");
+  add_flag(app, "--github", options->github,
+           "Write annotations and the step summary of GitHub Actions");
   return [options] { return merge(*options); };
 }
 

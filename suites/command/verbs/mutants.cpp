@@ -122,8 +122,8 @@ void list(const std::vector<const Mutant*>& mutants) {
     print("{:<18} {:<36} {}\n", "later", bug.name, bug.reason);
     ++later;
   }
-  print("{} mutants; of {} documented bugs {} concern what does not exist yet\n", mutants.size(),
-        suites::known_bugs().size(), later);
+  print("{} mutants; {} documented bugs, {} of which concern features that do not exist yet\n",
+        mutants.size(), suites::known_bugs().size(), later);
 }
 
 void print_first_kills(const KillMatrix& matrix) {
@@ -303,7 +303,7 @@ int run_conditions(const MutantOptions& options, const suites::KillOptions& kill
 int run(const MutantOptions& options) {
   expect_one_verbosity(options.verbosity);
   if (options.list && !options.json.empty()) {
-    throw harness::UsageError("--json: --list runs nothing, so there is nothing to write");
+    throw harness::UsageError("--json: --list runs nothing, so it has no results to write");
   }
   const SeedChoice seed = choose_seed(options.seed, std::nullopt);
   std::vector<const Mutant*> mutants = chosen(options);
@@ -349,33 +349,33 @@ int run(const MutantOptions& options) {
 Verb add_mutants(CLI::App& app) {
   const auto options = std::make_shared<MutantOptions>();
   add_option(app, "--only", options->only, "GLOB",
-             "Only mutants whose name matches; * and ? match any");
+             "Only mutants whose name matches; * and ? match any characters");
   add_option(app, "--class", options->kind, "CLASS", "Only mutants of this class");
   add_option(app, "--per-class", options->per_class, "N",
              "At most N mutants of each class, the same in every run (default: all)",
              {.least = 1, .most = 1000});
-  add_json(app, options->json, "Write what became of each");
+  add_json(app, options->json, "Write the result of each mutant");
   add_flag(app, "--full", options->full,
-           "Every check on every mutant, instead of those up to the first kill (hours)");
+           "Run every check on every mutant, instead of ending at the first kill (hours)");
   add_flag(app, "--causes", options->causes,
-           "Judge each by some more cases after its kill, so that its causes are those that a "
-           "run names (seconds a mutant)");
+           "Judge each mutant by some more cases after its kill, so that its causes are the causes "
+           "that a whole run names (seconds per mutant)");
   add_flag(app, "--only-tuning", options->only_tuning,
-           "Leave out every third, by a hash of its name: those that say how good the causes "
-           "are, and that nobody may tune them on");
-  add_flag(app, "--only-held-out", options->only_held_out,
-           "Only those: what the causes are measured on");
+           "Leave out the held-out mutants: every third, by a hash of its name. They measure how "
+           "often causes are right, so nobody may tune causes on them");
+  add_flag(app, "--only-held-out", options->only_held_out, "Run only the held-out mutants");
   add_flag(app, "--only-trial", options->only_trial,
-           "Only 30 of these, by the same hash: the blind trial of the causes");
+           "Run only 30 of the held-out mutants, by the same hash: the blind trial of the causes");
   add_option(app, "--conditions", options->conditions, "N",
-             "N mutants that are wrong only in rows with a random condition (of those held out "
-             "with --only-held-out, else of the others): how often the first sentence says both",
+             "Run N mutants that are wrong only in rows with a random condition, and count how "
+             "often the first sentence names both the fault and the condition. The mutants are "
+             "held-out ones with --only-held-out, otherwise others",
              {.least = 1, .most = 1000});
   add_option(app, "--records", options->records, "DIR",
              "Write the record of each mutant's cases into this folder: NAME.json");
   add_flag(app, "--list", options->list, "Show the mutants, and run nothing");
-  add_option(app, "--jobs", options->jobs, "N", "Mutants at a time (default: one a core)",
-             {.least = 1, .most = 1024});
+  add_option(app, "--jobs", options->jobs, "N",
+             "Mutants judged in parallel (default: one per core)", {.least = 1, .most = 1024});
   add_option(app, "--seed", options->seed, "N",
              "Seed of the run, 64 bits (default: made from the commit, as `verify` does)");
   add_verbosity(app, options->verbosity, "mutant");

@@ -30,10 +30,10 @@ struct ReplayOptions {
 int replay_capsule(const ReplayOptions& options) {
   if (options.run.samplers.size() != 1) {
     throw harness::UsageError(
-        "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
+        "--sampler: name the sampler for the replay; a capsule cannot choose the sampler");
   }
   if (!options.sampled.empty()) {
-    throw harness::UsageError("--sampled: a capsule holds all of its values itself");
+    throw harness::UsageError("--sampled: a capsule holds all values of its case itself");
   }
   const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
   const auto sampler = sampler_maker(options.run.plugins)(options.run.samplers.front());
@@ -87,17 +87,17 @@ int replay(const ReplayOptions& options) {
 
 Verb add_replay(CLI::App& app) {
   const auto options = std::make_shared<ReplayOptions>();
-  add_option(app, "case", options->id, "CASE|FILE.json",
-             "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
-             "the one --sampler given",
-             {.required = true});
+  add_option(
+      app, "case", options->id, "CASE|FILE.json",
+      "Id of the case, or a capsule that `fairdraw fuzz` saved. A capsule needs one --sampler",
+      {.required = true});
   add_run_options(app, options->run);
   add_option(app, "--statistical-cases", options->statistical_cases, "N",
-             "Cases that the error budget is shared out to, where the replay line says so",
+             "Number of cases that share the error budget, as the replay line gives it",
              {.least = 1, .most = std::uint64_t{1} << 40});
   add_option(app, "--sampled", options->sampled, "NAME=VALUE,...",
-             "What the run's seed chose for the case, as the replay line says it: vocabulary, "
-             "parameters, rows");
+             "Values that the run's seed chose for the case, as the replay line gives them: "
+             "vocabulary, parameters, rows");
   return [options] {
     return with_plugins(options->run.plugins, samplers_of(options->run),
                         [options] { return replay(*options); });

@@ -66,20 +66,22 @@ Verb add_report(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
   options->folder = kUsualReport;
   add_option(app, "file", options->file, "FILE", "A report.json", {.required = true});
-  add_option(app, "--report,folder", options->folder, "DIR", "Where the rendered report goes");
+  add_option(app, "--report,folder", options->folder, "DIR", "Folder for the rendered report");
   add_option(app, "--benchmark", options->benchmark, "FILE",
-             "Show the rows of `fairdraw bench --json` too");
+             "Also show the rows of `fairdraw bench --json`");
   add_option(app, "--mutants", options->mutants, "FILE",
-             "Show the kill matrix of `fairdraw mutants --json` too");
+             "Also show the kill matrix of `fairdraw mutants --json`");
   add_option(app, "--conformance", options->conformance, "FILE",
              "Show the samplers of another report.json next to this one's; repeatable",
              {.repeated = true});
   add_option(app, "--history", options->history, "DIR",
-             "Folder of earlier reports (report.json, at any depth): index.html shows how these "
-             "runs ended, and what changed from one to the next");
-  add_option(app, "--require-run-id", options->run_id, "TEXT",
-             "Refuse a report of another run than the one that --run-id of verify named so");
-  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
+             "Folder of earlier reports (report.json, at any depth). index.html shows the verdicts "
+             "of these runs, and the changes from one run to the next");
+  add_option(
+      app, "--require-run-id", options->run_id, "TEXT",
+      "Refuse a report of another run: the report must have this text as --run-id of `verify`");
+  add_flag(app, "--github", options->github,
+           "Write annotations and the step summary of GitHub Actions");
   return [options] { return report(*options); };
 }
 

@@ -137,10 +137,12 @@ Verb add_sample(CLI::App& app) {
   add_option(app, "--top-p", options->top_p, "P", "0 is greedy, 1 is off",
              {.least = 0.0F, .most = 1.0F});
   add_option(app, "--min-p", options->min_p, "P", "0 is off", {.least = 0.0F, .most = 1.0F});
-  add_option(app, "--seed", options->seed, "N",
-             "Seed of all rows; without it every run draws the same");
-  add_option(app, "--offset", options->offset, "N", "Offset of row 0; row i has this plus i");
-  add_option(app, "--num-samples", options->num_samples, "N", "Tokens a row, with replacement",
+  add_option(
+      app, "--seed", options->seed, "N",
+      "Seed of all rows. The default is a fixed number, so that every run draws the same tokens");
+  add_option(app, "--offset", options->offset, "N",
+             "Offset of row 0; row i has this offset plus i");
+  add_option(app, "--num-samples", options->num_samples, "N", "Tokens per row, with replacement",
              {.least = 1, .most = std::uint64_t{1} << 24});
   add_option(app, "--row", options->row, "ROW", "Only this row", {.least = 0, .most = INT64_MAX});
   add_option(app, "--tie-rule", options->tie_rule, "RULE", "keep_all or lowest_id");

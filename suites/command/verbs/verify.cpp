@@ -121,7 +121,7 @@ int verify(const VerifyOptions& options) {
   if (!options.times.empty()) planned.times = suites::CaseTimes(read_record(options.times));
   if (!options.case_part.empty()) planned.part = parse_part("--case-part", options.case_part);
   if (options.second_look && !planned.part) {
-    throw harness::UsageError("--second-look: --case-part is missing, which it goes with");
+    throw harness::UsageError("--second-look: --case-part is missing; --second-look needs it");
   }
   planned.second_look = options.second_look;
   expect_coverage(options.required, planned.shards > 1 ? "--shard"
@@ -183,43 +183,45 @@ Verb add_verify(CLI::App& app) {
   const auto options = std::make_shared<VerifyOptions>();
   add_run_options(app, options->run);
   add_option(app, "--suite", options->suite, "SUITE",
-             "smoke (seconds), gate (a minute), nightly (hours) (default: gate, or that of "
-             "the report of --rerun-failed)");
+             "smoke (seconds), gate (a minute), nightly (hours) (default: gate, or with "
+             "--rerun-failed the suite of that report)");
   add_option(app, "--case", options->case_glob, "GLOB",
              "Only the cases whose id matches; * and ? match any characters");
   add_option(app, "--exclude", options->exclude, "GLOB",
-             "Leave out the cases whose id matches; repeatable. The report says so",
+             "Leave out the cases whose id matches; repeatable. The report names the glob",
              {.repeated = true});
   add_option(app, "--rerun-failed", options->rerun_failed, "REPORT.json",
-             "Run the cases that failed in this report, or could not be run, with its seed and "
-             "on its samplers where none are given");
+             "Run the cases that failed in this report or could not be run, with the report's seed "
+             "and, without --sampler, on its samplers");
   add_flag(app, "--fail-fast", options->fail_fast,
-           "Begin no further case after the first that fails; the report says what was not run");
+           "Begin no case after the first failure; the report lists the cases that were not run");
   add_required_coverage(app, options->required);
   add_option(app, "--shard", options->shard, "I/N",
-             "Part I of N of the run; the parts make the whole, and take equally long");
+             "Run part I of N, of equal duration; `merge` joins the parts");
   add_option(app, "--times", options->times, "REPORT.json",
-             "Share the shards out by what cases took in this report, the same for all of them "
-             "(default: by a table)");
+             "Divide the cases among shards by their durations in this report. All shards need the "
+             "same report (default: durations of a table)");
   add_option(app, "--case-part", options->case_part, "I/N",
-             "Part I of N of the draws of each case of chi_squared, bets and binomial, which "
-             "`merge` judges; all other cases are run whole by part 1");
+             "Make part I of N of the draws of each case of chi_squared, bets and binomial; "
+             "`merge` judges the draws. Part 1 runs all other cases whole");
   add_flag(app, "--second-look", options->second_look,
-           "With --case-part: the draws of a second look, where `merge` asks for them");
+           "With --case-part: make the draws of a second look, if `merge` asks for these draws");
   add_option(app, "--report", options->report, "DIR",
-             "Folder for report.json, index.html and the others");
+             "Folder for report.json, index.html and the other files of the report");
   add_option(app, "--history", options->history, "DIR",
-             "Folder of earlier reports (report.json, at any depth): index.html shows how these "
-             "runs ended, and what changed from one to the next");
+             "Folder of earlier reports (report.json, at any depth). index.html shows the verdicts "
+             "of these runs, and the changes from one run to the next");
   add_option(app, "--run-id", options->run_id, "TEXT",
-             "Name of this run, for `report` and `merge --require-run-id`: a CI system's number");
-  add_option(app, "--jobs", options->jobs, "N", "Cases at a time (default: one a core)",
+             "Name of this run, such as a CI system's number, for --require-run-id of `report` and "
+             "`merge`");
+  add_option(app, "--jobs", options->jobs, "N", "Cases judged in parallel (default: one per core)",
              {.least = 1, .most = 1024});
   add_option(app, "--run-timeout", options->run_seconds, "N",
-             "Seconds that the cases may take together; what is left then is reported as not "
-             "run, which is an error (default: no limit)",
+             "Seconds that all cases may take together. Cases that have not run by then are "
+             "reported as errors (default: no limit)",
              {.least = 1e-3, .most = 1e9});
-  add_flag(app, "--github", options->github, "Annotations and step summary of GitHub Actions");
+  add_flag(app, "--github", options->github,
+           "Write annotations and the step summary of GitHub Actions");
   add_verbosity(app, options->verbosity, "case");
   return [options] {
     return with_plugins(options->run.plugins, samplers_of(options->run),
