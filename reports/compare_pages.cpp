@@ -23,8 +23,9 @@ std::string verdict_text(const std::optional<Verdict>& verdict) {
 std::string headline(const Comparison& comparison) {
   const std::uint64_t worse = comparison.regressions(), all = comparison.changes();
   if (worse == 0 && comparison.incomplete) {
-    return fmt::format("The head is incomplete: nothing is known of the rest. {} compared.",
-                       grouped(comparison.compared));
+    return fmt::format(
+        "The head is incomplete: cases that it lacks were not compared. {} compared.",
+        grouped(comparison.compared));
   }
   if (comparison.compared == 0) {
     return fmt::format(
@@ -127,7 +128,7 @@ std::string to_terminal(const Comparison& comparison, bool colours) {
                         row.note.empty() ? "" : ": ", terminal_text(row.note));
   }
   if (rows.size() > kMostRows) {
-    text += fmt::format("and {} more, which --markdown, --html and --json have\n",
+    text += fmt::format("and {} more; --markdown, --html and --json list all changes\n",
                         grouped(rows.size() - kMostRows));
   }
   return text;
@@ -172,11 +173,11 @@ std::string to_html(const Comparison& comparison) {
   const std::vector<Row> rows = rows_of(comparison);
   if (!rows.empty()) {
     text +=
-        "<div class=\"panel scroll\" role=\"region\" aria-label=\"Changes\" tabindex=\"0\"><table>"
-        "<caption>What changed</caption><thead><tr>"
-        "<th scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Sampler</th>"
-        "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Note</th>"
-        "</tr></thead>\n<tbody>\n";
+        "<div class=\"panel scroll\" role=\"region\" aria-label=\"Changes\" "
+        "tabindex=\"0\"><table><caption>Changes</caption><thead><tr><th "
+        "scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Sampler</th><th "
+        "scope=\"col\">Base</th><th scope=\"col\">Head</th><th "
+        "scope=\"col\">Note</th></tr></thead>\n<tbody>\n";
     for (const Row& row : rows) {
       text += fmt::format(
           "<tr><td class=\"verdict {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"

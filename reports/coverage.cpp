@@ -16,7 +16,7 @@ using harness::Coverage;
 
 /// Returns the cases that the share of coverage refers to, as a subject with its verb.
 std::string whole_of(const harness::RunRecord& record) {
-  if (!record.incomplete.empty()) return "what was run applies";
+  if (!record.incomplete.empty()) return "the cases that ran apply";
   if (!record.case_part.empty()) return "this part applies";
   if (record.shard != "1/1") return "this shard applies";
   if (!record.selection.empty()) return "the chosen cases apply";
@@ -68,7 +68,7 @@ std::string coverage_sentence(const Coverage& coverage, const harness::RunRecord
                         ? "nothing judged " + place.where
                         : "not judged " + place.where + ": " + listed(shortened(place.features)));
   }
-  if (parts.empty()) parts.emplace_back("every feature that it asks for was judged");
+  if (parts.empty()) parts.emplace_back("every feature of --require was judged");
   return fmt::format("{} of {} to this sampler ({} of {} case{}); {}", share_text(coverage),
                      whole_of(record), grouped(coverage.ran), grouped(coverage.cases),
                      coverage.cases == 1 ? "" : "s", fmt::join(parts, "; "));

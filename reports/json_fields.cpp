@@ -59,13 +59,12 @@ Json parse_json(std::string_view text, const Format& format) {
   } catch (const Json::parse_error& error) {
     // The library's message quotes the text, so only the position is taken from it.
     if (error.byte > text.size()) {  // so an interrupted upload or a full disk
-      fail_in(format, fmt::format("the file is truncated: it ends at byte {}, and its JSON does "
-                                  "not",
+      fail_in(format, fmt::format("the file is truncated: it ends at byte {}, within its JSON",
                                   text.size()));
     }
     fail_in(format, fmt::format("not JSON: wrong from byte {} of {} on", error.byte, text.size()));
   } catch (const Json::out_of_range&) {  // not shown: its message begins with the library's name
-    fail_in(format, "not JSON: a number is beyond 1.8e308, the largest that there is");
+    fail_in(format, "not JSON: a number is larger than 1.8e308, the maximum");
   }
 }
 

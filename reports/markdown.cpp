@@ -23,7 +23,7 @@ std::string facts(const harness::RunRecord& record) {
       "- Suite: {}, shard {}, fairdraw {}\n"
       "- Seed: {} ({}){}\n"
       "- Cases: {} passed, {} failed, {} underpowered, {} skipped, {} error; {} draws\n"
-      "- Error budget: at most {} false alarms a run, {} spent\n",
+      "- Error budget: at most {} false alarms per run, {} spent\n",
       samplers.empty() ? "none" : samplers, markdown_text(record.suite),
       markdown_text(record.shard), markdown_text(record.tool_version), record.seed,
       markdown_text(record.seed_source),
@@ -56,8 +56,8 @@ class Lines {
   /// Returns the lines, and the number of those left out.
   std::string text() const {
     if (left_out_ == 0) return text_;
-    return text_ +
-           fmt::format("\n{} more: index.html and report.json have them.\n", grouped(left_out_));
+    return text_ + fmt::format("\n{} more: index.html and report.json list all of them.\n",
+                               grouped(left_out_));
   }
 
  private:
@@ -155,7 +155,7 @@ std::string to_markdown(const harness::RunRecord& record) {
     for (const std::string& one : proof.not_shown) {
       lines.add(fmt::format("- {}\n", markdown_text(one)));
     }
-    text += "\n## What this run proves\n\n" + lines.text();
+    text += "\n## Conclusions from this run\n\n" + lines.text();
   }
   if (const auto groups = failure_groups(record); !groups.empty()) {
     constexpr std::size_t kMaxCauses = 6;

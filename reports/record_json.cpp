@@ -177,7 +177,7 @@ void add_coverage(JsonObject& json, const RunRecord& record) {
   // Compares objects whose fields may come in any order.
   using Unordered = nlohmann::json;
   if (json.open() || Unordered(stated) == Unordered(coverage)) return;
-  json.fail("coverage", "is not what the cases come to");
+  json.fail("coverage", "does not follow from the cases");
 }
 
 void record_fields(JsonObject& json, RunRecord& record) {
@@ -233,8 +233,7 @@ void record_fields(JsonObject& json, RunRecord& record) {
   std::uint64_t draws = 0;
   for (const harness::CaseRecord& one : record.cases) draws += one.draws;
   if (json.reading() && record.draws != draws) {
-    json.fail("draws",
-              fmt::format("is {}, but those of the cases add up to {}", record.draws, draws));
+    json.fail("draws", fmt::format("is {}, but the sum over the cases is {}", record.draws, draws));
   }
   json("seconds", record.seconds, kNotNegative);
   add_summary(json, record.summary());

@@ -90,7 +90,8 @@ std::string group_text(const FailureGroup& group, const harness::RunRecord& reco
     line.replace(0, verdict.size(), coloured(verdict, colour, style));
     text += "  " + line + "\n";
   }
-  if (listed < all) text += fmt::format("  and {} more, which the report has\n", all - listed);
+  if (listed < all)
+    text += fmt::format("  and {} more; the report lists all of them\n", all - listed);
   const auto replayed = std::ranges::find_if(
       group.cases, [](const harness::CaseRecord* one) { return !one->replay.empty(); });
   if (replayed != group.cases.end()) {

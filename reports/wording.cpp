@@ -55,7 +55,7 @@ std::string verdict_sentence(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) {
     harness::RunRecord what_was_run = record;
     what_was_run.incomplete.clear();
-    return fmt::format("Incomplete: {}. Of what was run: {}", record.incomplete,
+    return fmt::format("Incomplete: {}. Of the cases that ran: {}", record.incomplete,
                        verdict_sentence(what_was_run));
   }
   const harness::Summary counts = record.summary();
@@ -72,7 +72,7 @@ std::string verdict_sentence(const harness::RunRecord& record) {
       sentence = counts.underpowered > 0
                      ? fmt::format("Nothing failed, but {} had too few draws to decide",
                                    of_cases(counts.underpowered, total))
-                     : "Nothing failed, but not all that is required was judged";
+                     : "Nothing failed, but not every required feature was judged";
       break;
     case Verdict::passed:
       sentence = counts.passed < total ? of_cases(counts.passed, total) + " passed"
@@ -80,7 +80,7 @@ std::string verdict_sentence(const harness::RunRecord& record) {
                                        : fmt::format("All {} cases passed", grouped(total));
       break;
     case Verdict::skipped:
-      if (total == 0) return "Nothing was tested: there was no case.";
+      if (total == 0) return "Nothing was tested, because there was no case.";
       return fmt::format("Nothing was tested: {} skipped.", were(counts.skipped));
   }
   const Verdict verdict = run_verdict(record);
@@ -173,14 +173,14 @@ Proof proof_of(const harness::RunRecord& record) {
   }
   const std::uint64_t exact = record.summary().passed - counted;
   if (exact > 0) {
-    proof.shown.push_back(
-        fmt::format("What it returned in {} case{} is what its definitions say, value by value.",
-                    grouped(exact), exact == 1 ? "" : "s"));
+    proof.shown.push_back(fmt::format(
+        "Its results in {} case{} equal the results of its definitions, value by value.",
+        grouped(exact), exact == 1 ? "" : "s"));
   }
   if (counted > 0) {
     proof.shown.push_back(fmt::format(
-        "What it drew in {} case{} is distributed as they say: one that is off by a total "
-        "variation of {} would almost certainly have failed, in whichever of them.",
+        "Its draws in {} case{} have the defined distributions: a distribution that is off by a "
+        "total variation of {} would almost certainly have failed in each of these cases.",
         grouped(counted), counted == 1 ? "" : "s", number_text(largest)));
   }
   if (record.error_budget.false_alarm_rate > 0) {
@@ -195,27 +195,26 @@ Proof proof_of(const harness::RunRecord& record) {
     }
     if (!names.empty()) {
       proof.not_shown.push_back(
-          fmt::format("Anything of {}, which {} does not declare, or which no "
-                      "case asked for.",
-                      names, coverage.sampler));
+          fmt::format("Features {}: {} does not declare these, or no case needed them.", names,
+                      coverage.sampler));
     }
     for (const harness::UnjudgedPlace& place : coverage.places) {
-      proof.not_shown.push_back(fmt::format(
-          "Anything of {} {}, where none of its cases applies to {}.",
-          place.features.empty() ? "rows" : listed(place.features), place.where, coverage.sampler));
+      proof.not_shown.push_back(
+          fmt::format("Features {} {}: none of their cases applies to {}.",
+                      place.features.empty() ? "of rows" : listed(place.features), place.where,
+                      coverage.sampler));
     }
   }
   for (const harness::SmallMistake& one : record.small_mistakes) {
     if (one.needed != 0 && one.needed <= one.draws) continue;
     proof.not_shown.push_back(
-        fmt::format("That there is no mistake as small as \"{}\": it takes "
-                    "{} draws to find.",
-                    one.mistake, needed_text(one)));
+        fmt::format("Mistakes as small as \"{}\", which take {} draws to find.", one.mistake,
+                    needed_text(one)));
     break;
   }
   if (!record.selection.empty()) {
     proof.not_shown.push_back(
-        fmt::format("Anything of cases that were not chosen: these are \"{}\".", record.selection));
+        fmt::format("Cases that were not chosen: the choice was \"{}\".", record.selection));
   }
   proof.not_shown.push_back(
       fmt::format("Rows, sizes and parameters that no case of the suite {} has.", record.suite));

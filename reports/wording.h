@@ -71,8 +71,8 @@ std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& 
 
 /// Heading of the list of cases to watch.
 inline constexpr std::string_view kWatchSentence =
-    "Suspicious in one look and not confirmed on more draws. Chance does that to one case in a "
-    "hundred at most; hardly ever to the same case twice.";
+    "Suspicious in a first look, but not confirmed on more draws. Chance does this in at most one "
+    "case of a hundred, and hardly ever twice in the same case.";
 
 /// Returns 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);
@@ -100,8 +100,8 @@ struct Unnoticed {
 
 /// Heading of the table of small mistakes.
 inline constexpr std::string_view kSmallMistakesSentence =
-    "Draws that small mistakes take, each in the case that finds it first; where the case makes "
-    "fewer, the mistake may have passed.";
+    "Draws that find small mistakes, each in the case that finds the mistake first. If the case "
+    "makes fewer draws, the mistake may have passed.";
 
 /// Returns "98,000,000", or that no number of draws suffices.
 std::string needed_text(const harness::SmallMistake& mistake);

@@ -95,8 +95,7 @@ void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t kno
   int bit = 0;
   while (((unknown >> bit) & 1U) == 0) ++bit;
   throw UsageError(
-      fmt::format("plugin '{}': its {} have bit {}, which version {} of the ABI "
-                  "gives no meaning",
+      fmt::format("plugin '{}': its {} have bit {}, which has no meaning in version {} of the ABI",
                   sampler, field, bit, FAIRDRAW_PLUGIN_ABI));
 }
 
@@ -140,13 +139,13 @@ SamplerDescription to_sampler_description(const Description& description,
   if (sampler.exact_integer) {  // because the specification defines bad rows and the rule
     if (!sampler.bad_rows) {
       refuse(
-          "claims the integer arithmetic and declines bad rows; allowed with it: answers to bad "
-          "rows, which the specification defines");
+          "claims the integer arithmetic and declines bad rows; a sampler that claims the integer "
+          "arithmetic must answer bad rows as the specification defines");
     }
     if (sampler.acceptance_rule == AcceptanceRule::block) {
       refuse(
-          "claims the integer arithmetic and accepts drafts by block; allowed with it: "
-          "token-wise");
+          "claims the integer arithmetic and accepts drafts by block; allowed with the integer "
+          "arithmetic: token-wise");
     }
     sampler.acceptance_rule = AcceptanceRule::token_wise;
   }

@@ -121,7 +121,7 @@ std::string unmasked_traps(unsigned before, unsigned after) {
     names += trap.name;
   }
   return fmt::format(
-      "left floating-point exceptions unmasked ({}), so that they would have ended its caller",
+      "left floating-point exceptions unmasked ({}); such an exception would end the caller",
       names);
 }
 

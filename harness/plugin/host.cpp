@@ -144,13 +144,13 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     return kExitUsage;
   }
   if (!fork_under_a_keeper(kLeashFile, {STDOUT_FILENO, STDERR_FILENO, kSocketFile, kArraysFile})) {
-    reply(not_loaded("the process that holds it cannot be forked"));
+    reply(not_loaded("the plugin's process cannot be forked"));
     return kExitUsage;
   }
   setsid();  // so that signals to the plugin's own process group do not reach the keeper
   leave_no_core();
   if (!SharedArrays::map_in_child(kArraysFile, address)) {
-    reply(not_loaded("the address range of its arrays is taken in the process that holds it"));
+    reply(not_loaded("the address range of its arrays is in use in the plugin's process"));
     return kExitUsage;
   }
   limit_memory(mebibytes);

@@ -172,8 +172,8 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
   }
   if (!told) {
     throw UsageError(
-        fmt::format("{}, loaded into fairdraw's own process, {} before the run was over; what the "
-                    "run had found is lost",
+        fmt::format("{}, loaded into fairdraw's own process, {} before the end of the run; the "
+                    "results of the run are lost",
                     plugins, how_it_ended(status)));
   }
   if (outcome.threw) throw UsageError(outcome.what.data());

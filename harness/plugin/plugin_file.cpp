@@ -154,8 +154,8 @@ void PluginFile::expect_unchanged() {
     return;
   }
   throw EndOfRun(
-      fmt::format("plugin '{}': the file changed during the run, which says nothing of either: it "
-                  "had SHA-256 {}, and now there is {}; run it again",
+      fmt::format("plugin '{}': the file changed during the run, so the results belong to neither "
+                  "version: the SHA-256 was {} and is now {}; run it again",
                   path_, sha256_, found));
 }
 

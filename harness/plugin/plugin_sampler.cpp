@@ -92,7 +92,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       }
       file_->expect_unchanged();  // checked before the plugin has answered anything
       if (process_->description() != said_) {
-        return give_up("describes itself in another way than before");
+        return give_up("describes itself differently than before");
       }
     }
     const CallKind& kind = call_kind(call.kind);

@@ -63,7 +63,7 @@ Error check_stride(const std::string& name, std::int64_t stride, std::int64_t sm
 Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
                    std::int64_t expected_rows, std::int64_t smallest_stride,
                    const std::string& stride_meaning, std::int64_t value_bytes) {
-  if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
+  if (Error error = check_length(name + ".rows", rows, expected_rows, "one per row of logits")) {
     return error;
   }
   return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning, rows,
@@ -102,8 +102,8 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
   const std::int64_t rows = request.logits.rows;
   const std::int64_t outputs = outputs_of(request);
   const std::int64_t words = words_of(request.logits.vocab);
-  const char* a_row = "one a row";
-  const char* an_output = "one an output";
+  const char* a_row = "one per row";
+  const char* an_output = "one per output";
   if (Error e = check_per_request(request.temperature, "temperature", rows, a_row)) return e;
   if (Error e = check_per_request(request.top_k, "top_k", rows, a_row)) return e;
   if (Error e = check_per_request(request.top_p, "top_p", rows, a_row)) return e;
@@ -140,13 +140,13 @@ Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLog
   if (Error e = check_rows(request.logits, "logits")) return e;
   const std::int64_t rows = request.logits.rows;
   const std::int64_t vocab = request.logits.vocab;
-  if (Error e = check_optional(request.active, "active", rows, "one a row")) return e;
+  if (Error e = check_optional(request.active, "active", rows, "one per row")) return e;
   if (Error e = check_processing(request.processing, rows, vocab)) return e;
   if (Error e = check_allowed(request.allowed, rows, words_of(vocab))) return e;
   if (!result.processed.given() && rows > 0) {
     return out_of_range("processed", "null", "a matrix of float32");
   }
-  if (Error e = check_optional(result.statuses, "statuses", rows, "one a row")) return e;
+  if (Error e = check_optional(result.statuses, "statuses", rows, "one per row")) return e;
   return check_matrix("processed", result.processed.rows, result.processed.row_stride, rows, vocab,
                       "vocab");
 }
@@ -158,12 +158,13 @@ Error check_tile_index(const TileIndexRequest& request, const TileIndexResult& r
     return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
                         "0 (logits) or 1 (probs)");
   }
-  if (Error e = check_per_request(request.temperature, "temperature", rows, "one a row")) return e;
+  if (Error e = check_per_request(request.temperature, "temperature", rows, "one per row"))
+    return e;
   if (Error e = check_allowed(request.allowed, rows, words_of(request.rows.vocab))) return e;
-  if (Error e = check_optional(request.active, "active", rows, "one a row")) return e;
+  if (Error e = check_optional(request.active, "active", rows, "one per row")) return e;
   if (Error e = check_tiles(result.keys, "keys", request.rows)) return e;
   if (Error e = check_tiles(result.sums, "sums", request.rows)) return e;
-  return check_optional(result.statuses, "statuses", rows, "one a row");
+  return check_optional(result.statuses, "statuses", rows, "one per row");
 }
 
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens) {
@@ -171,7 +172,7 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
   const std::int64_t outputs = outputs_of(request);
   const std::int64_t tokens = outputs * request.num_samples;
   const char* a_token = "outputs * num_samples";
-  const char* an_output = "one an output";
+  const char* an_output = "one per output";
   if (wants_tokens) {
     if (Error e = check_needed(result.tokens, "tokens", tokens, a_token)) return e;
   }
@@ -253,8 +254,8 @@ Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int3
                               const void* masked, std::int64_t masked_row_stride,
                               const View<RowStatus>& statuses) {
   if (Error error = check_rows(logits, "logits")) return error;
-  if (Error error = check_per_request(top_k, "top_k", logits.rows, "one a row")) return error;
-  if (Error error = check_optional(statuses, "statuses", logits.rows, "one a row")) return error;
+  if (Error error = check_per_request(top_k, "top_k", logits.rows, "one per row")) return error;
+  if (Error error = check_optional(statuses, "statuses", logits.rows, "one per row")) return error;
   if (Error error = check_stride("masked_row_stride", masked_row_stride, logits.vocab, "vocab",
                                  logits.rows, bytes_of(logits.dtype))) {
     return error;

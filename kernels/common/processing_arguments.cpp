@@ -5,7 +5,7 @@
 namespace fairdraw {
 namespace {
 
-const char* const kARow = "one a row of logits";
+const char* const kARow = "one per row of logits";
 
 Error check_row_lists(const TokenLists& lists, const std::string& name, std::int64_t rows) {
   return check_token_lists(lists, name, rows, kARow);

@@ -100,7 +100,7 @@ Error check(const BestOfRequest& request, const BestOfResult& result) {
   if (Error e = check_optional(request.lengths, "lengths", all, each)) return e;
   if (Error e = check_optional(request.statuses, "statuses", all, each)) return e;
   if (Error e = check_per_request(request.length_penalty, "length_penalty", request.prompts,
-                                  "one a prompt")) {
+                                  "one per prompt")) {
     return e;
   }
   if (!request.lengths.given() && request.prompts > 0 &&
@@ -110,7 +110,7 @@ Error check(const BestOfRequest& request, const BestOfResult& result) {
   const std::int64_t wanted = request.prompts * request.n;
   if (Error e = check_needed(result.chosen, "chosen", wanted, "prompts * n")) return e;
   if (Error e = check_optional(result.scores, "scores", wanted, "prompts * n")) return e;
-  return check_optional(result.statuses, "result.statuses", request.prompts, "one a prompt");
+  return check_optional(result.statuses, "result.statuses", request.prompts, "one per prompt");
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ Error child_seeds(View<const std::uint64_t> seeds, std::int32_t n, View<std::uin
   if (seeds.size < 0 || seeds.size > std::numeric_limits<std::int32_t>::max()) {
     return out_of_range("length of seeds", std::to_string(seeds.size), "0 to 2^31 - 1");
   }
-  if (Error e = check_needed(seeds, "seeds", seeds.size, "one a prompt")) return e;
+  if (Error e = check_needed(seeds, "seeds", seeds.size, "one per prompt")) return e;
   if (Error e = check_needed(children, "children", seeds.size * n, "prompts * n")) return e;
   for (std::int64_t i = 0; i < children.size; ++i) {
     children.data[i] = child_seed(seeds.data[i / n], static_cast<std::uint64_t>(i % n), rule);
@@ -146,13 +146,13 @@ Error add_logprobs(const LogprobStep& step, View<double> cumulative, View<RowSta
   if (outputs < 0 || outputs > kMax) {
     return out_of_range("length of cumulative", std::to_string(outputs), "0 to 2^31 - 1");
   }
-  if (Error e = check_needed(cumulative, "cumulative", outputs, "one an output")) return e;
+  if (Error e = check_needed(cumulative, "cumulative", outputs, "one per output")) return e;
   if (Error e = check_needed(step.logprobs, "logprobs", outputs * step.tokens_per_step,
                              "outputs * tokens_per_step")) {
     return e;
   }
-  if (Error e = check_optional(step.kept, "kept", outputs, "one an output")) return e;
-  if (Error e = check_optional(statuses, "statuses", outputs, "one an output")) return e;
+  if (Error e = check_optional(step.kept, "kept", outputs, "one per output")) return e;
+  if (Error e = check_optional(statuses, "statuses", outputs, "one per output")) return e;
   const cpu::FloatEnvironment environment;
   for (std::int64_t i = 0; i < outputs; ++i) {
     const std::int64_t count = step.kept.given() ? step.kept.data[i] : step.tokens_per_step;

@@ -222,9 +222,9 @@ BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab)
   const auto count = static_cast<std::int64_t>(array.shape(0));
   const bool apart = count > 0 && columns > 1 && array.stride(1) != 1;
   if (columns < needed || apart) {
-    throw_value_error(
-        fmt::format("{}: {} words a row, {} apart; allowed: >= {} (ceil(vocab / 32)), side by side",
-                    name, columns, array.stride(1), needed));
+    throw_value_error(fmt::format(
+        "{}: {} words per row, {} apart; allowed: >= {} (ceil(vocab / 32)), side by side", name,
+        columns, array.stride(1), needed));
   }
   return {static_cast<Word*>(array.data()), count, count > 1 ? array.stride(0) : columns};
 }

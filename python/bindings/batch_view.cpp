@@ -47,8 +47,8 @@ bool Loan::still_held() {
 const fairdraw_batch& BatchView::get() const {
   if (batch_ != nullptr) return *batch_;
   throw std::runtime_error(
-      "this batch is over: its arrays are lent for one call; copy what is to "
-      "be kept");
+      "the call of this batch has ended: its arrays are valid for one call; copy arrays that are "
+      "needed later");
 }
 
 nb::object LentArrays::array(const void* data, std::size_t axes, const std::size_t* shape,

@@ -129,7 +129,8 @@ nb::object draft_rows(const DraftBatchView& view, std::uint32_t law) {
 const DraftCall& DraftBatchView::get() const {
   if (call_ != nullptr) return *call_;
   throw std::runtime_error(
-      "this batch is over: its arrays are lent for one call; copy what is to be kept");
+      "the call of this batch has ended: its arrays are valid for one call; copy arrays that are "
+      "needed later");
 }
 
 std::string call_verifier(Callable& callable, const fairdraw_chain& chain) {

@@ -34,7 +34,7 @@ class SmallArrays(Protocol):
         dtype: str,
         count: int,
         allowed: tuple[float, float] | None = None,
-        meaning: str = "one a request",
+        meaning: str = "one per request",
     ) -> Any: ...
     def token_lists(
         self, name: str, value: Any, count: int, lengths: Any = None
@@ -110,7 +110,7 @@ class DeviceArrays:
         dtype: str,
         count: int,
         allowed: tuple[float, float] | None = None,
-        meaning: str = "one a request",
+        meaning: str = "one per request",
     ) -> Any:
         if not _is_array(value):
             found = _host_arrays.each(name, value, dtype, count, allowed, meaning)

@@ -31,7 +31,9 @@ class DeviceBatch:
         if name.startswith("_"):
             raise AttributeError(name)
         if self._batch is None:
-            raise RuntimeError("this batch is over: copy what is to be kept while it is not")
+            raise RuntimeError(
+                "the call of this batch has ended: copy arrays before the callable returns"
+            )
         if name not in self._read:
             value = getattr(self._batch, name)
             self._read[name] = value.to(self._device, copy=True) if _is_tensor(value) else value

@@ -127,7 +127,7 @@ def each(
     dtype: str,
     count: int,
     allowed: tuple[float, float] | None = None,
-    meaning: str = "one a request",
+    meaning: str = "one per request",
 ) -> Any:
     """Returns an array [count] of `dtype`, from one value for all requests or one per request.
     `allowed` is the range of one value for all requests; wrong entries of an array fail only

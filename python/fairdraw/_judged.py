@@ -192,7 +192,7 @@ def expect_judged(
         )
     if running_batch is not None and builtin:
         raise TypeError(
-            f"running_batch: it goes with a callable, and sampler is {sampler!r}, which has its own"
+            f"running_batch: needs a callable as sampler, but sampler is {sampler!r}, which has its own"
         )
     gpu, means = expect_means(semantics, arrays, device, version, name, seed, seed_from)
     if gpu is not None and builtin:

@@ -251,7 +251,7 @@ def _begins(name: str, rows: Any, memory: _Memory) -> Any:
         wanted = int(counts.sum())
         if rows.shape[0] != wanted:
             raise ValueError(
-                f"{name} has {rows.shape[0]} rows; {wanted} are needed, one a live beam"
+                f"{name} has {rows.shape[0]} rows; {wanted} are needed, one per live beam"
             )
         return np.cumsum(counts, dtype=np.int64) - counts
     return counts.cumsum(0) - counts  # int64, like torch's sums

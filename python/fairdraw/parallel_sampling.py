@@ -94,9 +94,9 @@ def best_of(
         lengths = shaped("lengths", lengths, "int32", sums.shape)
     if statuses is not None:
         statuses = shaped("statuses", statuses, "int32", sums.shape)
-    penalty = each("length_penalty", length_penalty, "float64", prompts, meaning="one a prompt")
+    penalty = each("length_penalty", length_penalty, "float64", prompts, meaning="one per prompt")
     if lengths is None and bool((penalty != 0).any()):
-        raise ValueError("lengths: is needed where length_penalty is not 0")
+        raise ValueError("lengths: is needed if length_penalty is not 0")
     _core.best_of(
         dict(
             prompts=prompts,

@@ -79,7 +79,7 @@ def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any =
     if len(offsets) != outputs + 1 or len(tokens) != outputs:
         raise ValueError(
             f"kept has {len(offsets) - 1} sets, and tokens {len(tokens)}; {outputs} are needed, one "
-            "a row of logits"
+            "per row of logits"
         )
     empty = (offsets[1:] == offsets[:-1]).nonzero()
     if len(empty) > 0:

@@ -54,9 +54,13 @@ def processing_of_rows(
     if processing is None:
         return None
     if len(processing) != rows:
-        raise ValueError(f"processing has {len(processing)} entries; {rows} are needed, one a row")
+        raise ValueError(
+            f"processing has {len(processing)} entries; {rows} are needed, one per row"
+        )
     if not (isinstance(top_n_sigma, int | float) and top_n_sigma in (-1, 0, math.inf)):
-        raise ValueError("top_n_sigma: is given beside processing; allowed: in its entries")
+        raise ValueError(
+            "top_n_sigma: is given together with processing; allowed: in the entries of processing"
+        )
     made = rows_processing(processing, [(row, ()) for row in range(rows)])
     return small_arrays(backend).uploaded("processing", made)
 

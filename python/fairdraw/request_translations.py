@@ -215,7 +215,7 @@ def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
         order = "joint"
     elif values["top_p"] < 1:
         differences = (
-            "SGLang measures top_p before min_p; sample measures it on what min_p keeps",
+            "SGLang measures top_p before min_p; sample measures it on the tokens that min_p keeps",
         )
     return _finished(
         values,
@@ -353,7 +353,7 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
         values |= _GREEDY
     elif values["min_p"] > 0 and values["top_p"] < 1:
         differences = (
-            "Hugging Face measures top_p before min_p; sample measures it on what min_p keeps",
+            "Hugging Face measures top_p before min_p; sample measures it on the tokens that min_p keeps",
         )
     check_ids("eos_token_id", given.eos_token_id, vocab)
     check_words("bad_words_ids", given.bad_words_ids, vocab)
@@ -430,7 +430,7 @@ def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
         values |= _GREEDY
     elif values["min_p"] > 0 and values["top_p"] < 1:
         differences = (
-            "MAX measures top_p on the whole mass; sample measures it on what min_p keeps",
+            "MAX measures top_p on the whole mass; sample measures it on the tokens that min_p keeps",
         )
     return _finished(
         values,
@@ -551,7 +551,7 @@ class _Chain:
             )
         if "top_p" in self.values:
             self.differences.append(
-                "top_p is measured before min_p; sample measures it on what min_p keeps"
+                "top_p is measured before min_p; sample measures it on the tokens that min_p keeps"
             )
 
     def temperature(self) -> None:

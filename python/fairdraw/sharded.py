@@ -161,7 +161,7 @@ class ShardedSampler:
         self._device = torch.device("cuda" if backend == "nccl" else "cpu")
         if columns is not None and len(columns) != self._ranks:
             raise ValueError(
-                f"columns has {len(columns)} entries; {self._ranks} are needed, one a rank"
+                f"columns has {len(columns)} entries; {self._ranks} are needed, one per rank"
             )
         self._boundaries = None if columns is None else [0, *accumulate(map(int, columns))]
         self._peers: PeerMemory | None = None

@@ -113,7 +113,7 @@ class _Drafted:
         if row_begins is None:
             self.batch, rows = logits.shape[:2]
             if rows < 1:
-                raise ValueError("logits has 0 rows a request; allowed: >= 1 (n + 1)")
+                raise ValueError("logits has 0 rows per request; allowed: >= 1 (n + 1)")
             self.row_begins = None
             self.max_draft = rows - 1
             if max_draft not in (None, self.max_draft):

@@ -299,7 +299,7 @@ class SglangSampler:
         requests = [self._request(params) for params in custom_param_list or ()]
         if len(requests) != len(logits):
             raise ValueError(
-                f"custom_param_list has {len(requests)} entries; {len(logits)} are needed, one a row"
+                f"custom_param_list has {len(requests)} entries; {len(logits)} are needed, one per row"
             )
         if not requests:
             return logits

@@ -284,7 +284,7 @@ def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Repor
     expect_name("suite", suite, _core.suite_names())
     if case is not None:
         expect_text("case", case, "a string, or None")
-    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one per core)")
     if progress not in (True, False, None) and not callable(progress):
         raise TypeError(f"progress is {progress!r}; allowed: True, False, None, or a function")
     line = _ProgressLine() if progress is None and _is_terminal(sys.stderr) else None
@@ -385,7 +385,7 @@ def verify(
         prints a line per case there; a function is called with (line, done, all).
     """
     if sampler is None and running_batch is None:
-        raise TypeError("sampler: it is missing; a sampler or a running_batch is needed")
+        raise TypeError("sampler: is missing; a sampler or a running_batch is needed")
     judged = expect_judged(
         sampler,
         semantics,
@@ -404,8 +404,9 @@ def verify(
     features, most = expect_coverage(require, max_skipped)
     if shard != "1/1" and (features or most is not None):
         raise ValueError(
-            f"{'require' if features else 'max_skipped'}: shard is {shard!r}, and a part of a run does "
-            "not show what the whole judges; give it to `python -m fairdraw merge`"
+            f"{'require' if features else 'max_skipped'}: shard is {shard!r}, but a part of a run does "
+            "not show which features the whole run judges; give this argument to "
+            "`python -m fairdraw merge`"
         )
     captured = _captured(logits)
     modules: list[str] = []

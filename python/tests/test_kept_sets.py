@@ -49,7 +49,7 @@ def test_a_mask_becomes_the_sets_of_its_columns():
     ids = drawn.kept.of(3)
     assert part.of(0).tolist() == ids[(ids >= 64) & (ids < 364)].tolist()
     assert part.offsets.tolist()[1:] == [len(part.of(0))] * 3
-    with pytest.raises(ValueError, match="mask: 22 words a row"):
+    with pytest.raises(ValueError, match="mask: 22 words per row"):
         fairdraw.kept_sets_of_mask(mask, 705)
 
 

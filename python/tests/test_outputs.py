@@ -259,7 +259,7 @@ def test_best_of_per_prompt_and_bad_candidates():
         (TypeError, "cumulative has 1 axes; 2", lambda: fairdraw.best_of([0.0], 1)),
         (
             ValueError,
-            "lengths: is needed where length_penalty is not 0",
+            "lengths: is needed if length_penalty is not 0",
             lambda: fairdraw.best_of([[0.0]], 1, length_penalty=1.0),
         ),
         (

@@ -60,10 +60,10 @@ def test_processing_that_is_wrong_is_named(logits):
     plain = fairdraw.sample(logits, seed=1)
     assert fairdraw.sample(logits, seed=1, processing=rows).tolist() == plain.tolist()
     with pytest.raises(
-        ValueError, match=rf"processing has 1 entries; {ROWS} are needed, one a row"
+        ValueError, match=rf"processing has 1 entries; {ROWS} are needed, one per row"
     ):
         fairdraw.sample(logits, seed=1, processing=rows[:1])
-    with pytest.raises(ValueError, match="top_n_sigma: is given beside processing"):
+    with pytest.raises(ValueError, match="top_n_sigma: is given together with processing"):
         fairdraw.sample(logits, seed=1, processing=rows, top_n_sigma=2.0)
     bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # a value that fails only its row
     tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])

@@ -277,4 +277,4 @@ def test_identify_says_what_the_command_says():
     differing = {name for name, value in mine.choices.items() if value != found.choices[name]}
     assert differing  # profiles that were equal would test nothing
     silent = fairdraw.identify(raises_markup, seed=SEED)
-    assert silent.unanswered and not silent.profiles and "cannot say" in str(silent)
+    assert silent.unanswered and not silent.profiles and "cannot find" in str(silent)

@@ -136,7 +136,7 @@ def test_it_agrees_with_the_sampler_next_to_it():
     assert verdicts(report_of(exact_tokens)) == {"passed"}
     report = report_of(with_next_seed)
     assert verdicts(report) == {"failed"}
-    assert "where the call gives all that the request has" in report.failures[0].message
+    assert "in a call that has all values of the request" in report.failures[0].message
     replay = report.failures[0].replay
     assert "fairdraw.verify(with_next_seed, running_batch=TokensAlone, " in replay
 
@@ -276,7 +276,7 @@ def test_each_case_has_one_of_its_own():
     [
         ({"running_batch": None}, TypeError, "a sampler or a running_batch is needed"),
         ({"running_batch": OfTheLibrary()}, TypeError, "running_batch: a class or a function"),
-        ({"sampler": "cpu"}, TypeError, "running_batch: it goes with a callable"),
+        ({"sampler": "cpu"}, TypeError, "running_batch: needs a callable as sampler"),
         (
             {"sampler": exact, "running_batch": None, "abilities": ["processing"]},
             ValueError,

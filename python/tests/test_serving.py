@@ -320,7 +320,7 @@ def test_what_is_refused_names_the_field_and_changes_nothing():
         ),
         (
             lambda: processor.update_bitmask(np.zeros((1, 3), np.uint32)),
-            "packed: 3 words a row, 1 apart; allowed: >= 4 (ceil(vocab / 32)), side by side",
+            "packed: 3 words per row, 1 apart; allowed: >= 4 (ceil(vocab / 32)), side by side",
         ),
     ]
     for call, message in calls:

@@ -80,7 +80,7 @@ def test_wrong_arguments_are_named(tmp_path):
         "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
     )
     try:
-        with pytest.raises(ValueError, match="columns has 2 entries; 1 are needed, one a rank"):
+        with pytest.raises(ValueError, match="columns has 2 entries; 1 are needed, one per rank"):
             fairdraw.torch.ShardedSampler(columns=[3, 4])
         sampler = fairdraw.torch.ShardedSampler()
         with pytest.raises(TypeError, match=r"logits: a tensor \[rows, columns\] is needed"):
@@ -107,7 +107,7 @@ def test_wrong_arguments_are_named(tmp_path):
             sampler(torch.zeros(2, 3), input="weights", seed=1)
         with pytest.raises(ValueError, match="columns: are not given; with peers they are needed"):
             fairdraw.torch.ShardedSampler(peers=fairdraw.torch.PeerLimits(rows=1))
-        with pytest.raises(ValueError, match="processing has 0 entries; 2 are needed, one a row"):
+        with pytest.raises(ValueError, match="processing has 0 entries; 2 are needed, one per row"):
             sampler(torch.zeros(2, 3), processing=[], seed=1)
     finally:
         torch.distributed.destroy_process_group()

@@ -69,7 +69,7 @@ def test_what_is_required_is_asked_of_the_merged_run(shards, tmp_path):
     assert "NOT JUDGED: mine: masks was not judged" in missing.stdout
     for asked in ({"require": ["seeds"]}, {"max_skipped": 50}):
         with pytest.raises(
-            ValueError, match="shard is '1/3'.*give it to `python -m fairdraw merge`"
+            ValueError, match="shard is '1/3'.*give this argument to `python -m fairdraw merge`"
         ):
             fairdraw.verify(mine, shard="1/3", **HOW, **asked)
 

@@ -523,7 +523,7 @@ LOGITS, DRAFT = logits_of(1, 2, 3), np.zeros((2, 2), np.int32)
         (ValueError, "max_draft is 3; allowed: 2", {"max_draft": 3}),
         (ValueError, "processing has 1 entries; 2", {"processing": [fairdraw.RequestProcessing()]}),
         (TypeError, "allowed: a NumPy array, .* not list", {"allowed": [[2**32 - 1] * 2] * 6}),
-        (ValueError, "allowed: 1 words a row", {"allowed": np.zeros((2, 3, 1), np.uint32)}),
+        (ValueError, "allowed: 1 words per row", {"allowed": np.zeros((2, 3, 1), np.uint32)}),
         (ValueError, "allowed.rows is 2; allowed: 6", {"allowed": np.zeros((2, 2), np.uint32)}),
         (ValueError, r"active has shape \[3\]", {"active": np.ones(3, bool)}),
         (TypeError, "active holds float64", {"active": np.ones(2)}),

@@ -266,7 +266,7 @@ def test_a_batch_that_is_over_says_so():
 
     report = fairdraw.verify(keep, suite="smoke", case=one_case("support"), seed=SEED)
     assert report.verdict == "passed"
-    with pytest.raises(RuntimeError, match="this batch is over"):
+    with pytest.raises(RuntimeError, match="the call of this batch has ended"):
         _ = kept[0].logits
     gc.collect()
 

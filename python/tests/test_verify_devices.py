@@ -66,7 +66,7 @@ def test_what_was_kept_is_no_array_of_the_judge(device):
     report = judge(keep, device, "support/*")
     assert "passed" in {case.verdict for case in report.cases}
     assert all(torch.equal(logits.argmax(dim=1), tokens) for _, logits, tokens in kept)
-    with pytest.raises(RuntimeError, match="this batch is over"):
+    with pytest.raises(RuntimeError, match="the call of this batch has ended"):
         _ = kept[0][0].top_p
 
 

@@ -430,10 +430,10 @@ const clarityOfMask = (boundary) => {
 const wordsOfMask = (boundary, shown) => {
   const wrong = shown.filter(isWrong).map((token) => "token " + token.token + ", of probability " +
     general(massOf(token), 3) + ", is " + (isKept(token) ? "kept" : "dropped"));
-  return "Row " + boundary.row + ": " + boundary.filters + ". Of " + shown.length +
-    " tokens around the boundary " + shown.filter((token) => token.oracle === "in").length +
-    " must be kept; the sampler " + (shown[0].kept === null ? "drew" : "keeps") + " " +
-    shown.filter(isKept).length + ". " +
+  return "Row " + boundary.row + ": " + boundary.filters + ". " +
+    shown.filter((token) => token.oracle === "in").length + " of " + shown.length +
+    " tokens around the boundary must be kept; the sampler " +
+    (shown[0].kept === null ? "drew" : "keeps") + " " + shown.filter(isKept).length + ". " +
     (wrong.length ? "Wrong: " + wrong.join("; ") + "." : "None is wrong.");
 };
 // Two bars, what must be kept and what the sampler keeps or draws: tokens by falling probability,
@@ -480,7 +480,7 @@ const maskBar = (boundary) => {
 };
 const boundaryTable = (boundary) => table(
   "Boundary of the mask, row " + boundary.row + ": " + boundary.filters +
-    ". By falling logit; the mass of the tokens before a token, and with it.",
+    ". Tokens by falling logit, each with the mass of the tokens before, and of these and the token.",
   ["Token", "Logit", "Mass before", "Mass with it", "Oracle", "Sampler"],
   boundary.tokens.map((token) => {
     const said = [token.kept === null ? "" : token.kept ? "kept" : "dropped",
@@ -585,7 +585,7 @@ const conformancePlot = (cases) => {
   const conforming = rows.filter((row) => columns.every((check) =>
     !row.checks.has(check) || redOf(row.checks.get(check)) === 0)).length;
   return rows.length === 0 ? null : matrix("Conformance", conforming + " of " + rows.length +
-    " samplers pass every check that judged them. A number after a cross is how many cases are red.",
+    " samplers pass every check that judged them. A number after a cross counts the red cases.",
   rows.map((row) => row.name), columns, 30, 22, (row, column) => {
     const counts = rows[row].checks.get(columns[column]) || noCounts();
     return [kindOf(counts), markOf(counts), rows[row].name + ", " + columns[column] + ": " +
@@ -889,7 +889,7 @@ const linked = (source) => source.split(/(?<=; )/).map((part) => {
   });
 });
 
-// What a green run proves, and what not.
+// Lists of what a green run shows, and of what it does not show.
 const proofParts = ({shown, not_shown}) => shown.length > 0 && make("div", {class: "proof"},
   [["It shows", shown], ["It does not show", not_shown]].map(([title, sentences]) => make("div", null,
     make("h3", null, title), make("ul", null, sentences.map((one) => make("li", null, one))))));
@@ -916,8 +916,8 @@ const causeCards = (data, cases, shown) => {
     .map(([check]) => check);
   const lead = causes > 0 && make("p", {class: "lead"}, plural(failed, "failed case") +
     (failed === 1 ? " has " : " have ") + (causes === 1 ? "one cause" : grouped(causes) + " causes") +
-    "." + (causes > 1 ? " What explains most comes first: mend it, and look again." : "") +
-    (passing.length ? " Checks that passed whole: " + passing.join(", ") + "." : ""));
+    "." + (causes > 1 ? " The first cause explains most: fix this cause, and run again." : "") +
+    (passing.length ? " Checks without a failed case: " + passing.join(", ") + "." : ""));
   return [lead, data.groups.map((group, i) =>
     causeCard(data, group, group.cases.map((place) => cases[place]), shown[i]))];
 };
@@ -986,12 +986,12 @@ const coverageParts = (data) => {
       return make("details", {class: "part", open: hasGaps(coverage)},
         make("summary", null, code(coverage.sampler), " ", make("span", null, sentence + ".")),
         coverage.undeclared.length && table(
-          "What the sampler does not declare, and the cases that it would be asked with it.",
+          "Abilities that the sampler does not declare, and the cases that need each.",
           ["Declare", "#Skipped cases", "#Parts of cases", "Features"],
           coverage.undeclared.map((one) => [code(one.declare), grouped(one.skipped),
             grouped(one.in_part), one.features.join(", ")])),
-        table("A feature is judged where cases of it ran, and no fewer than were skipped for the " +
-          "want of it.", ["Feature", "What", "Outcome", "#Cases that ran", "#Cases"],
+        table("A feature is judged if cases of it ran, and at least as many ran as were skipped for " +
+          "lack of it.", ["Feature", "What", "Outcome", "#Cases that ran", "#Cases"],
         coverage.features.map((one) => [code(one.name), what[one.name], one.judged ? "judged"
           : one.claim ? "not claimed" : strong("not judged"), grouped(one.ran), grouped(one.cases)])));
     })];
@@ -1028,11 +1028,11 @@ const heatMap = (cases) => {
     make("tbody", null, rows.slice(0, MOST_SHOWN).map((row) => make("tr", null,
       make("th", {scope: "row"}, code(row.sampler), make("small", null, "as " + row.semantics)),
       shown.map((check) => cell(row, check))))))),
-  make("p", {class: "legend"}, ["a number: so many failed, or could not be run", "? too few draws",
+  make("p", {class: "legend"}, ["a number: cases that failed or could not be run", "? too few draws",
     "\u2713 passed", "\u2013 skipped"].map((text) => make("span", null, text)))),
-  (rows.length > MOST_SHOWN || columns.length > MOST_SHOWN) && make("p", null, "Of " +
-    grouped(rows.length) + " samplers and " + grouped(columns.length) +
-    " checks the first; the table has all.")];
+  (rows.length > MOST_SHOWN || columns.length > MOST_SHOWN) && make("p", null,
+    "The picture shows the first of " + grouped(rows.length) + " samplers and " +
+    grouped(columns.length) + " checks; the table shows all.")];
 };
 
 // Earlier runs: a strip of bars at the top of the page, and a table of what changed from one to the
@@ -1042,8 +1042,8 @@ const historyStrip = (data) => {
   if (earlier === 0) return null;
   const most = Math.max(1, ...runs.map((run) => run.red)), width = STEP * runs.length;
   const words = runs.length + " runs, this one last: " +
-    runs.filter((run) => run.verdict === "passed").length + " passed. A bar's height is how many " +
-    "cases are red; of this run " + grouped(runs[runs.length - 1].red) + ".";
+    runs.filter((run) => run.verdict === "passed").length + " passed. A bar's height is the number " +
+    "of red cases; this run has " + grouped(runs[runs.length - 1].red) + ".";
   return make("a", {class: "history", href: "#history"},
     shape("svg", {role: "img", viewBox: "0 0 " + width + " " + HEIGHT, width, height: HEIGHT,
       "aria-label": words}, shape("desc", null, words), runs.map((run, i) => {
@@ -1090,8 +1090,8 @@ const historyTable = (data, shown) => {
 const limitPanels = (data) => {
   const {error_budget: budget, small_mistakes: mistakes} = data.record, lines = data.unnoticed;
   return [make("div", {class: "panel"}, make("h3", null, "How small a deviation is found"),
-    lines.length === 0 ? make("p", null, "No statistical case passed: of how often tokens are " +
-      "drawn, this run says nothing.")
+    lines.length === 0 ? make("p", null, "No statistical case passed, so this run says " +
+      "nothing about the frequencies of tokens.")
       : [table("A smaller deviation than this total variation distance may have passed.",
         ["Sampler", "Check", "#Cases", "#Total variation"], lines.map(([sampler, check, count, least]) =>
           [code(sampler), check, grouped(count), number(least)])),
@@ -1362,12 +1362,12 @@ const caseTable = (data, cases) => {
   select();
   const labelled = (title, control) => make("label", null, title, control);
   const key = (name) => make("kbd", null, name);
-  return {restore, content: [make("p", {class: "lead"}, "The p value is Pearson's, reported where it " +
-    "does not decide too. Variation is the total variation that was observed; finds, the smallest " +
-    "that the case's draws find."),
+  return {restore, content: [make("p", {class: "lead"}, "The p value is Pearson's, which is also " +
+    "reported if another test decides. Variation is the observed total variation. Finds is the " +
+    "smallest total variation that the case's draws find."),
   make("div", {class: "tools", role: "search"}, labelled("Search", text),
     SELECTS.map((name) => labelled(name[0].toUpperCase() + name.slice(1), selects[name])), clearing),
-  make("p", {class: "hint"}, status, " The page's address keeps what is chosen here. Keys: ", key("/"),
+  make("p", {class: "hint"}, status, " The page's address keeps the choices. Keys: ", key("/"),
     " search, ", key("\u2191"), " ", key("\u2193"), " rows, ", key("Enter"), " details, ", key("PgUp"),
     " ", key("PgDn"), " pages."),
   make("div", {class: "rows", tabindex: 0, role: "region", "aria-label": "Table of all cases"},
@@ -1385,7 +1385,7 @@ const drawPage = (data) => {
     .map((place) => anchorOfCase(cases[place].id, cases[place].sampler))).flat());
   const isJudged = data.coverage.unmet.length || data.coverage.sentences.length;
   const sections = [
-    ["proof", "What this run proves", proofParts(data)],
+    ["proof", "Conclusions from this run", proofParts(data)],
     ["causes", "What went wrong", causeCards(data, cases, shown), red.length],
     ["watch", "Watch", watchList(data, watched), watched.length],
     ["coverage", "What was judged", isJudged ? coverageParts(data) : null],

@@ -183,7 +183,7 @@ TEST(Coverage, AFeatureIsJudgedOnlyAtSizesAndInTypesInWhichItRan) {
   record.cases[4] = record.cases[2];
   record.cases[4].id = "bets/e";
   record.cases[4].vocab = 32'000;
-  EXPECT_EQ(end_of_sentence(record), "every feature that it asks for was judged");
+  EXPECT_EQ(end_of_sentence(record), "every feature of --require was judged");
   record.cases[4].lacks = {"top_p"};  // ran without its rows with top_p
   EXPECT_EQ(end_of_sentence(record), "not judged in bfloat16 of 4,097 to 65,536 ids: top_p");
 }
@@ -238,7 +238,7 @@ TEST(Coverage, WhatIsRequiredAndWasNotJudgedEndsWith3) {
                 "FAIRDRAW_PER_REQUEST_SEEDS"});
   EXPECT_NE(terminal_summary(record).find("; NOT JUDGED: plugin:mine.so: seeds was not judged"),
             std::string::npos);
-  EXPECT_NE(verdict_sentence(record).find("not all that is required was judged"),
+  EXPECT_NE(verdict_sentence(record).find("not every required feature was judged"),
             std::string::npos);
   const std::string junit = to_junit_xml(record);
   EXPECT_NE(junit.find("tests=\"9\" failures=\"1\" errors=\"0\""), std::string::npos) << junit;

@@ -43,7 +43,7 @@ TEST(IncompleteRun, is_not_green) {
 TEST(IncompleteRun, says_so_in_every_medium) {
   const harness::RunRecord record = stopped_run();
   EXPECT_EQ(verdict_sentence(record),
-            std::string("Incomplete: ") + kReason + ". Of what was run: All 2 cases passed.");
+            std::string("Incomplete: ") + kReason + ". Of the cases that ran: All 2 cases passed.");
   const std::string page = to_html(record);
   EXPECT_TRUE(says(page, "<title>fairdraw: incomplete</title>"));
   EXPECT_TRUE(says(page, std::string("<h1>Incomplete: ") + kReason));

@@ -137,7 +137,7 @@ TEST(ReportJson, a_field_that_is_wrong_is_named) {
   EXPECT_EQ(error_after([](Json& json) { json["summary"]["passed"] = 4; }),
             "report: field 'summary.passed' is 4, but 3 of the cases are passed");
   EXPECT_EQ(error_after([](Json& json) { json["draws"] = 7; }),
-            "report: field 'draws' is 7, but those of the cases add up to 3000100");
+            "report: field 'draws' is 7, but the sum over the cases is 3000100");
   EXPECT_EQ(reading_error("[]"), "report: field '(root)' is []; expected an object");
 }
 
@@ -219,7 +219,7 @@ TEST(ReportJson, seeds_are_exact_decimal) {
 TEST(ReportJson, text_that_is_not_json_is_refused_without_echoing_escapes) {
   EXPECT_TRUE(reading_error("{\"a\";").starts_with("report: not JSON: "));
   EXPECT_EQ(reading_error("{\"seconds\": 1e999}"),
-            "report: not JSON: a number is beyond 1.8e308, the largest that there is");
+            "report: not JSON: a number is larger than 1.8e308, the maximum");
   const std::string error = reading_error("{\"\x1b[31m\": 1}");
   EXPECT_EQ(error.find('\x1b'), std::string::npos) << error;
   EXPECT_EQ(reading_error(std::string(100'000, '[') + std::string(100'000, ']')),

@@ -155,7 +155,7 @@ test("mask: has the line of p and the wrong token", () => {
   assert(Math.abs(page.clarityOfMask(dropped) - clarity) < 1e-12);
   const bar = drawn(page.maskBar(dropped));
   says(bar, ">top_p 0.7</text>");
-  says(bar, "3 must be kept; the sampler keeps 2. Wrong: token 102, of probability 0.2, is dropped.");
+  says(bar, "must be kept; the sampler keeps 2. Wrong: token 102, of probability 0.2, is dropped.");
   assert.strictEqual(count(bar, "<rect class=\"wrong\""), 1);
   assert.strictEqual(count(bar, "<rect class=\"in\""), 3 + 2);
   const right = maskOf(ALONE, [0.4, 0.2, 0.2, 0.2], 3, 3);
@@ -227,7 +227,7 @@ test("every failed case is in one card with an address of its own", () => {
   assert(causes > 1);
   says(section(root, "causes"), "68 failed cases have " + causes + " causes.");
   says(section(root, "causes"), "What to change");
-  says(section(draw(sample("evidence")), "causes"), " Checks that passed whole: ");
+  says(section(draw(sample("evidence")), "causes"), " Checks without a failed case: ");
 });
 test("of a thousand failures the page shows some and names the rest", () => {
   const data = sample("red"), [group] = data.groups;
@@ -254,7 +254,7 @@ test("a cell of the heat map says its counts and leads to its cases", () => {
   data.groups = [];
   const many = section(draw(data), "checks");
   assert(many.length < 1e6);
-  says(many, "Of 1,000 samplers and 1,000 checks the first; the table has all.");
+  says(many, "The picture shows the first of 1,000 samplers and 1,000 checks; the table shows all.");
 });
 test("earlier runs are shown, and what changed is linked", () => {
   const data = sample("evidence"), {runs} = data.history;

@@ -102,7 +102,7 @@ TEST(Terminal, a_group_lists_some_cases_and_counts_the_others) {
     return found;
   };
   const TerminalStyle usual, all{.listed = 0}, typed{.command = "build/fairdraw"};
-  EXPECT_EQ(lines_with("30 of 30 failed cases: These failures look like no bug", usual), 1);
+  EXPECT_EQ(lines_with("30 of 30 failed cases: These failures match no known bug", usual), 1);
   EXPECT_EQ(lines_with("  failed  ", usual), 10);
   EXPECT_EQ(lines_with("and 20 more", usual), 1);
   EXPECT_EQ(lines_with("replay: ./fairdraw replay x", usual), 1);

@@ -33,7 +33,7 @@ TEST(VerdictSentence, says_what_the_exit_code_says) {
     Verdict verdict;
     int exit_code;
   } rows[] = {
-      {{}, "Nothing was tested: there was no case.", skipped, 3},
+      {{}, "Nothing was tested, because there was no case.", skipped, 3},
       {{skipped}, "Nothing was tested: 1 was skipped.", skipped, 3},
       {{skipped, skipped}, "Nothing was tested: 2 were skipped.", skipped, 3},
       {{passed}, "The only case passed.", passed, 0},
@@ -87,14 +87,14 @@ TEST(Proof, is_of_green_runs_and_has_two_sides) {
     return std::ranges::any_of(
         sentences, [&](const std::string& one) { return one.find(part) != std::string::npos; });
   };
-  EXPECT_TRUE(says(proof.shown, "in 1 case is what")) << proof.shown.front();
-  EXPECT_TRUE(says(proof.shown, "drew in 2 cases"));
+  EXPECT_TRUE(says(proof.shown, "in 1 case equal")) << proof.shown.front();
+  EXPECT_TRUE(says(proof.shown, "draws in 2 cases"));
   EXPECT_TRUE(says(proof.shown, "variation of 0.02 "));
   EXPECT_TRUE(says(proof.shown, "at most 1e-09"));
-  EXPECT_TRUE(says(proof.not_shown, "\"temperatures 0.1 % too high\": it takes 98,000 draws"));
+  EXPECT_TRUE(says(proof.not_shown, "\"temperatures 0.1 % too high\", which take 98,000 draws"));
   EXPECT_FALSE(says(proof.not_shown, "temperatures 1 %"));
   EXPECT_TRUE(says(proof.not_shown, "of the suite smoke"));
-  EXPECT_NE(to_markdown(record).find("## What this run proves"), std::string::npos);
+  EXPECT_NE(to_markdown(record).find("## Conclusions from this run"), std::string::npos);
 }
 
 TEST(TerminalLine, has_the_beginning_of_a_long_message) {

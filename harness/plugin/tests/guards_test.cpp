@@ -176,8 +176,8 @@ TEST(Monitored, anEarlyEndIsAnErrorWhateverItsCode) {
   EXPECT_EQ(why_not([]() -> int { throw UsageError("no such case"); }), "no such case");
   const auto ends = [](const char* how) {
     return fmt::format(
-        "plugin:./x.so, loaded into fairdraw's own process, {} before the run was over; what the "
-        "run had found is lost",
+        "plugin:./x.so, loaded into fairdraw's own process, {} before the end of the run; the "
+        "results of the run are lost",
         how);
   };
   EXPECT_EQ(why_not([]() -> int { std::exit(0); }), ends("ended its process with exit code 0"));

@@ -46,7 +46,7 @@ TEST(PluginSequences, areSkippedWhereNothingIsKept) {
 
 TEST(PluginSequences, whatGoesWrongIsNamed) {
   const std::pair<const char*, const char*> ways[] = {
-      {"keeps-requests-too-long", "where the call gives all that the request has"},
+      {"keeps-requests-too-long", "in a call that has all values of the request"},
       {"keeps-requests-to-itself", "(restore): call refused: once gone is gone"},
       {"keeps-requests-and-writes", "(step): wrote past the end of tokens"},
       {"keeps-requests-and-crashes", "(end): the plugin "}};

@@ -68,8 +68,8 @@ TEST(Design, BinomialIsSound) {
   }
 }
 
-// By the exact power, the probabilities that binomial_detectable names are found with the stated
-// rate, and those just inside are not.
+// Computes the exact power: probabilities that binomial_detectable names are found with the stated
+// rate, and probabilities just inside are not.
 TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   for (const std::uint64_t trials : {50U, 1000U, 1000000U}) {
     for (const double p : {0.0, 0.001, 0.2, 0.5, 1.0}) {

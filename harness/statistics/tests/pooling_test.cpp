@@ -87,8 +87,8 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
 }
 
 TEST(Pooling, AFullSetOfCellsIsUsedWhereTheDistributionAllows) {
-  // Of 131072 tokens of a Zipf distribution the largest has 8% of the mass, more than 1/32, and the
-  // others share cells.
+  // The largest of 131072 tokens of a Zipf distribution has 8% of the mass, more than 1/32; the
+  // other tokens share cells.
   EXPECT_EQ(pool_by_probability(zipf_distribution(131072), 1000000, 400, 32).probability.size(),
             32U);
   const std::vector<double> flat(64, 0.015625);

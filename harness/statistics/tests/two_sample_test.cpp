@@ -27,7 +27,7 @@ double binomial(std::uint64_t n, std::uint64_t k, double p) {
 }
 
 TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
-  // The example of Fisher 1935 is 3 of 4 against 1 of 4. Of the 70 choices in this example, 16 + 1
+  // The example of Fisher 1935 is 3 of 4 against 1 of 4. In this example 16 + 1 of the 70 choices
   // are at least that good.
   EXPECT_NEAR(two_sample_set_p_value(3, 4, 1, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(1, 4, 3, 4), 2 * 17.0 / 70, 1e-12);

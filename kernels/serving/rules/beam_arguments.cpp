@@ -40,7 +40,7 @@ Error check_beam_shape(std::int64_t requests, std::int32_t max_width) {
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width) {
   const std::int64_t places = requests * max_width;
   const char* all = "requests * max_width";
-  if (Error e = check_needed(pool.counts, "pool.counts", requests, "one a request")) return e;
+  if (Error e = check_needed(pool.counts, "pool.counts", requests, "one per request")) return e;
   if (Error e = check_needed(pool.scores, "pool.scores", places, all)) return e;
   if (Error e = check_needed(pool.cumulative, "pool.cumulative", places, all)) return e;
   if (Error e = check_needed(pool.lengths, "pool.lengths", places, all)) return e;
@@ -67,7 +67,7 @@ Error check_beam_history(const BeamHistory& history, std::int64_t requests,
 
 Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result) {
   const std::int64_t n = step.requests;
-  const char* one = "one a request";
+  const char* one = "one per request";
   const BeamParameters& given = step.parameters;
   if (Error e = check_rows(step.rows, "rows")) return e;
   if (static_cast<std::uint32_t>(step.input) > 1) {
@@ -103,7 +103,7 @@ Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result)
 
 Error check_beam_result(const BeamResultRequest& request, const BeamSequences& result) {
   const std::int64_t n = request.requests;
-  const char* one = "one a request";
+  const char* one = "one per request";
   const char* each = "requests * best";
   if (Error e = check_beam_shape(n, request.max_width)) return e;
   if (request.best < 1 || request.best > request.max_width) {

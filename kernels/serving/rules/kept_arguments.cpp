@@ -36,7 +36,7 @@ Error check_kept_mask(const KeptMask& rows, const KeptSets& kept) {
   }
   if (Error e = check_size("indices.size", rows.indices.size, sizeof(std::int32_t))) return e;
   const std::int64_t outputs = outputs_of(rows);
-  if (Error e = check_optional(rows.statuses, "statuses", outputs, "one an output")) return e;
+  if (Error e = check_optional(rows.statuses, "statuses", outputs, "one per output")) return e;
   return check_kept(kept, outputs);
 }
 

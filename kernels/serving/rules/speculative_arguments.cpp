@@ -6,7 +6,7 @@ namespace fairdraw {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-constexpr const char* kARequest = "one a request";
+constexpr const char* kARequest = "one per request";
 
 Error check_count(const char* name, std::int64_t value, std::int64_t most, const char* range) {
   if (value >= 0 && value <= most) return {};
@@ -130,7 +130,7 @@ Error check_drafted_call(const DraftedCall& call) {
   }
   if (call.knows_distribution()) {
     const char* const meaning =
-        call.is_chain ? "one row a place for a draft" : "one row a row of target.logits";
+        call.is_chain ? "one row per place for a draft" : "one row per row of target.logits";
     if (Error e = check_draft(request.draft, request.draft_filters, request.target,
                               call.draft_rows(), meaning)) {
       return e;
@@ -181,7 +181,7 @@ Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculative
                              "batch * (num_draft_tokens + 1)")) {
     return e;
   }
-  const char* a_request = "one a request";
+  const char* a_request = "one per request";
   if (Error e = check_per_request(request.seed, "seed", batch, a_request)) return e;
   if (Error e = check_per_request(request.offset, "offset", batch, a_request)) return e;
   if (Error e = check_optional(result.accepted, "accepted", batch, a_request)) return e;

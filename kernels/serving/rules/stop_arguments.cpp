@@ -9,7 +9,7 @@ namespace fairdraw {
 
 Error check_stop_arguments(const StopRequest& request, const StopResult& result) {
   const std::int64_t n = request.requests;
-  const char* one = "one a request";
+  const char* one = "one per request";
   const StopCriteria& c = request.criteria;
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   if (n < 0 || n > kMax) return out_of_range("requests", std::to_string(n), "0 to 2^31 - 1");

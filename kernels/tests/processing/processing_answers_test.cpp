@@ -405,7 +405,7 @@ TEST(ProcessingRelations, NeutralValuesEqualNoProcessing) {
         harness::random_processing(random, vocab, {false, false, false, false, false});
     const Processed processed = process(logits, row);
     ASSERT_EQ(processed.status, RowStatus::ok);
-    // By bits, because -0 equals 0.
+    // Compares bits, because -0 equals 0.
     ASSERT_EQ(std::memcmp(processed.logits.data(), logits.data(), logits.size() * sizeof(float)),
               0);
   }
@@ -475,7 +475,7 @@ TEST(ProcessingArguments, ArraysOfParametersHaveOneValueARow) {
   const auto refuse = [](const char* name, auto change) {
     Call call;
     change(call.request.processing);
-    call.expect_refused({std::string("length of ") + name + " is 3", "2 (one a row of logits)"});
+    call.expect_refused({std::string("length of ") + name + " is 3", "2 (one per row of logits)"});
   };
   refuse("repetition_penalty", [](auto& p) { p.repetition_penalty.values.size = 3; });
   refuse("frequency_penalty", [](auto& p) { p.frequency_penalty.values.size = 3; });

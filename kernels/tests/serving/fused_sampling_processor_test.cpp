@@ -328,7 +328,7 @@ TEST_F(Serving, RulesOfTheStateAreThoseOfItsSteps) {
     EXPECT_EQ(low, rule == TieRule::lowest_id);
   }
 
-  // Of the probabilities 0.4, 0.3, 0.3 top_k keeps two. Half of the kept mass is less than token
+  // top_k keeps two of the probabilities 0.4, 0.3, 0.3. Half of the kept mass is less than token
   // 0's 0.4 / 0.7; half of the whole mass is more than its 0.4.
   std::vector<float> three(static_cast<std::size_t>(kVocab), -kInfinity);
   for (const std::size_t token : {0U, 1U, 2U}) three[token] = std::log(token == 0 ? 0.4F : 0.3F);

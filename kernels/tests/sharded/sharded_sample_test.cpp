@@ -175,8 +175,8 @@ TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
     EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 2048) + 4);
     EXPECT_LE(seen.bytes_a_row, 8192);
   }
-  // By proposals, 4 attempts of 16 bytes from each shard; without filters one attempt, and no
-  // candidates.
+  // Proposals need 4 attempts of 16 bytes from each shard; without filters there is one attempt,
+  // and there are no candidates.
   const Exchanged nucleus = exchanged(0, 0.9F, 0.0F);
   EXPECT_EQ(nucleus.exchanges, 2);
   EXPECT_EQ(nucleus.gathered_rows, 0);

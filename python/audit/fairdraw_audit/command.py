@@ -63,19 +63,23 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     server = parser.add_argument_group("the server")
-    server.add_argument("--base-url", metavar="URL", help="up to and with /v1")
-    server.add_argument("--model", help="the name that requests ask for")
+    server.add_argument(
+        "--base-url", metavar="URL", help="address of the server, with /v1 at its end"
+    )
+    server.add_argument("--model", help="name of the model in requests")
     server.add_argument("--endpoint", default="completions", help="completions or chat")
     server.add_argument("--api-key-env", default="OPENAI_API_KEY", metavar="NAME",
-        help="the environment variable that has the key; never recorded")  # fmt: skip
-    server.add_argument("--concurrency", type=int, default=8, help="requests at a time")
-    server.add_argument("--retries", type=int, default=4, help="after answers that may pass")
+        help="environment variable with the key, which is never recorded")  # fmt: skip
+    server.add_argument("--concurrency", type=int, default=8, help="number of requests in parallel")
+    server.add_argument(
+        "--retries", type=int, default=4, help="maximum number of repeats after a temporary error"
+    )
     server.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS")
     server.add_argument("--extra", default="{}", metavar="JSON",
-        help="more fields of each request; {\"ignore_eos\": true} where the server has it")  # fmt: skip
+        help="further fields of each request, such as {\"ignore_eos\": true}")  # fmt: skip
     server.add_argument("--top-k-off", default="0", metavar="VALUE",
-        help="what turns top_k off there: 0, -1, or omit for neither top_k nor min_p")  # fmt: skip
-    claim = parser.add_argument_group("what is claimed")
+        help="value that turns top_k off: 0, -1, or omit to send neither top_k nor min_p")  # fmt: skip
+    claim = parser.add_argument_group("the claim")
     for name, kind, text in (
         ("temperature", float, "0: only greedy"),
         ("top_k", int, "0: off"),
@@ -86,32 +90,39 @@ def _parser() -> argparse.ArgumentParser:
             f"--{name.replace('_', '-')}", type=kind, default=defaults[name], help=text
         )
     claim.add_argument("--order", default=",".join(Settings.order), metavar="STEPS",
-        help="in which temperature and filters are applied (default: %(default)s)")  # fmt: skip
+        help="order of temperature and filters (default: %(default)s)")  # fmt: skip
     claim.add_argument("--logprobs", default="auto",
-        help="raw (before temperature and filters), processed, or auto: found out")  # fmt: skip
+        help="raw (before temperature and filters), processed, or auto: the audit finds out")  # fmt: skip
     for name, kind, text in (
-        ("top_logprobs", int, "log-probabilities a position"),
-        ("noise", float, "the largest error of a reported log-probability"),
-        ("divergence", float, "how often equal requests may part by noise, a position"),
-        ("vocab", int, "an upper bound of the vocabulary"),
-        ("alpha", float, "the largest rate of false alarms of the whole audit"),
+        ("top_logprobs", int, "log-probabilities per position"),
+        ("noise", float, "maximum error of a reported log-probability"),
+        ("divergence", float, "rate per position at which noise may make equal requests differ"),
+        ("vocab", int, "upper bound of the vocabulary size"),
+        ("alpha", float, "maximum rate of false alarms of the whole audit"),
     ):
         claim.add_argument(f"--{name.replace('_', '-')}", type=kind, default=defaults[name],
             help=f"{text} (default: %(default)s)")  # fmt: skip
-    spent = parser.add_argument_group("what may be spent")
+    spent = parser.add_argument_group("the budget")
     for name in ("budget_requests", "budget_tokens", "max_tokens"):
         spent.add_argument(f"--{name.replace('_', '-')}", type=int, default=defaults[name],
             help="(default: %(default)s)")  # fmt: skip
-    spent.add_argument("--seed", type=int, default=1, help="of the first request; others follow")
-    spent.add_argument("--prompt", action="append", metavar="TEXT", help="may be repeated")
+    spent.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="seed of the first request; the next requests have the next seeds",
+    )
+    spent.add_argument(
+        "--prompt", action="append", metavar="TEXT", help="prompt of requests; may be repeated"
+    )
     spent.add_argument("--bias-tokens", default="100,101", metavar="ID,ID",
-        help="two ids for the check of logit_bias, which end no text")  # fmt: skip
+        help="two ids for the check of logit_bias; neither may end a text")  # fmt: skip
     files = parser.add_argument_group("files")
     files.add_argument("--report", type=Path, default=REPORT, metavar="DIR")
     files.add_argument("--records", type=Path, metavar="FILE",
-        help="where requests and responses go (default: records.jsonl in the report)")  # fmt: skip
+        help="file for requests and responses (default: records.jsonl in the report)")  # fmt: skip
     files.add_argument("--replay", type=Path, metavar="FILE",
-        help="judges these records again, by their own settings; no server is asked")  # fmt: skip
+        help="judge these records again by their own settings, without a server")  # fmt: skip
     return parser
 
 

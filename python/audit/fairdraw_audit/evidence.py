@@ -3,8 +3,8 @@
 Bet q on a position pays q(x) / u(x), where u(x) is the largest probability of outcome x that the
 claim and the stated noise allow. The expected payoff is at most the sum of q, which is 1, for every
 server that behaves as claimed. Products of payoffs over positions, and the mean of such products
-over alternatives, have expectations of at most 1 too. By Ville's inequality such a mean exceeds 1/a
-with probability at most a, at any time: positions may report any numbers, and an audit may end
+over alternatives, have expectations of at most 1 too. Such a mean exceeds 1/a with probability at
+most a, at any time (Ville's inequality): positions may report any numbers, and an audit may end
 anywhere.
 
 Each alternative is a kind of fault; the alternative under which the tokens are likeliest names the

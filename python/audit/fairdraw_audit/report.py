@@ -20,10 +20,10 @@ FILES = ("index.html", "summary.md", "junit.xml", "report.json")
 #: Exit codes of the command line, by verdict.
 EXIT_CODES = {"passed": 0, "failed": 1, "error": 3, "underpowered": 3}
 LIMITS = (
-    "Judged from outside, by the numbers that the server reports: each may be wrong by {noise:g}, "
-    "and a token that is drawn has to be reported. Not judged: whether these numbers are the model's, "
-    "tokens that no response showed, and structured output. Two requests may part by noise with "
-    "probability {divergence:g} a position."
+    "Judged from outside, by the numbers that the server reports: each may be wrong by {noise:g},"
+    " and a token that is drawn has to be reported. Not judged: whether these numbers are the "
+    "model's, tokens that no response showed, and structured output. Two requests may part by "
+    "noise with probability {divergence:g} per position."
 )
 
 

@@ -106,21 +106,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("verb", choices=["verify"])
     parser.add_argument(
-        "--address", help="of the cluster (default: the running one, or a new one on this machine)"
+        "--address",
+        help="address of the cluster (default: the running cluster, or a new one on this machine)",
     )
     parser.add_argument(
-        "--shards", type=int, help="tasks (default: 4 for each that fits on the cluster at a time)"
+        "--shards",
+        type=int,
+        help="number of tasks (default: 4 times the number that the cluster runs in parallel)",
     )
     parser.add_argument("--cpus-per-shard", type=int, default=1, metavar="N")
     parser.add_argument("--gpus-per-shard", type=float, default=0, metavar="N")
     parser.add_argument("--report", default="fairdraw-report", metavar="DIR")
-    parser.add_argument("--require", metavar="FEATURES", help="that have to be judged")
+    parser.add_argument("--require", metavar="FEATURES", help="features that must be judged")
     parser.add_argument(
-        "--max-skipped", metavar="PERCENT", help="of its cases that a sampler may skip"
+        "--max-skipped", metavar="PERCENT", help="percentage of its cases that a sampler may skip"
     )
     parser.add_argument("--callable", metavar="MODULE:NAME", help="a Python callable to judge")
     parser.add_argument(
-        "--arguments", default="{}", metavar="JSON", help="of fairdraw.verify, with --callable"
+        "--arguments",
+        default="{}",
+        metavar="JSON",
+        help="arguments of fairdraw.verify, with --callable",
     )
     return parser
 

@@ -123,9 +123,9 @@ def _processes(word: str) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fairdraw engines", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="the engines, and why one is not to be had here")
+    verbs.add_parser("list", help="lists the engines, with the reason if one cannot run here")
     for verb, text in (
-        ("run", "judges engines and prints a line a case"),
+        ("run", "judges engines and prints one line per case"),
         ("matrix", "judges engines and writes the conformance matrix"),
     ):
         sub = verbs.add_parser(verb, help=text)
@@ -136,28 +136,32 @@ def main(words: Sequence[str] | None = None) -> int:
         sub.add_argument("--semantics", help="a profile instead of the engine's own")
         if verb == "matrix":
             sub.add_argument("--out", type=Path, default="conformance.json", metavar="FILE")
-            sub.add_argument("--add", type=Path, metavar="FILE", help="a matrix to add these to")
+            sub.add_argument(
+                "--add", type=Path, metavar="FILE", help="a matrix that gets these engines, too"
+            )
             sub.add_argument(
                 "--seconds",
                 type=float,
                 default=math.inf,
-                help="an engine: no case begins after these",
+                help="seconds per engine, after which no case begins",
             )
             sub.add_argument(
                 "--processes",
                 type=_processes,
                 default=1,
                 metavar="N",
-                help="that judge the cases of an engine, each on its own",
+                help="processes that judge the cases of an engine in parallel",
             )
-    sub = verbs.add_parser("merge", help="puts what other matrices ran into one")
-    sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="is written, with its page")
+    sub = verbs.add_parser("merge", help="joins the records of matrices")
+    sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="the result, with its page")
     sub.add_argument("parts", type=Path, metavar="PART.json", nargs="+")
-    sub = verbs.add_parser("capsules", help="red cases of a matrix as small rows for issues")
+    sub = verbs.add_parser(
+        "capsules", help="shrinks red cases of a matrix to small rows for issues"
+    )
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json")
     sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")
     sub.add_argument("--engines", default="all", help="names, separated by commas, or all")
-    sub.add_argument("--seconds", type=float, default=20, help="for making one row small")
+    sub.add_argument("--seconds", type=float, default=20, help="seconds for shrinking one row")
     sub = verbs.add_parser("seeds", help="judges the rules by which engines use a request's seed")
     sub.add_argument("--out", type=Path, default=Path("seeds.json"), metavar="FILE")
     arguments = parser.parse_args(words)

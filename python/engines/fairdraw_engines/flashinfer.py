@@ -8,8 +8,8 @@ order has no cases with min_p. From logits: top_k_top_p_sampling_from_logits of 
 inverse temperature (0 for 0, as in softmax), with parameters in tensors, which selects its slow
 path. cake_sampling is judged by `flashinfer_cake`: after softmax, with top_k and top_p in tensors
 and also the largest k, in cases in which every row has a top_k. chain_speculative_sampling is
-judged by profile `flashinfer`, whose probabilities sum to 1, as a verifier of drafts. Of its two
-counts the number of emitted drafts is used, because the other one tests the rejected position
+judged by profile `flashinfer`, whose probabilities sum to 1, as a verifier of drafts. The
+adapter uses only the number of emitted drafts, because the other count tests the rejected position
 again. FlashInfer compiles its kernels with nvcc at the first call.
 """
 

@@ -391,7 +391,7 @@ def to_markdown(matrix: Record) -> str:
         "# Conformance",
         "",
         "Written by `python -m fairdraw engines matrix`; `python/engines/README.md` reads it. "
-        "Cases passed, a column a check; skipped ones are counted at the end of a row.",
+        "Passed cases, with one column per check; skipped cases are counted at the end of a row.",
         "",
         "| engine | profile | " + " | ".join(checks) + " | skipped |",
         "|---|---|" + "---|" * (len(checks) + 1),

@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairdraw.examples.generate", description="Text of a tiny language model."
     )
-    parser.add_argument("--prompt", default="Once upon a time", help="what the text begins with")
+    parser.add_argument("--prompt", default="Once upon a time", help="beginning of the text")
     parser.add_argument("--do-sample", action="store_true", help="draw; without it, greedy")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--top-k", type=int, default=0, help="0 is off")

@@ -151,8 +151,8 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   }
 }
 
-// By the DKWM bound the test finds 0.0567 in 9900 draws per batch size, at a twentieth of a case's
-// share of the error budget. The declared discrepancy is slightly larger.
+// The DKWM bound says that the test finds 0.0567 in 9900 draws per batch size, at a twentieth of a
+// case's share of the error budget. The declared discrepancy is slightly larger.
 void add_distributions(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;

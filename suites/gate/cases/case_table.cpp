@@ -343,9 +343,9 @@ void add_goodness_of_fit(Table& table) {
   for (const DistributionRow& row : binomial) table.add(distribution_case(Check::binomial, row));
 }
 
-// Returns the declared distance of a pit case for n draws. By DKWM the test finds 5.6 / sqrt(n) in
-// two looks, each at the root of half of 4.9e-14 (a tenth of a case's share), and one look misses
-// it with probability 5e-7. The declared distance is a tenth larger.
+// Returns the declared distance of a pit case for n draws. The DKWM bound says that the test finds
+// 5.6 / sqrt(n) in two looks, each at the root of half of 4.9e-14 (a tenth of a case's share), and
+// one look misses it with probability 5e-7. The declared distance is a tenth larger.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }

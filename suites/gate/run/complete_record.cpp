@@ -98,8 +98,8 @@ std::vector<harness::CaseRecord> in_places(const std::vector<const NamedRecord*>
   }
   if (by_place.size() != planned || seen.size() != planned || by_place.rbegin()->first >= planned) {
     throw UsageError(
-        fmt::format("the shards hold {} of {} cases: they are not whole, or were not made from the "
-                    "same times or case table",
+        fmt::format("the shards hold {} of {} cases: shards are missing cases, or were made from "
+                    "different times or case tables",
                     std::min(by_place.size(), seen.size()), planned));
   }
   std::vector<harness::CaseRecord> cases;
@@ -121,8 +121,8 @@ std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord
     const std::size_t at = i / shards.size();
     if (at >= shard.record.cases.size()) {
       throw UsageError(
-          fmt::format("{} holds {} cases; of {} in all shard {} has more: it is not "
-                      "whole, or the shards are of different case tables",
+          fmt::format("{} holds {} cases; of {} in all shard {} has more: the shard is missing "
+                      "cases, or the shards are of different case tables",
                       shard.name, shard.record.cases.size(), all, shard.record.shard));
     }
     const harness::CaseRecord& one = shard.record.cases[at];

@@ -111,7 +111,7 @@ class RecordedSampler final : public harness::Sampler {
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& /*batch*/) override {
-    return "its draws were made in parts: there are no others";
+    return "its draws were made in parts, so there are no fresh draws";
   }
 
  private:
@@ -217,8 +217,8 @@ RunRecord merge_parts(const std::vector<NamedRecord>& records, PlanOptions optio
   }
   if (!again.empty()) {
     whole.incomplete = fmt::format(
-        "{} case{} to be looked at again, the first is '{}': run `verify --case '{}' --case-part "
-        "I/{} --second-look` for each part I and merge these records too",
+        "{} case{} need a second look, the first is '{}': run `verify --case '{}' --case-part I/{} "
+        "--second-look` for each part I, and merge these records, too",
         again.size(), again.size() == 1 ? " is" : "s are", again.front(), again.front(),
         part_of(*ordered.front()).parts);
   }

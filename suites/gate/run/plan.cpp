@@ -245,18 +245,18 @@ Plan make_plan(const PlanOptions& options) {
                                  options.failed_in));
   }
   if (entries.empty() && !options.exclude.empty()) {
-    throw UsageError("--exclude: it leaves out every case that --case, or the suite, chooses");
+    throw UsageError("--exclude: leaves out every case that --case, or the suite, chooses");
   }
 
   if (entries.empty() && options.part) {
     throw UsageError(
-        "--case-part: no case that is chosen can be split; those of checks chi_squared, bets and "
-        "binomial can, others are run whole by part 1");
+        "--case-part: no chosen case can be split; cases of checks chi_squared, bets and binomial "
+        "can be split, and part 1 runs all other cases whole");
   }
 
   const auto is_first = [&entries](const Entry& one) { return one.entry == entries[0].entry; };
   if (options.sampled && !std::ranges::all_of(entries, is_first)) {
-    throw UsageError("--sampled: these are the values of one case, and several are chosen");
+    throw UsageError("--sampled: gives the values of one case, but several cases are chosen");
   }
 
   Plan plan;

@@ -104,7 +104,8 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
                       const std::function<CheckOutcome(const CheckInput&)>& check) {
   const bool of_drafts = is_of_chains(entry.check) || is_of_speculation(entry.check);
   if (!sampler.description().samples && !is_row_operation(entry.check) && !of_drafts) {
-    return harness::skipped("draws no tokens: it has operations on rows alone, or verifies drafts");
+    return harness::skipped(
+        "draws no tokens, because it has only operations on rows, or verifies drafts");
   }
   const std::uint64_t rows_seed = rows_seed_of(entry, seed);
   CheckOutcome outcome =

@@ -60,11 +60,11 @@ TEST(CauseTexts, EveryCauseHasASentenceAndSaysWhatToChange) {
 TEST(CauseTexts, TheWholeNameComesBeforeItsCause) {
   EXPECT_EQ(harness::text_of_cause("temperature: ignored").sentence, "The temperature is ignored.");
   EXPECT_EQ(harness::text_of_cause("temperature: 1 % larger").sentence,
-            "The temperature is not handled as asked: 1 % larger.");
+            "The temperature of the request is not applied as given: 1 % larger.");
   EXPECT_EQ(harness::text_of_cause("temperature").sentence,
-            "The temperature is not handled as asked.");
+            "The temperature of the request is not applied as given.");
   EXPECT_EQ(harness::text_of_cause("definition of rows of one value: may_stay").sentence,
-            "It follows another definition of rows of one value: may_stay.");
+            "The sampler follows another definition of rows of one value: may_stay.");
   EXPECT_EQ(harness::text_of_cause("definition of top_k 0: greedy").sentence,
             "top_k 0 means something else here (greedy).");
   EXPECT_EQ(harness::text_of_cause("something new: x").sentence, "something new: x");

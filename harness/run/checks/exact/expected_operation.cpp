@@ -146,7 +146,7 @@ OperationTrouble ExpectedRow::compare(std::span<const float> result,
   if (real_.must_fail && status) return compare_bad_row(result, *status);
   if (!is_judged()) return {};
   if (status && *status != kOk) {
-    return {fmt::format("status {} for a row that nothing is wrong with", *status), "bad values",
+    return {fmt::format("status {} for a row without a fault", *status), "bad values",
             "a good row is refused"};
   }
   OperationTrouble trouble = masks_logits(kind_)                   ? compare_mask(result)
@@ -156,14 +156,14 @@ OperationTrouble ExpectedRow::compare(std::span<const float> result,
   for (std::size_t id = 0; id < model_.size(); ++id) {
     if (std::memcmp(&model_[id], &result[id], sizeof(float)) == 0) continue;
     return {fmt::format("token {} has {}, the integer model says {}", id, result[id], model_[id]),
-            "numeric precision", "within the bound, and not the specification's bits"};
+            "numeric precision", "within the bound, but not the specification's bits"};
   }
   return {};
 }
 
 OperationTrouble ExpectedRow::compare_bad_row(std::span<const float> result,
                                               std::int32_t status) const {
-  const char* const reason = "a row that is not valid is not reported, or not blank";
+  const char* const reason = "an invalid row is not reported, or its results are not blank";
   if (status == kOk) return {"status 0 for a row that must fail", "bad values", reason};
   if (exact_ && status != static_cast<std::int32_t>(model_status_)) {
     return {fmt::format("status {}, expected {}", status, to_string(model_status_)), "bad values",
@@ -192,8 +192,7 @@ OperationTrouble ExpectedRow::compare_mask(std::span<const float> result) const 
     }
     if (membership == Membership::ambiguous || is_kept == (membership == Membership::in)) continue;
     return suspected(fmt::format("token {} with logit {} is {}", id, value,
-                                 is_kept ? "kept, and belongs to what is masked"
-                                         : "masked, and belongs to what is kept"),
+                                 is_kept ? "kept, but must be masked" : "masked, but must be kept"),
                      result);
   }
   return compare_kept(result, kept);
@@ -327,7 +326,7 @@ OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float>
   }
   if (kind_ == OperationKind::log_softmax) {
     return trouble("log-probabilities are off",
-                   "by more than rounding explains, or -inf where they are finite");
+                   "by more than rounding explains, or -inf instead of a finite value");
   }
   if (masks_logits(kind_) && !std::ranges::equal(result, values_, [](float masked, float logit) {
         return masked == logit || masked == kMinusInfinity;
@@ -347,21 +346,24 @@ OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float>
   }
   const bool right_set = kept >= low && kept <= high;
   if (!right_set) {
-    const char* const bug = is_top_k(kind_) ? "another number of tokens is kept than k and its ties"
-                            : kind_ == OperationKind::softmax
-                                ? "tokens without probability get some, or others lose theirs"
-                                : "the filter ends at another token";
-    return trouble(bug, "of the row's other values nothing else is known to be wrong");
+    const char* const bug =
+        is_top_k(kind_) ? "the number of kept tokens is not k and its ties"
+        : kind_ == OperationKind::softmax
+            ? "tokens of probability 0 get a probability, or other tokens lose theirs"
+            : "the filter ends at another token";
+    return trouble(bug, "no other value of the row is known to be wrong");
   }
   if (masks_logits(kind_)) {
-    return trouble("other tokens are kept", "of the right number, and not the largest");
+    return trouble("other tokens are kept",
+                   "the number is right, but the kept tokens are not the largest");
   }
   if (takes_probabilities(kind_) && std::abs(sum - came) <= 1e-3 * came) {
-    return trouble("divided by no sum, or by that of the whole row",
-                   "what is kept sums to what it came with");
+    return trouble("divided by no sum, or by the sum of the whole row",
+                   "the kept probabilities keep their sum");
   }
   if (std::abs(sum - 1) > 1e-3) {
-    return trouble("divided by another sum than that of what is kept", "the row does not sum to 1");
+    return trouble("divided by another sum than that of the kept tokens",
+                   "the row does not sum to 1");
   }
   return trouble("values are off", "by more than rounding in float32 explains");
 }

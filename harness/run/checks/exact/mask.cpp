@@ -114,10 +114,10 @@ void compare_with_tokens(const Request& request, const Response& response, std::
   const std::int32_t token = response.tokens[static_cast<std::size_t>(row)];
   const bool drawn = token >= 0 && token < request.vocab;
   if (drawn && !response.kept(row, request.vocab, token)) {
-    outcome.fail(fmt::format("{}: token {} was drawn, and is not in the mask of the same call",
+    outcome.fail(fmt::format("{}: token {} was drawn, but is not in the mask of the same call",
                              where(request, first, row), token));
     outcome.evidence.suspects.push_back(
-        {"the draw leaves its own mask", "what is drawn does not follow from what was kept"});
+        {"the draw leaves its own mask", "the drawn token does not follow from the kept tokens"});
   } else if (response.kept_beyond(row, request.vocab)) {
     outcome.fail(fmt::format("{}: bits of the mask beyond the vocabulary are set",
                              where(request, first, row)));
@@ -156,9 +156,8 @@ void suspect_size(const CheckInput& input, const Request& request, const Respons
       if (has_size && tokens >= low && tokens <= high && tokens != kept) {
         outcome.evidence.suspects.push_back(
             {"support size: not that of the mask",
-             fmt::format(
-                 "the mask of row {} has {} tokens, as it must, and its size is given as {}", row,
-                 tokens, kept)});
+             fmt::format("the mask of row {} has the right {} tokens, but the reported size is {}",
+                         row, tokens, kept)});
         return;
       }
       kept = tokens;
@@ -167,7 +166,7 @@ void suspect_size(const CheckInput& input, const Request& request, const Respons
     const bool more = kept > high;
     const std::int64_t off = more ? kept - high : low - kept;
     const std::string reason =
-        fmt::format("of row {} {} tokens are left, where {} must be", row, kept, more ? high : low);
+        fmt::format("row {} keeps {} tokens, expected {}", row, kept, more ? high : low);
     if (off > 1) {
       outcome.evidence.suspects.push_back(
           {more ? "mask: too many tokens" : "mask: too few tokens", reason});
@@ -212,7 +211,7 @@ void compare_through_indices(const CheckInput& input, const Request& rows, const
                              where(request, first, row), response.support_size[i], i, size, row));
     outcome.evidence.suspects.push_back(
         {"batches: indices",
-         "support sizes are those of other outputs, and right without indices"});
+         "support sizes belong to other outputs; without indices they are right"});
     return;
   }
   for (std::int64_t row = 0; row < rows.rows && !response.mask.empty(); ++row) {

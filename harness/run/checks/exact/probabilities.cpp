@@ -197,10 +197,10 @@ void name_the_value(const Request& request, const Response& response, std::int64
     }
     if (!right && unscaled) {
       suspect("probabilities are not renormalised over the survivors",
-              "the row's are those before the filters, and 0 where these drop a token");
+              "the row has the probabilities before the filters, and 0 for dropped tokens");
     }
     if (!right && unfiltered) {
-      suspect("probabilities are those before the filters", "the whole row is explained by that");
+      suspect("probabilities are taken before the filters", "this explains the whole row");
     }
     if (!right) return;
   }
@@ -212,9 +212,10 @@ void name_the_value(const Request& request, const Response& response, std::int64
   if (near(observed, 0)) {
     suspect("0 for every token, or for some", "0 is reported, the logarithm of a certain token");
   } else if (near(observed, std::log(real.distribution.probability[at]))) {
-    suspect("after the filters, where they belong before them", "the value is that one");
+    suspect("taken after the filters instead of before",
+            "the value equals the value after the filters");
   } else {
-    suspect("another value is reported", "it is off by far more than rounding");
+    suspect("another value is reported", "the error is far larger than rounding");
   }
 }
 
@@ -268,7 +269,7 @@ CheckOutcome check_probabilities(const CheckInput& input) {
     const std::string wrong = compare_samples(input, request, distributions, bound, outcome);
     if (!wrong.empty()) {
       outcome.evidence.suspects.push_back({"log-probabilities: of other samples or outputs",
-                                           "one sample a row, in order, is right"});
+                                           "one sample per row, in order, is right"});
       return outcome.fail(wrong);
     }
   }

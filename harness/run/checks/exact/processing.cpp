@@ -438,8 +438,8 @@ CheckOutcome check_processing(const CheckInput& input) {
     outcome.message = fmt::format("{} rows, {} relations and {} kinds of bad values", outcome.rows,
                                   outcome.measures["relations"], outcome.measures["faults"]);
     if (!promised) {
-      outcome.message +=
-          fmt::format("; semantics {} leaves open what comes of bad values", input.semantics.name);
+      outcome.message += fmt::format("; semantics {} does not define the results of bad values",
+                                     input.semantics.name);
     }
   }
   return outcome;

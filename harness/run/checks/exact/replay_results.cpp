@@ -86,8 +86,9 @@ void judge_repeats(Replay& replay, const char* name, int pairs, int agreeing) {
   if (pairs < kPairs) return;
   replay.outcome().spend(std::pow(kMaxAgreement, pairs));
   if (agreeing < pairs) return;
-  replay.outcome().fail(fmt::format(
-      "{}: those from the 65536th on repeat the first ones ({} of {})", name, agreeing, pairs));
+  replay.outcome().fail(
+      fmt::format("{}: the draws from the 65536th on repeat the first draws ({} of {})", name,
+                  agreeing, pairs));
 }
 
 // Returns the rows from whose distribution two draws agree with probability at most 9/10.

@@ -152,11 +152,12 @@ CheckOutcome check_scripted(const CheckInput& input) {
       outcome.evidence.expected = fmt::format("token {}", expected);
       outcome.evidence.smallest = fmt::format("one draw from one row of {} tokens", rows.vocab);
       note_no_token(token, rows.vocab, outcome);
-      return outcome.fail(fmt::format(
-          "row {} ({}), word {:#018x}: token {}, {} {}", row,
-          describe(rows.parameters[static_cast<std::size_t>(row)]), words[i], token,
-          input.exact() ? "the integer model says" : "which no rounding explains; exact is",
-          expected));
+      return outcome.fail(
+          fmt::format("row {} ({}), word {:#018x}: token {}, {} {}", row,
+                      describe(rows.parameters[static_cast<std::size_t>(row)]), words[i], token,
+                      input.exact() ? "the integer model says"
+                                    : "which rounding does not explain; the exact token is",
+                      expected));
     }
   }
   if (outcome.rows == 0) {

@@ -227,7 +227,7 @@ class Sequence {
         wrong = fmt::format("token {}", token);
       }
       if (wrong.empty() && !given.tokens.empty() && token != given.tokens[row]) {
-        wrong = fmt::format("token {}, and {} where the call gives all that the request has", token,
+        wrong = fmt::format("token {}, but {} in a call that has all values of the request", token,
                             given.tokens[row]);
       }
       if (wrong.empty()) continue;

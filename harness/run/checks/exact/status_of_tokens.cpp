@@ -174,7 +174,8 @@ CheckOutcome check_status_of_tokens(const CheckInput& input) {
   if (outcome.failed()) return outcome;
   outcome.measures["faults_judged"] = static_cast<double>(judge.rows_judged());
   outcome.message = fmt::format(
-      "{} kinds of bad rows touch no other row, and {} of them give what semantics {} says",
+      "{} kinds of bad rows change no other row, and {} of these kinds give the results that "
+      "semantics {} defines",
       outcome.measures["faults"], judge.rows_judged(), input.semantics.name);
   return outcome;
 }

@@ -64,7 +64,7 @@ Models models_of(const Request& request) {
 
 void suspect_status(CheckOutcome& outcome) {
   outcome.evidence.suspects.push_back(
-      {"bad values", "whether a row has a token and its status do not agree"});
+      {"bad values", "the status contradicts the token: only rows with status ok have a token"});
 }
 
 // Compares tokens with the integer models; `models[row % size]` is the model of row `row`.
@@ -223,7 +223,7 @@ void expect_in_support(const CheckInput& input, const Request& request,
                                response.tokens[i], what));
       if (response.tokens[i] == -1) suspect_status(outcome);
       outcome.evidence.observed = fmt::format("token {} {}", response.tokens[i], what);
-      outcome.evidence.expected = "a token of the support, or -1 where the row must fail";
+      outcome.evidence.expected = "a token of the support, or -1 if the row must fail";
       if (response.tokens[i] >= 0 && response.tokens[i] < request.vocab) {
         outcome.evidence.boundary =
             boundary_around(request, distribution, row, static_cast<std::uint64_t>(first + row),

@@ -60,14 +60,14 @@ void note_wrong_token(const ChainRequest& request, std::int64_t chain,
         fmt::format("position {} holds {}, the chain ends at {}", wrong, tokens[wrong], emitted));
   } else if (emitted == drafts) {
     suspect("the bonus token",
-            fmt::format("all {} drafts are accepted, and what follows is {}, not {}", drafts,
-                        tokens[wrong], expected.tokens[wrong]));
+            fmt::format("all {} drafts are accepted, and the token after them is {}, not {}",
+                        drafts, tokens[wrong], expected.tokens[wrong]));
   } else if (tokens[wrong] == drafted[wrong]) {
     suspect("a draft is accepted that must be rejected",
             fmt::format("position {} emits its draft {}", wrong, drafted[wrong]));
   } else {
     suspect("the token after a rejection",
-            fmt::format("position {} rejects its draft, as it must, and draws {}, not {}", wrong,
+            fmt::format("position {} rightly rejects its draft, but draws {}, not {}", wrong,
                         tokens[wrong], expected.tokens[wrong]));
   }
 }
@@ -90,7 +90,7 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
       outcome.fail(fmt::format("{}: status {}, expected {}", name_of(request, first, chain),
                                response.statuses[at], to_string(expected.status)));
       outcome.evidence.suspects.push_back(
-          {"speculative decoding: statuses", "tokens and counts are behind the status"});
+          {"speculative decoding: statuses", "tokens and counts follow from the status"});
     } else if (tokens != expected.tokens) {
       outcome.fail(fmt::format("{}: tokens {}, the integer model says {}",
                                name_of(request, first, chain), fmt::join(tokens, " "),
@@ -102,7 +102,7 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
                                name_of(request, first, chain), response.accepted[at],
                                response.emitted[at], expected.accepted, expected.emitted));
       outcome.evidence.suspects.push_back(
-          {"speculative decoding: counts", "the tokens are those of the drafts and words"});
+          {"speculative decoding: counts", "the tokens follow from the drafts and random words"});
     }
     if (outcome.failed()) return;
   }
@@ -187,7 +187,7 @@ void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t co
   request.counts = false;
   const ChainResponse tokens_alone = run_chain_request(*input.sampler, request);
   if (!outcome.failed() && with_counts.tokens != tokens_alone.tokens) {
-    outcome.fail("chains give other tokens where no counts are asked for");
+    outcome.fail("chains give other tokens in calls without counts");
     outcome.evidence.suspects.push_back(
         {"speculative decoding: another result asked for", "with counts the tokens are right"});
   }

@@ -120,16 +120,16 @@ void compare_with_model(const Run& run) {
     if (!response->statuses.empty() &&
         response->statuses[at] != static_cast<std::int32_t>(expected.status)) {
       fail("status", std::to_string(response->statuses[at]), to_string(expected.status));
-      run.suspect("statuses", "tokens and counts are behind the status");
+      run.suspect("statuses", "tokens and counts follow from the status");
     } else if (tokens != right_tokens) {
       fail("tokens", text(tokens), text(right_tokens));
       note_wrong_token(run, taken, tokens, expected);
     } else if (response->accepted[at] != expected.accepted) {
       fail("accepted", std::to_string(response->accepted[at]), std::to_string(expected.accepted));
-      run.suspect("counts", "the tokens are those of the drafts and words");
+      run.suspect("counts", "the tokens follow from the drafts and random words");
     } else if (run.request.trees && nodes != padded(expected.nodes, width)) {
       fail("nodes", text(nodes), text(padded(expected.nodes, width)));
-      run.suspect("nodes", "the tokens are those of the drafts and words");
+      run.suspect("nodes", "the tokens follow from the drafts and random words");
     }
   }
 }
@@ -168,7 +168,7 @@ void compare_greedy(const Run& run) {
     if (tokens == right) continue;
     run.outcome.fail(fmt::format("{}: greedy request {}: tokens {}, the largest logits are {}",
                                  run.name, b, fmt::join(tokens, " "), fmt::join(right, " ")));
-    run.suspect("greedy requests", "at temperature 0 no random word has a say");
+    run.suspect("greedy requests", "at temperature 0 no random word may change a token");
   }
 }
 
@@ -241,7 +241,7 @@ void compare_with_sampling(const Run& run) {
     run.outcome.fail(fmt::format("{}, without speculation: {}", run.name, off.trouble()));
   } else if (off.tokens != emitted) {
     const auto wrong = std::mismatch(emitted.begin(), emitted.end(), off.tokens.begin());
-    run.outcome.fail(fmt::format("{}: speculation emits token {} where sampling gives {}", run.name,
+    run.outcome.fail(fmt::format("{}: speculation emits token {}, but sampling gives {}", run.name,
                                  *wrong.first, *wrong.second));
     run.suspect("other tokens than without drafts", "the same rows, words and histories, sampled");
   }
@@ -317,7 +317,7 @@ void compare_batches(const Run& run) {
                 "speculative decoding: the same call gives something else");
   SpeculationRequest tokens_alone = run.request;
   tokens_alone.counts = false;
-  expect_same("with nothing but tokens asked for", tokens_alone, picks,
+  expect_same("with only tokens requested", tokens_alone, picks,
               "speculative decoding: another result asked for");
   // Padding is first a valid token with a row of zeros, and then far outside of the vocabulary.
   const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
@@ -340,7 +340,7 @@ void compare_batches(const Run& run) {
       ++run.outcome.measures["relations"];
       if (a->tokens != b->tokens) {
         run.outcome.fail(run.name + ": neutral processing changes tokens");
-        run.suspect("neutral processing", "penalties, biases and bans that do nothing are given");
+        run.suspect("neutral processing", "the call has penalties, biases and bans without effect");
       }
     }
   }

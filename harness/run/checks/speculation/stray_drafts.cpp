@@ -39,10 +39,11 @@ std::string fault_of_stray(const Result& result) {
   const auto is_none = [](std::int32_t token) { return token == -1; };
   const auto is_nothing = [](std::int32_t value) { return value == -1 || value == 0; };
   if (!std::ranges::all_of(result.tokens, is_none)) {
-    return fmt::format("it gives tokens {}, and must give none", fmt::join(result.tokens, " "));
+    return fmt::format("the request gives tokens {}, but must give none",
+                       fmt::join(result.tokens, " "));
   }
   if (!std::ranges::all_of(result.others, is_nothing)) {
-    return fmt::format("counts and nodes are {}, and nothing was accepted",
+    return fmt::format("counts and nodes are {}, but nothing was accepted",
                        fmt::join(result.others, " "));
   }
   if (!result.status) return {};
@@ -61,7 +62,7 @@ std::string fault_of_neighbour(const CheckInput& input, const Result& result,
                     !input.sampler->description().randomness.replays ||
                     result.tokens == before.tokens;
   if (in_range && same && result.status.value_or(0) == 0) return {};
-  return fmt::format("a neighbour gives tokens {}, and {} without it",
+  return fmt::format("a neighbour gives tokens {}, but {} without the request",
                      fmt::join(result.tokens, " "), fmt::join(before.tokens, " "));
 }
 

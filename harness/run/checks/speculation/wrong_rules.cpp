@@ -141,7 +141,7 @@ void note_wrong_step(const Table& step, const StepRows& rows, CheckOutcome& outc
     }
     const char* const found = only_of(explaining);
     add(found != nullptr ? found : "how often drafts are accepted",
-        "by token, " + step.name() + " has other acceptances than the rule", outcome);
+        "by token, " + step.name() + " accepts other drafts than the rule", outcome);
     return;
   }
   if (fits(step, drafted, rows, residual)) return;
@@ -157,8 +157,7 @@ void note_wrong_step(const Table& step, const StepRows& rows, CheckOutcome& outc
   const char* const found = only_of(explaining);
   add(found != nullptr ? found : "the token after a rejection",
       "in " + step.name() +
-          " drafts are accepted as they must be, and what comes after the others "
-          "is another token",
+          " drafts are rightly accepted, but the token after the rejected drafts is wrong",
       outcome);
 }
 
@@ -167,7 +166,7 @@ void note_tokens_past_end(std::span<const std::int32_t> tokens, std::int32_t acc
   if (accepted < 0 || accepted >= std::ssize(tokens)) return;
   const auto after = tokens.subspan(static_cast<std::size_t>(accepted) + 1);
   if (std::ranges::all_of(after, [](std::int32_t token) { return token == -1; })) return;
-  add("tokens past the end", "after the last token there is another than -1", outcome);
+  add("tokens past the end", "a token other than -1 follows the last token", outcome);
 }
 
 void note_wrong_bonus(const Table& bonus, const Distribution& right, const Distribution* last_draft,

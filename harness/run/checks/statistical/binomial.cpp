@@ -150,7 +150,7 @@ CheckOutcome check_binomial(const CheckInput& input) {
   if (!outcome.failed()) {
     weigh_small_mistakes(certain, groups, level, outcome);
     outcome.message =
-        fmt::format("{} groups of tokens are drawn as often as they must be", groups.size());
+        fmt::format("{} groups of tokens have their expected frequency", groups.size());
   }
   return outcome;
 }

@@ -47,7 +47,7 @@ void compare(const CheckInput& input, const Request& row,
         probes.add(fmt::format("first draws of instance {}", i + 1), streams.front());
     if (wrong.empty()) continue;
     outcome.evidence.observed = wrong;
-    outcome.evidence.expected = "another beginning of each instance that is given no seed";
+    outcome.evidence.expected = "a different start of each instance without a seed";
     outcome.evidence.decisive = {"repetition", design.null_rate, std::nullopt, design.null_rate};
     outcome.fail(fmt::format(
         "fresh instances without a seed start alike: {}; generators that start from entropy do any "

@@ -14,8 +14,8 @@
 namespace fairdraw::suites::fuzz {
 namespace {
 
-// Many properties find the same mutant. Of these properties at most two that no earlier mutant has
-// shown are saved, or else the first one.
+// Many properties find the same mutant. At most two properties that no earlier mutant has shown are
+// saved; if there is none, the first property is saved.
 constexpr std::size_t kCapsulesAMutant = 2;
 
 void write(const std::string& folder, const harness::Mutant& mutant, const FuzzOptions& options,

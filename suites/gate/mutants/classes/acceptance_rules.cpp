@@ -181,7 +181,7 @@ Rule candidates(CandidatesFault fault) {
 // --- The token-wise rule in floating point -------------------------------------------------------
 
 struct TokenWise {
-  // Whether ratio and uniform are in the dtype of the call's probabilities, and the residual in
+  // True if ratio and uniform are in the dtype of the call's probabilities, and the residual in
   // bfloat16.
   bool narrow_ratio = false, narrow_uniform = false, narrow_residual = false;
 };
