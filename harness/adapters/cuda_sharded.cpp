@@ -100,9 +100,9 @@ class OwnResults {
 };
 
 /// One shard of a call.
-class Shard {
+class ShardOnGpu {
  public:
-  Shard(const fairdraw_batch& given, DeviceState& state)
+  ShardOnGpu(const fairdraw_batch& given, DeviceState& state)
       : results_(given), device_(results_.call()), state_(state) {}
 
   /// Begins the shard's call. `boundaries` must outlive the call and must not move.
@@ -196,7 +196,7 @@ class Shard {
 /// Copies the results of the first shard to a call, if all shards have the same results. Arrays for
 /// which is_of_columns(place) holds are left to the caller, because each shard has other columns.
 template <class IsOfColumns>
-Error copy_agreed_results(const std::deque<Shard>& shards, const fairdraw_batch& call,
+Error copy_agreed_results(const std::deque<ShardOnGpu>& shards, const fairdraw_batch& call,
                           const IsOfColumns& is_of_columns) {
   std::size_t number = 0;
   Error disagreement;
@@ -207,7 +207,7 @@ Error copy_agreed_results(const std::deque<Shard>& shards, const fairdraw_batch&
       const std::size_t mine = number++;
       if (is_of_columns(static_cast<const void*>(pointer))) return;
       const std::vector<std::byte>& first = shards.front().arrays()[mine];
-      for (const Shard& shard : shards) {
+      for (const ShardOnGpu& shard : shards) {
         if (shard.arrays()[mine] == first) continue;
         disagreement.code = ErrorCode::unsupported;
         disagreement.message = "shards disagree about ";
@@ -242,7 +242,7 @@ class CudaShardedSampler final : public Sampler {
  private:
   Error run_on(const std::vector<DeviceState*>& states, const fairdraw_batch& batch) const {
     const std::vector<std::int64_t> boundaries = word_boundaries(batch.vocab, shards_);
-    std::deque<Shard> shards;
+    std::deque<ShardOnGpu> shards;
     for (DeviceState* state : states) {
       shards.emplace_back(batch, *state);
       const int number = static_cast<int>(shards.size()) - 1;
@@ -255,35 +255,35 @@ class CudaShardedSampler final : public Sampler {
       }
       if (Error error = exchange_all(shards, through_peers)) return error;
     }
-    if (Error error = each(shards, [](Shard& shard) { return shard.fetch(); })) return error;
+    if (Error error = each(shards, [](ShardOnGpu& shard) { return shard.fetch(); })) return error;
     return put_together(shards, boundaries, batch);
   }
 
-  static Error connect(std::deque<Shard>& shards, std::int64_t rows) {
+  static Error connect(std::deque<ShardOnGpu>& shards, std::int64_t rows) {
     cuda::ShardedPeers peers;
     int number = 0;
-    for (Shard& shard : shards) {
+    for (ShardOnGpu& shard : shards) {
       if (Error error = shard.make_peer_memory(rows, peers, number++)) return error;
     }
-    return each(shards, [&](Shard& shard) { return shard.use(peers); });
+    return each(shards, [&](ShardOnGpu& shard) { return shard.use(peers); });
   }
 
   template <class Call>
-  static Error each(std::deque<Shard>& shards, const Call& call) {
-    for (Shard& shard : shards) {
+  static Error each(std::deque<ShardOnGpu>& shards, const Call& call) {
+    for (ShardOnGpu& shard : shards) {
       if (Error error = call(shard)) return error;
     }
     return {};
   }
 
   /// Exchanges the blocks of all shards through the host, like a transport.
-  static Error gather(std::deque<Shard>& shards, ShardedExchange kind) {
+  static Error gather(std::deque<ShardOnGpu>& shards, ShardedExchange kind) {
     int number = 0;
     std::vector<std::byte> block;
-    for (Shard& from : shards) {
+    for (ShardOnGpu& from : shards) {
       if (Error error = from.read_block(kind, block)) return error;
       if (block.empty()) return {};  // this call has no exchange with that number
-      for (Shard& to : shards) {
+      for (ShardOnGpu& to : shards) {
         if (Error error = to.write_block(kind, number, block)) return error;
         if (Error error = to.meet()) return error;  // waits, because `block` is filled again
       }
@@ -292,21 +292,23 @@ class CudaShardedSampler final : public Sampler {
     return {};
   }
 
-  static Error exchange(std::deque<Shard>& shards, ShardedExchange kind, bool through_peers) {
-    const auto meet = [](Shard& shard) { return shard.meet(); };
-    if (Error error = each(shards, [kind](Shard& shard) { return shard.send(kind); })) return error;
+  static Error exchange(std::deque<ShardOnGpu>& shards, ShardedExchange kind, bool through_peers) {
+    const auto meet = [](ShardOnGpu& shard) { return shard.meet(); };
+    if (Error error = each(shards, [kind](ShardOnGpu& shard) { return shard.send(kind); })) {
+      return error;
+    }
     if (Error error = each(shards, meet)) return error;
     if (!through_peers) {
       if (Error error = gather(shards, kind)) return error;
     }
-    if (Error error = each(shards, [kind](Shard& shard) { return shard.receive(kind); })) {
+    if (Error error = each(shards, [kind](ShardOnGpu& shard) { return shard.receive(kind); })) {
       return error;
     }
     return each(shards, meet);
   }
 
-  static Error exchange_all(std::deque<Shard>& shards, bool through_peers) {
-    if (Error error = each(shards, [](Shard& shard) { return shard.meet(); })) return error;
+  static Error exchange_all(std::deque<ShardOnGpu>& shards, bool through_peers) {
+    if (Error error = each(shards, [](ShardOnGpu& shard) { return shard.meet(); })) return error;
     const auto go = [&](ShardedExchange kind) { return exchange(shards, kind, through_peers); };
     if (Error error = go(ShardedExchange::summary)) return error;
     std::int32_t left = 0;
@@ -325,14 +327,15 @@ class CudaShardedSampler final : public Sampler {
 
   /// Merges the results: those of the first shard if all shards agree, and each shard's columns of
   /// masks and of whole rows of log-probabilities.
-  static Error put_together(std::deque<Shard>& shards, const std::vector<std::int64_t>& boundaries,
+  static Error put_together(std::deque<ShardOnGpu>& shards,
+                            const std::vector<std::int64_t>& boundaries,
                             const fairdraw_batch& batch) {
     Error disagreement = copy_agreed_results(shards, batch, [&batch](const void* place) {
       return place == batch.mask || place == batch.report_all;
     });
     if (disagreement) return disagreement;
     int number_of_shard = 0;
-    for (Shard& shard : shards) {
+    for (ShardOnGpu& shard : shards) {
       const auto at = static_cast<std::size_t>(number_of_shard++);
       const std::int64_t begin = boundaries[at];
       const std::int64_t end = boundaries[at + 1];

@@ -11,9 +11,9 @@ namespace fairdraw::harness {
 namespace {
 
 /// A shard with its columns of the request and its own results.
-class Shard {
+class ShardOnCpu {
  public:
-  Shard(const ShardedRequest& whole, const SampleResult& wanted, int number)
+  ShardOnCpu(const ShardedRequest& whole, const SampleResult& wanted, int number)
       : request(whole),
         begin_(whole.boundaries.data[number]),
         end_(whole.boundaries.data[number + 1]),
@@ -25,8 +25,8 @@ class Shard {
     rows.processing = columns_.of(whole.rows.processing);
     make_results(whole.rows, wanted);
   }
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
+  ShardOnCpu(const ShardOnCpu&) = delete;
+  ShardOnCpu& operator=(const ShardOnCpu&) = delete;
 
   /// Copies the shard's columns of the mask into the whole mask. Padding rows of the mask are not
   /// changed.
@@ -103,8 +103,8 @@ class Shard {
 };
 
 /// Copies blocks between the shards until all calls are done.
-Error exchange_all(const std::vector<std::unique_ptr<Shard>>& shards, const ShardFaults& faults,
-                   ShardTraffic& sent) {
+Error exchange_all(const std::vector<std::unique_ptr<ShardOnCpu>>& shards,
+                   const ShardFaults& faults, ShardTraffic& sent) {
   while (shards.front()->call.block_bytes() > 0) {
     const std::int64_t bytes = shards.front()->call.block_bytes();
     std::vector<std::byte> gathered;
@@ -146,10 +146,10 @@ Error sample_in_shards(const ShardedRequest& whole, const SampleResult& result,
                        const Execution& execution, ShardTraffic* traffic,
                        const ShardFaults& faults) {
   const SampleRequest& request = whole.rows;
-  std::vector<std::unique_ptr<Shard>> shards;
+  std::vector<std::unique_ptr<ShardOnCpu>> shards;
   for (int s = 0; s + 1 < static_cast<int>(whole.boundaries.size); ++s) {
-    shards.push_back(std::make_unique<Shard>(whole, result, s));
-    Shard& shard = *shards.back();
+    shards.push_back(std::make_unique<ShardOnCpu>(whole, result, s));
+    ShardOnCpu& shard = *shards.back();
     if (faults.request) faults.request(shard.request);
     if (Error error = shard.call.begin(shard.request, shard.result, execution)) return error;
   }
@@ -157,7 +157,7 @@ Error sample_in_shards(const ShardedRequest& whole, const SampleResult& result,
   if (Error error = exchange_all(shards, faults, sent)) return error;
   const std::int64_t outputs = request.indices.given() ? request.indices.size : request.logits.rows;
   for (int s = 0; s < static_cast<int>(shards.size()); ++s) {
-    const Shard& shard = *shards[static_cast<std::size_t>(s)];
+    const ShardOnCpu& shard = *shards[static_cast<std::size_t>(s)];
     if (faults.result) faults.result(shard.request, shard.result);
     for (std::int64_t i = s; i < outputs; i += static_cast<std::int64_t>(shards.size())) {
       shard.copy_output(result, i, request.num_samples);

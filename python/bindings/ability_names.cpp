@@ -5,7 +5,7 @@ namespace {
 
 using harness::SamplerDescription;
 
-enum class Place {
+enum class DeclaredIn {
   abilities,
   filters,
   running_batch,
@@ -18,23 +18,23 @@ enum class Place {
 
 struct Row {
   const char* name;
-  Place place;
+  DeclaredIn place;
   Ability member;
 };
 
 constexpr Row kAbilities[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
-  {#member, Place::place, &SamplerDescription::member},
+  {#member, DeclaredIn::place, &SamplerDescription::member},
 #define FAIRDRAW_PROMISE(member, bit, reason)
 #define FAIRDRAW_DECLINABLE(member, bit, short_name, reason) \
-  {#member, Place::declinable, &SamplerDescription::member},
+  {#member, DeclaredIn::declinable, &SamplerDescription::member},
 #include "harness/run/evidence/abilities.inc"
 };
 
-std::map<std::string, Ability> declared_in(std::initializer_list<Place> places) {
+std::map<std::string, Ability> declared_in(std::initializer_list<DeclaredIn> places) {
   std::map<std::string, Ability> all;
   for (const Row& row : kAbilities) {
-    for (const Place place : places) {
+    for (const DeclaredIn place : places) {
       if (row.place == place) all.emplace(row.name, row.member);
     }
   }
@@ -44,17 +44,17 @@ std::map<std::string, Ability> declared_in(std::initializer_list<Place> places) 
 }  // namespace
 
 const std::map<std::string, Ability>& abilities() {
-  static const auto all = declared_in({Place::abilities, Place::claims});
+  static const auto all = declared_in({DeclaredIn::abilities, DeclaredIn::claims});
   return all;
 }
 
 const std::map<std::string, Ability>& filters() {
-  static const auto all = declared_in({Place::filters});
+  static const auto all = declared_in({DeclaredIn::filters});
   return all;
 }
 
 const std::map<std::string, Ability>& declinable() {
-  static const auto all = declared_in({Place::declinable});
+  static const auto all = declared_in({DeclaredIn::declinable});
   return all;
 }
 

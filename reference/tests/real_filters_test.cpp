@@ -29,21 +29,21 @@ RankedWeights row_of(const std::vector<Group>& groups, double sum_slack = 0) {
 }
 
 // Decision on the second of two tokens: certainly in, certainly out, or neither.
-enum class Verdict { in, out, open };
-Verdict second_token(const RankedWeights& row, const Cut& base, double top_p,
-                     const Semantics& semantics = {}) {
+enum class Kept { in, out, open };
+Kept second_token(const RankedWeights& row, const Cut& base, double top_p,
+                  const Semantics& semantics = {}) {
   const Cut cut = top_p_cut(row, base, static_cast<float>(top_p), semantics);
-  if (cut.certain >= 2) return Verdict::in;
-  return cut.possible >= 2 ? Verdict::open : Verdict::out;
+  if (cut.certain >= 2) return Kept::in;
+  return cut.possible >= 2 ? Kept::open : Kept::out;
 }
 
 void expect_boundaries(const RankedWeights& row, const Cut& base, double low, double high,
                        const Semantics& semantics = {}) {
   const double step = 0x1p-22;  // above the rounding of p to float32, far below the errors
-  EXPECT_EQ(second_token(row, base, low - step, semantics), Verdict::out);
-  EXPECT_EQ(second_token(row, base, low + step, semantics), Verdict::open);
-  EXPECT_EQ(second_token(row, base, high - step, semantics), Verdict::open);
-  EXPECT_EQ(second_token(row, base, high + step, semantics), Verdict::in);
+  EXPECT_EQ(second_token(row, base, low - step, semantics), Kept::out);
+  EXPECT_EQ(second_token(row, base, low + step, semantics), Kept::open);
+  EXPECT_EQ(second_token(row, base, high - step, semantics), Kept::open);
+  EXPECT_EQ(second_token(row, base, high + step, semantics), Kept::in);
 }
 
 TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
@@ -70,8 +70,8 @@ TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
   expect_boundaries(row, whole_row(row), 1 - 0.4 * 1.02, 1 - 0.4 * 0.98, ascending);
   // A tail below the slack of the row's sum stays at p = 1.
   const RankedWeights small = row_of({{0.99, 0}, {0.01, 0}}, 0.02);
-  EXPECT_EQ(second_token(small, whole_row(small), 1, ascending), Verdict::in);
-  EXPECT_EQ(second_token(small, whole_row(small), 1), Verdict::open);
+  EXPECT_EQ(second_token(small, whole_row(small), 1, ascending), Kept::in);
+  EXPECT_EQ(second_token(small, whole_row(small), 1), Kept::open);
 }
 
 TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
@@ -81,20 +81,20 @@ TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
   base.certain = base.count_low = 2;
   base.mass_low = row.mass[2];
   const double step = 0x1p-22;
-  EXPECT_EQ(second_token(row, base, 0.6 / 0.9 + step), Verdict::in);
-  EXPECT_EQ(second_token(row, base, 0.6 / 0.9 - step), Verdict::open);
-  EXPECT_EQ(second_token(row, base, 0.6 + step), Verdict::open);
+  EXPECT_EQ(second_token(row, base, 0.6 / 0.9 + step), Kept::in);
+  EXPECT_EQ(second_token(row, base, 0.6 / 0.9 - step), Kept::open);
+  EXPECT_EQ(second_token(row, base, 0.6 + step), Kept::open);
   // The band is equally wide on the other side, although nothing can be added there, because the
   // band is symmetric.
-  EXPECT_EQ(second_token(row, base, 0.6 / 1.1 - step), Verdict::out);
+  EXPECT_EQ(second_token(row, base, 0.6 / 1.1 - step), Kept::out);
 }
 
 TEST(TopPBand, ClosesWhereNothingIsUncertain) {
   const RankedWeights row = row_of({{0.5, 0}, {0.25, 0}, {0.25, 0}});
   const Cut whole = whole_row(row);
-  EXPECT_EQ(second_token(row, whole, 0.5), Verdict::out);
-  EXPECT_EQ(second_token(row, whole, 0.5 + 0x1p-24), Verdict::in);
-  EXPECT_EQ(second_token(row, whole, 0.5 - 0x1p-25), Verdict::out);
+  EXPECT_EQ(second_token(row, whole, 0.5), Kept::out);
+  EXPECT_EQ(second_token(row, whole, 0.5 + 0x1p-24), Kept::in);
+  EXPECT_EQ(second_token(row, whole, 0.5 - 0x1p-25), Kept::out);
 }
 
 TEST(TopKCut, WidensByWhatRoundingMayTie) {

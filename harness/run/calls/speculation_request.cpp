@@ -41,11 +41,11 @@ struct SpeculationInputs : FilterArrays {
   }
 };
 
-struct Place {
+struct RequestRows {
   std::int64_t row, place, drafts;
 };
 
-std::optional<Place> place_of(const SpeculationRequest& request, std::int64_t b) {
+std::optional<RequestRows> place_of(const SpeculationRequest& request, std::int64_t b) {
   const auto at = static_cast<std::size_t>(b);
   const bool packed = !request.row_begins.empty();
   const std::int64_t begin = packed ? request.row_begins[at] : b * (request.max_draft + 1);
@@ -55,7 +55,7 @@ std::optional<Place> place_of(const SpeculationRequest& request, std::int64_t b)
   const std::int64_t drafts =
       request.draft_lengths.empty() ? end - begin - 1 : request.draft_lengths[at];
   if (drafts < 0 || drafts > room || begin - b + drafts > request.places()) return std::nullopt;
-  return Place{begin, begin - b, drafts};
+  return RequestRows{begin, begin - b, drafts};
 }
 
 std::vector<float> row_of(const std::vector<float>& matrix, std::int64_t row, std::int64_t vocab) {
@@ -118,7 +118,7 @@ DraftedTokens split_request(const SpeculationRequest& request, std::int64_t b) {
     taken.status = RowStatus::inactive;
     return taken;
   }
-  const std::optional<Place> place = place_of(request, b);
+  const std::optional<RequestRows> place = place_of(request, b);
   if (!place) {
     taken.status = RowStatus::invalid_draft_length;
     return taken;

@@ -6,7 +6,7 @@
 namespace fairdraw::harness {
 namespace {
 
-enum class Place {
+enum class DeclaredIn {
   abilities,
   filters,
   randomness,
@@ -20,17 +20,17 @@ enum class Place {
 
 struct Row {
   std::string_view name, bit;
-  Place place;
+  DeclaredIn place;
   std::string_view reason;
 };
 
 constexpr Row kRows[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
-  {#member, #bit, Place::place, reason},
+  {#member, #bit, DeclaredIn::place, reason},
 #define FAIRDRAW_PROMISE(member, bit, reason) \
-  {"randomness." #member, #bit, Place::randomness, reason},
+  {"randomness." #member, #bit, DeclaredIn::randomness, reason},
 #define FAIRDRAW_DECLINABLE(member, bit, short_name, reason) \
-  {#member, #bit, Place::declinable, reason},
+  {#member, #bit, DeclaredIn::declinable, reason},
 #include "harness/run/evidence/abilities.inc"
 };
 
@@ -49,7 +49,7 @@ Lack lack_of(std::string_view ability) {
 
 bool is_claim(std::string_view ability) {
   const Row* const row = row_of(ability);
-  return row != nullptr && row->place == Place::claims;
+  return row != nullptr && row->place == DeclaredIn::claims;
 }
 
 std::string declaration_of(std::string_view ability, std::string_view sampler) {
@@ -57,24 +57,24 @@ std::string declaration_of(std::string_view ability, std::string_view sampler) {
   std::string name(ability);
   if (row == nullptr) return name;
   const bool is_plugin = sampler.starts_with("plugin:");
-  if (row->place == Place::declinable) {
+  if (row->place == DeclaredIn::declinable) {
     return is_plugin ? "no " + std::string(row->bit) : name + " (not in `lacks`)";
   }
   if (is_plugin) return std::string(row->bit);
   switch (row->place) {
-    case Place::running_batch:
+    case DeclaredIn::running_batch:
       return name + " (a running_batch has it)";
-    case Place::operations:
+    case DeclaredIn::operations:
       return name + " (verify_operations judges it)";
-    case Place::drafts:
+    case DeclaredIn::drafts:
       return name + " (verify_speculation judges it)";
-    case Place::plugins:
+    case DeclaredIn::plugins:
       return name + " (plugins alone can)";
-    case Place::abilities:
-    case Place::filters:
-    case Place::randomness:
-    case Place::claims:
-    case Place::declinable:
+    case DeclaredIn::abilities:
+    case DeclaredIn::filters:
+    case DeclaredIn::randomness:
+    case DeclaredIn::claims:
+    case DeclaredIn::declinable:
       break;
   }
   return name;

@@ -31,14 +31,14 @@ enum class Kind {
   symptom,  ///< the hint is an effect of a cause at this step or before it
 };
 
-struct Place {
+struct CausePlace {
   std::string_view name;  ///< whole name of a hint, or its cause
   Step step;
   Kind kind;
 };
 
 // place_of() looks up whole names before their causes.
-constexpr Place kPlaces[] = {
+constexpr CausePlace kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},
     {"follows the caller's FTZ", Step::call, Kind::cause},  // no other case shows it
@@ -97,10 +97,10 @@ constexpr Place kPlaces[] = {
 
 constexpr std::string_view kDefinition = "definition of ";
 
-Place place_of(std::string_view hint) {
+CausePlace place_of(std::string_view hint) {
   if (hint.starts_with(kDefinition)) return {hint, Step::filters, Kind::cause};
   for (const std::string_view name : {hint, cause_of(hint)}) {
-    const auto* const found = std::ranges::find(kPlaces, name, &Place::name);
+    const auto* const found = std::ranges::find(kPlaces, name, &CausePlace::name);
     if (found != std::end(kPlaces)) return *found;
   }
   return {hint, Step::operations, Kind::cause};  // hint of another version: explains what names it
@@ -151,7 +151,7 @@ bool follows_definitions(const SeenDefinitions& seen) {
 // rows that tell definitions apart.
 double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerRecord& sampler) {
   const std::optional<SeenDefinitions>& seen = sampler.seen;
-  const Place place = place_of(hint.bug);
+  const CausePlace place = place_of(hint.bug);
   if (hint.bug == default_cause(record.check)) {
     return place.step == Step::filters   ? kOfSymptom
            : record.check == "sequences" ? kOfCheck / 2
@@ -178,7 +178,7 @@ std::optional<std::string_view> filter_of(std::string_view cause) {
 }
 
 /// Returns whether a cause can show in a case.
-bool can_show(std::string_view cause, const Place& place, const CaseRecord& record) {
+bool can_show(std::string_view cause, const CausePlace& place, const CaseRecord& record) {
   if (place.step == Step::processing) {
     return record.check == "processing" || record.check == "sequences" ||
            record.id.find("/processed") != record.id.npos;
@@ -198,13 +198,13 @@ bool can_show(std::string_view cause, const Place& place, const CaseRecord& reco
 
 /// Returns whether everything that a case reports follows from the cause at `place`: symptoms of
 /// this step or of a later one. A symptom explains no symptoms at its own step.
-bool is_reached(const CaseRecord& record, std::string_view cause, const Place& place) {
+bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place) {
   if (place.step == Step::call) return false;  // a wrong write or a crash is seen directly
   // Dependence on other calls is the default hint of its check, and explains only itself.
   if (place.step == Step::batch && place.kind == Kind::symptom) return false;
   return can_show(cause, place, record) &&
          std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
-           Place seen = place_of(hint.bug);
+           CausePlace seen = place_of(hint.bug);
            // The default hint of a check is only a symptom.
            if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
            if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
@@ -221,7 +221,7 @@ struct Support {
   const Suspect* hint = nullptr;  ///< suspect that names the cause; null: only symptoms
 };
 
-Support support_of(const CaseRecord& record, std::string_view cause, const Place& place,
+Support support_of(const CaseRecord& record, std::string_view cause, const CausePlace& place,
                    const SamplerRecord& sampler) {
   double share = 1;
   for (const Suspect& hint : record.evidence.suspects) {
@@ -280,7 +280,7 @@ class Ranking {
   /// counts by the logarithm of the number of its failed cases, because cases of one check are much
   /// alike.
   double score_of(std::string_view cause) const {
-    const Place place = place_of(cause);
+    const CausePlace place = place_of(cause);
     std::map<std::string_view, std::pair<double, std::size_t>> checks;
     for (const Failure& one : failures_) {
       auto& [sum, count] = checks[one.record->check];
@@ -315,7 +315,7 @@ class Ranking {
       return one.subject == "row" || one.subject == "batch";
     };
     const auto is_mistake = [](const Suspect& hint) {
-      const Place place = place_of(hint.bug);
+      const CausePlace place = place_of(hint.bug);
       return place.kind == Kind::cause && place.step >= Step::processing &&
              hint.bug.find(": rows ") == hint.bug.npos;
     };
@@ -328,7 +328,7 @@ class Ranking {
   /// Removes the cases that a cause explains from the remaining ones. Returns the cause with the
   /// whole name that these cases give it.
   Cause take(const std::string& name) {
-    const Place place = place_of(name);
+    const CausePlace place = place_of(name);
     struct Whole {
       const Suspect* hint;
       double worth;
@@ -399,7 +399,7 @@ void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause
 
 bool is_said_by(std::string_view cause, const SharedCondition& condition) {
   if (cause.find(condition.text) != cause.npos) return true;
-  const Place place = place_of(cause);
+  const CausePlace place = place_of(cause);
   if (condition.subject == "processing") return place.step == Step::processing;
   if (condition.subject == "row" || condition.subject == "batch") {
     return place.step == Step::batch || cause.find("batch") != cause.npos;

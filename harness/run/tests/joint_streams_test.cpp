@@ -58,14 +58,14 @@ struct Moved : ModelSampler {
   std::function<void(Draw&)> move_;
 };
 
-struct Fault {
+struct SharedDraw {
   const char* name;
   std::function<void(Draw&)> move;
 };
 
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const SharedDraw& fault, std::ostream* out) { *out << fault.name; }
 
-const Fault kFaults[] = {
+const SharedDraw kFaults[] = {
     {"sample 1 is sample 0 of the next offset",
      [](Draw& draw) {
        if (!draw.scalar && draw.sample == 1) ++draw.offset, draw.sample = 0;
@@ -100,7 +100,7 @@ const Fault kFaults[] = {
      }},
 };
 
-class JointStreams : public testing::TestWithParam<Fault> {};
+class JointStreams : public testing::TestWithParam<SharedDraw> {};
 
 TEST_P(JointStreams, AreRedWhereDrawsAreShared) {
   Moved sampler(GetParam().move);

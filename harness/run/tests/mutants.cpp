@@ -221,14 +221,14 @@ struct FollowsCallersRounding : ServingModel {
 #endif
 
 template <class Sampler>
-Mutant mutant(const char* name) {
+RunMutant mutant(const char* name) {
   return {name, [] { return std::make_unique<Sampler>(); }};
 }
 
 }  // namespace
 
-const std::vector<Mutant>& mutants() {
-  static const std::vector<Mutant> all = {
+const std::vector<RunMutant>& mutants() {
+  static const std::vector<RunMutant> all = {
       mutant<TemperatureOff>("temperature 1.05 times too high"),
       mutant<LaneLost>("one lane of 16 never drawn"),
       mutant<TailLost>("tail beyond rank 1000 never drawn"),
@@ -257,7 +257,7 @@ const std::vector<Mutant>& mutants() {
 }
 
 std::unique_ptr<Sampler> make_mutant(const std::string& name) {
-  for (const Mutant& mutant : mutants()) {
+  for (const RunMutant& mutant : mutants()) {
     if (mutant.name == name) return mutant.make();
   }
   throw std::invalid_argument("no mutant '" + name + "'");

@@ -11,12 +11,12 @@
 namespace fairdraw::harness {
 
 /// A mutant: a description of its mistake, and its factory.
-struct Mutant {
+struct RunMutant {
   std::string name;
   std::function<std::unique_ptr<Sampler>()> make;
 };
 
-const std::vector<Mutant>& mutants();
+const std::vector<RunMutant>& mutants();
 std::unique_ptr<Sampler> make_mutant(const std::string& name);
 
 }  // namespace fairdraw::harness

@@ -179,7 +179,7 @@ TEST_P(EveryMutant, IsKilled) {
 INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(kKills));
 
 TEST(Mutants, AllHaveAKiller) {
-  for (const Mutant& mutant : mutants()) {
+  for (const RunMutant& mutant : mutants()) {
     const bool named = std::any_of(std::begin(kKills), std::end(kKills),
                                    [&](const Kill& kill) { return mutant.name == kill.mutant; });
     EXPECT_TRUE(named || mutant.name == "writes behind its tokens") << mutant.name;

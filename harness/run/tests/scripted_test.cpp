@@ -123,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(Mutants, WrongChoice, testing::ValuesIn(kWrong));
 // A float32 sampler that takes words: softmax, sequential prefix sums, u * total. The sampler draws
 // from the row of its last call of model(); the check uses one row at a time.
 struct FloatDraws : ModelSampler {
-  enum class Fault { none, at_least, from_the_other_end, half_precision };
-  explicit FloatDraws(Fault fault) : fault_(fault) { description_.exact_integer = false; }
+  enum class WrongSearch { none, at_least, from_the_other_end, half_precision };
+  explicit FloatDraws(WrongSearch fault) : fault_(fault) { description_.exact_integer = false; }
 
   reference::IntegerRow model(const Row& row) override {
     values_ = row.logits;
@@ -141,18 +141,18 @@ struct FloatDraws : ModelSampler {
     for (std::size_t id = 0; id < weight.size(); ++id) {
       if (row.mask[id] == 0) continue;
       weight[id] = from_probs_ ? values_[id] : std::exp(values_[id] / temperature_ - largest);
-      if (fault_ == Fault::half_precision) {
+      if (fault_ == WrongSearch::half_precision) {
         weight[id] = std::ldexp(std::round(std::ldexp(weight[id], 11)), -11);
       }
       total += weight[id];
     }
     const float unit = std::ldexp(static_cast<float>(word >> 40), -24);  // in [0, 1)
-    const float target = (fault_ == Fault::from_the_other_end ? 1 - unit : unit) * total;
+    const float target = (fault_ == WrongSearch::from_the_other_end ? 1 - unit : unit) * total;
     float sum = 0;
     std::int32_t last = 0;
     for (std::size_t id = 0; id < weight.size(); ++id) {
       sum += weight[id];
-      const bool full = fault_ == Fault::at_least ? sum >= target : sum > target;
+      const bool full = fault_ == WrongSearch::at_least ? sum >= target : sum > target;
       if (full) return static_cast<std::int32_t>(id);
       if (weight[id] > 0) last = static_cast<std::int32_t>(id);
     }
@@ -160,13 +160,13 @@ struct FloatDraws : ModelSampler {
   }
 
  private:
-  Fault fault_;
+  WrongSearch fault_;
   std::vector<float> values_;
   float temperature_ = 1;
   bool from_probs_ = false;
 };
 
-CheckOutcome judge_float(FloatDraws::Fault fault, RowInput row_input, bool banned) {
+CheckOutcome judge_float(FloatDraws::WrongSearch fault, RowInput row_input, bool banned) {
   FloatDraws sampler(fault);
   const reference::Semantics semantics =
       reference::in_float32(*reference::find_profile("fairdraw"),
@@ -176,17 +176,17 @@ CheckOutcome judge_float(FloatDraws::Fault fault, RowInput row_input, bool banne
 
 TEST(ScriptedFloat, PassesWithinTheBound) {
   for (const RowInput input : {RowInput::logits, RowInput::probabilities}) {
-    const CheckOutcome outcome = judge_float(FloatDraws::Fault::none, input, false);
+    const CheckOutcome outcome = judge_float(FloatDraws::WrongSearch::none, input, false);
     EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
   }
 }
 
 TEST(ScriptedFloat, DiesBeyondIt) {
-  using Fault = FloatDraws::Fault;
+  using WrongSearch = FloatDraws::WrongSearch;
   // With the first token banned, the mistake "at least" returns that token for a word of 0.
-  EXPECT_TRUE(judge_float(Fault::at_least, RowInput::probabilities, true).failed());
-  EXPECT_TRUE(judge_float(Fault::from_the_other_end, RowInput::logits, false).failed());
-  EXPECT_TRUE(judge_float(Fault::half_precision, RowInput::logits, false).failed());
+  EXPECT_TRUE(judge_float(WrongSearch::at_least, RowInput::probabilities, true).failed());
+  EXPECT_TRUE(judge_float(WrongSearch::from_the_other_end, RowInput::logits, false).failed());
+  EXPECT_TRUE(judge_float(WrongSearch::half_precision, RowInput::logits, false).failed());
 }
 
 TEST(Scripted, SkipsSamplersThatTakeNoWords) {

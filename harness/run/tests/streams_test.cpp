@@ -55,12 +55,12 @@ std::uint64_t right(std::uint64_t seed, std::uint64_t offset, std::uint32_t inde
   return random_word(seed, offset, Purpose::draw, index);
 }
 
-struct Fault {
+struct WrongWord {
   const char* name;
   Word word;
 };
 
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const WrongWord& fault, std::ostream* out) { *out << fault.name; }
 
 constexpr std::uint64_t kMultiplier = 6364136223846793005ULL, kIncrement = 1442695040888963407ULL;
 
@@ -71,7 +71,7 @@ std::uint64_t xorshift(std::uint64_t x) {
   return x ^ (x << 17);
 }
 
-const Fault kShared[] = {
+const WrongWord kShared[] = {
     {"one seed for all", [](auto, auto offset, auto index) { return right(7, offset, index); }},
     {"offset frozen", [](auto seed, auto, auto index) { return right(seed, 0, index); }},
     {"number ignored", [](auto seed, auto offset, auto) { return right(seed, offset, 0); }},
@@ -107,7 +107,7 @@ const Fault kShared[] = {
                               auto index) { return right(0, offset, index) + seed * kMultiplier; }},
 };
 
-class SharedStreams : public testing::TestWithParam<Fault> {};
+class SharedStreams : public testing::TestWithParam<WrongWord> {};
 
 TEST_P(SharedStreams, AreRedWithin64Draws) {
   WithWords sampler(GetParam().word);
@@ -147,7 +147,7 @@ TEST(Streams, PassWhereTheyAreRight) {
 }
 
 // Faults with dependence but without repetition, which short streams cannot show.
-const Fault kWeak[] = {
+const WrongWord kWeak[] = {
     {"one draw of five is that of the offset before",
      [](auto seed, auto offset, auto index) {
        return right(seed, offset - (right(~seed, offset, index) % 5 == 0 ? 1 : 0), index);
@@ -171,7 +171,7 @@ const Fault kWeak[] = {
      }},
 };
 
-class WeakStreams : public testing::TestWithParam<Fault> {};
+class WeakStreams : public testing::TestWithParam<WrongWord> {};
 
 TEST_P(WeakStreams, AreRedInLongOnes) {
   WithWords sampler(GetParam().word);

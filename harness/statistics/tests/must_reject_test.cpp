@@ -17,15 +17,15 @@ namespace {
 constexpr double kFail = 1e-12, kPass = 1e-6;
 constexpr std::size_t kVocab = 1024;
 
-struct Fault {
+struct WrongDistribution {
   const char* name;
   std::vector<double> distribution;
 };
 
 // Returns variants of the distribution Zipf(1), each with one fault.
-std::vector<Fault> faults() {
+std::vector<WrongDistribution> faults() {
   const std::vector<double> target = zipf_distribution(kVocab);
-  std::vector<Fault> all;
+  std::vector<WrongDistribution> all;
 
   std::vector<double> scaled = target;  // makes the largest token 0.9 times as likely
   scaled[0] *= 0.9;
@@ -66,7 +66,7 @@ double largest_cdf_distance(const std::vector<double>& a, const std::vector<doub
 TEST(MustReject, ByG) {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(1);
-  for (const Fault& fault : faults()) {
+  for (const WrongDistribution& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const Pooling pooling = pool_by_probability(target, 1000000, 400, 32);
     const auto cells = static_cast<std::uint32_t>(pooling.probability.size());
@@ -85,7 +85,7 @@ TEST(MustReject, ByG) {
 TEST(MustReject, ByChiSquared) {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(2);
-  for (const Fault& fault : faults()) {
+  for (const WrongDistribution& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const Pooling pooling = pool_by_probability(target, 100000, 400, 32);
     const double dof = static_cast<double>(pooling.probability.size()) - 1;
@@ -108,7 +108,7 @@ TEST(MustReject, ByChiSquared) {
 TEST(MustReject, ByDkwm) {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(3);
-  for (const Fault& fault : faults()) {
+  for (const WrongDistribution& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const double distance = largest_cdf_distance(fault.distribution, target);
     const std::uint64_t draws = dkwm_min_num_samples(distance, kFail, kPass);
@@ -126,7 +126,7 @@ TEST(MustReject, ByBinomial) {
   const std::vector<double> target = zipf_distribution(kVocab);
   const std::vector<std::pair<std::size_t, std::size_t>> buckets = {
       {0, 1}, {512, kVocab}, {1, 2}, {32, kVocab}};
-  const std::vector<Fault> all = faults();
+  const std::vector<WrongDistribution> all = faults();
   std::mt19937_64 generator(4);
   for (std::size_t i = 0; i < all.size(); ++i) {
     SCOPED_TRACE(all[i].name);
@@ -153,7 +153,7 @@ TEST(MustReject, TotalVariationIntervalExcludesZero) {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(5);
   const std::uint64_t draws = 1000000;
-  for (const Fault& fault : faults()) {
+  for (const WrongDistribution& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const Pooling pooling = pool_by_probability(target, draws, 400, 32);
     const auto cells = static_cast<std::uint32_t>(pooling.probability.size());

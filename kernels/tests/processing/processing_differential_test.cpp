@@ -285,20 +285,20 @@ TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
 // A list outside its buffer fails its row with the status of its step, but no other row. Begins and
 // lengths at the ends of their types must not overflow a sum.
 TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
-  struct Place {
+  struct ListRange {
     std::int64_t begin;
     std::int32_t length;
   };
   constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
   constexpr std::int32_t kLong = std::numeric_limits<std::int32_t>::max();
-  const std::array<Place, 8> places = {{{-1, 1},
-                                        {0, -1},
-                                        {0, kLong},
-                                        {kFar, 1},
-                                        {kFar, kLong},
-                                        {-kFar - 1, 0},
-                                        {-kFar - 1, kLong},
-                                        {kFar, 0}}};
+  const std::array<ListRange, 8> places = {{{-1, 1},
+                                            {0, -1},
+                                            {0, kLong},
+                                            {kFar, 1},
+                                            {kFar, kLong},
+                                            {-kFar - 1, 0},
+                                            {-kFar - 1, kLong},
+                                            {kFar, 0}}};
   struct List {
     harness::OwnedLists harness::ProcessingArrays::*lists;
     RowStatus status;
@@ -313,7 +313,7 @@ TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
                                     {&Arrays::allowed_ids, RowStatus::invalid_allowed_ids}}};
   for (const CpuTarget target : available_targets()) {
     for (const List& list : all) {
-      for (const Place& place : places) {
+      for (const ListRange& place : places) {
         ProcessedBatch batch = random_batch(64, 100);
         batch.given.assign(kRows, RowProcessing{});
         for (RandomRow& row : batch.rows) row.logits.assign(100, 0.5F);

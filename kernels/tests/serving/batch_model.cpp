@@ -131,7 +131,7 @@ void BatchModel::clear_allowed() {
   for (auto& [slot, request] : by_slot_) request.allowed.clear();
 }
 
-DrawnToken BatchModel::draw(std::int32_t slot, std::size_t length,
+ModelToken BatchModel::draw(std::int32_t slot, std::size_t length,
                             const std::vector<float>& logits) const {
   RequestSnapshot request = by_slot_.at(slot);
   const std::size_t drawn = request.output.size();
@@ -183,7 +183,7 @@ bool BatchModel::step(const StepInput& input) {
         break;
       }
       const auto first = input.logits.begin() + row * options_.vocab;
-      const DrawnToken drawn = draw(slot, length, {first, first + options_.vocab});
+      const ModelToken drawn = draw(slot, length, {first, first + options_.vocab});
       statuses_[s] = drawn.status;
       if (drawn.status != RowStatus::ok) {
         if (mistake_ == Mistake::failed_row_advances) ++request.request.first_offset;

@@ -35,14 +35,14 @@ enum class Mistake {
 };
 inline constexpr int kMistakes = 13;
 
-struct DrawnToken {
+struct ModelToken {
   RowStatus status = RowStatus::inactive;
   std::int32_t token = -1;
 };
 
 /// Returns a request's next token from a row of logits, regardless of the rest of the batch. It
 /// uses only the rules among the options.
-DrawnToken draw_alone(const RequestSnapshot& request, const std::vector<float>& logits,
+ModelToken draw_alone(const RequestSnapshot& request, const std::vector<float>& logits,
                       const BatchStateOptions& options);
 
 /// The logits of a step, and the rows of each request.
@@ -93,7 +93,7 @@ class BatchModel {
   bool has_room(const RequestSnapshot& request, std::size_t tokens) const;
   /// Draws a row of a step for the request of a slot, which had `length` tokens when the step
   /// began.
-  DrawnToken draw(std::int32_t slot, std::size_t length, const std::vector<float>& logits) const;
+  ModelToken draw(std::int32_t slot, std::size_t length, const std::vector<float>& logits) const;
 
   BatchStateOptions options_;
   Mistake mistake_;

@@ -6,7 +6,7 @@
 
 namespace fairdraw::suites::batches {
 
-DrawnToken draw_alone(const RequestSnapshot& of, const std::vector<float>& logits,
+ModelToken draw_alone(const RequestSnapshot& of, const std::vector<float>& logits,
                       const BatchStateOptions& options) {
   const BatchRequest& request = of.request;
   reference::RowProcessing processing;

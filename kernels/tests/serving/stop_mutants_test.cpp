@@ -18,7 +18,7 @@ using reference::StopRules;
 using Ids = std::vector<std::int32_t>;
 using Implementation = std::function<StopAnswer(const Ids&, const Ids&, const StopRules&)>;
 
-struct Mutant {
+struct StopMutant {
   const char* name;
   Implementation answer;
 };
@@ -65,8 +65,8 @@ bool is_stop(FinishReason reason) {
          reason == FinishReason::stop_sequence;
 }
 
-const std::vector<Mutant>& mutants() {
-  static const std::vector<Mutant> list = {
+const std::vector<StopMutant>& mutants() {
+  static const std::vector<StopMutant> list = {
       {"min_tokens_ignored", with_rules([](StopRules& r) { r.min_tokens = 0; })},  // PR 7808
       {"min_tokens_one_late", with_rules([](StopRules& r) { ++r.min_tokens; })},
       {"max_tokens_one_late", with_rules([](StopRules& r) { ++r.max_tokens; })},
@@ -152,7 +152,7 @@ const std::vector<Mutant>& mutants() {
 
 TEST(StopMutants, EachIsFound) {
   EXPECT_EQ(requests_until_found(stop_model), -1);
-  for (const Mutant& mutant : mutants()) {
+  for (const StopMutant& mutant : mutants()) {
     EXPECT_GT(requests_until_found(mutant.answer), 0) << mutant.name;
   }
 }

@@ -24,13 +24,13 @@ using harness::UsageError;
 
 constexpr const char* kWhole = "1/1";
 
-struct Shard {
+struct ShardCases {
   std::uint32_t part = 0, parts = 0;
 };
 
-Shard shard_of(const NamedRecord& named) {
+ShardCases shard_of(const NamedRecord& named) {
   const std::string& text = named.record.shard;
-  Shard shard;
+  ShardCases shard;
   const char* const end = text.data() + text.size();
   const auto [slash, wrong] = std::from_chars(text.data(), end, shard.part);
   bool right = wrong == std::errc() && slash != end && *slash == '/';
@@ -47,7 +47,7 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   const std::uint32_t parts = shard_of(records.front()).parts;
   std::map<std::uint32_t, const NamedRecord*> by_part;
   for (const NamedRecord& named : records) {
-    const Shard shard = shard_of(named);
+    const ShardCases shard = shard_of(named);
     if (!named.record.incomplete.empty()) {
       throw UsageError(fmt::format("{} is incomplete: {}", named.name, named.record.incomplete));
     }

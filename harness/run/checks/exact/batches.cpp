@@ -74,7 +74,7 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
 }
 
 // A row of a call: its base row and the seed of its draw.
-struct Place {
+struct BatchRow {
   std::int64_t base;
   std::uint64_t seed;
   std::int32_t token = 0;  // the right token if `known` is true
@@ -103,7 +103,7 @@ class Batches {
   // alone.
   void draw_alone() {
     const bool alone = input_.sampler->description().per_request_seeds;
-    for (Place& place : places_) {
+    for (BatchRow& place : places_) {
       if (outcome_.failed()) return;
       if (input_.exact()) {
         const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
@@ -123,7 +123,7 @@ class Batches {
 
   void compare(std::int64_t size) {
     // Each batch size takes the same rows at other places of the batch.
-    std::vector<Place> places;
+    std::vector<BatchRow> places;
     for (std::int64_t i = 0; i < size; ++i) {
       places.push_back(places_[static_cast<std::size_t>((i + size) % most_)]);
     }
@@ -137,7 +137,7 @@ class Batches {
     }
     // Replaces the middle row by one from which nothing can be drawn.
     const std::int64_t middle = size / 2;
-    Place& bad = places[static_cast<std::size_t>(middle)];
+    BatchRow& bad = places[static_cast<std::size_t>(middle)];
     // Some profiles draw from a row without allowed tokens, because they bound masked logits from
     // below.
     bad = {base_.rows - 1, bad.seed, -1, answers_.back().status != RowStatus::ok};
@@ -166,7 +166,7 @@ class Batches {
   }
 
   // Makes a call of these rows, in memory that is kept, because a large batch takes many pages.
-  void fill(const std::vector<Place>& places) {
+  void fill(const std::vector<BatchRow>& places) {
     request_.input = base_.input;
     request_.dtype = base_.dtype;
     request_.vocab = base_.vocab;
@@ -180,7 +180,7 @@ class Batches {
     request_.seed.clear();
     request_.offset.assign(places.size(), 0);
     request_.logits.reserve(static_cast<std::size_t>(most_ * base_.vocab));
-    for (const Place& place : places) {
+    for (const BatchRow& place : places) {
       append_row(base_, place.base, request_);
       if (!base_.processing.empty()) {
         request_.processing.push_back(base_.processing[static_cast<std::size_t>(place.base)]);
@@ -190,7 +190,7 @@ class Batches {
   }
 
   // Runs the call that fill() made of the given rows.
-  Response run(const std::vector<Place>& places, const std::string& name,
+  Response run(const std::vector<BatchRow>& places, const std::string& name,
                const WantedResults& wanted) {
     Response response = run_request(*input_.sampler, request_, wanted);
     outcome_.rows += places.size();
@@ -203,14 +203,14 @@ class Batches {
   }
 
   // Returns whether no status can be reported and some row may fail under the profile.
-  bool may_refuse(const std::vector<Place>& places) const {
+  bool may_refuse(const std::vector<BatchRow>& places) const {
     if (input_.sampler->description().reports_status) return false;
-    return std::any_of(places.begin(), places.end(), [this](const Place& place) {
+    return std::any_of(places.begin(), places.end(), [this](const BatchRow& place) {
       return answers_[static_cast<std::size_t>(place.base)].may_refuse;
     });
   }
 
-  void compare(const std::vector<Place>& places, const WantedResults& wanted) {
+  void compare(const std::vector<BatchRow>& places, const WantedResults& wanted) {
     if (outcome_.failed()) return;
     const std::string name = fmt::format("a batch of {} rows", places.size());
     const Response response = run(places, name, wanted);
@@ -226,7 +226,7 @@ class Batches {
   }
 
   // Returns why a result is not the row's right one; empty if it is.
-  std::string fault_of(const Response& response, const Place& place, std::size_t row) const {
+  std::string fault_of(const Response& response, const BatchRow& place, std::size_t row) const {
     const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
     if (!answer.judged) return {};
     const bool ok = answer.status == RowStatus::ok;
@@ -277,7 +277,7 @@ class Batches {
   std::int64_t most_;
   Request base_;
   std::vector<Answer> answers_;
-  std::vector<Place> places_;
+  std::vector<BatchRow> places_;
   Request request_;
 };
 

@@ -12,7 +12,7 @@ namespace fairdraw::harness {
 namespace {
 
 using reference::RowParameters;
-using Place = BoundaryRow::Place;
+using IdOrder = BoundaryRow::IdOrder;
 
 constexpr float kRest = -120;  // e^-60 at temperature 2
 
@@ -150,7 +150,7 @@ class Rows {
   }
 
   void add_shares(std::string name, const std::vector<double>& shares, const RowParameters& p,
-                  Place place, bool by_rank) {
+                  IdOrder place, bool by_rank) {
     rows_.push_back({.name = std::move(name),
                      .heads = heads(shares, temperature_of(p)),
                      .parameters = p,
@@ -167,7 +167,7 @@ class Rows {
       shares.push_back(std::exp(-static_cast<double>(rank) / static_cast<double>(vocab_)) /
                        static_cast<double>(vocab_));
     }
-    add_shares("a flat row", shares, p, Place::anywhere, true);
+    add_shares("a flat row", shares, p, IdOrder::anywhere, true);
   }
 
   // Adds a row with one head; half of the tokens that top_k keeps (or of the vocabulary) are above
@@ -183,7 +183,7 @@ class Rows {
       const double offset = 2 * rank < all ? 2 - part : -1 - part;
       shares.push_back(std::min(1.0, m * (1 + distance * offset)));
     }
-    add_shares("a row split at min_p", shares, p, Place::anywhere, true);
+    add_shares("a row split at min_p", shares, p, IdOrder::anywhere, true);
   }
 
   // Adds rows of three heads. The first two weigh 1e-3 less than top_p, so that the third one
@@ -202,7 +202,7 @@ class Rows {
       }
       if (static_cast<std::int64_t>(shares.size()) > vocab_) continue;
       if (filters_by_k(p, vocab_) && static_cast<std::int64_t>(shares.size()) > p.top_k) continue;
-      add_shares(fmt::format("a sum {:+.0e} from top_p", side), shares, p, Place::at_ends, false);
+      add_shares(fmt::format("a sum {:+.0e} from top_p", side), shares, p, IdOrder::at_ends, false);
     }
   }
 
@@ -231,7 +231,7 @@ class Rows {
         shares[ends[end].back()] = (end == 0 ? 1.01 : 1) * mass / kTail;
       }
     }
-    add_shares("faint tails at the first and at the last ids", shares, p, Place::in_order, false);
+    add_shares("faint tails at the first and at the last ids", shares, p, IdOrder::in_order, false);
     rows_.back().samples = has_samples ? draws : 0;
     rows_.back().groups = std::move(ends);
   }
@@ -251,7 +251,7 @@ class Rows {
     std::vector<double> shares(kTail, 0x1p-21);
     shares.front() = 0x1p-22;
     shares.resize(kNarrowVocab, 0x1p-5);
-    add_shares("a tail of 2^16 tokens of 2^-21", shares, p, Place::in_order, false);
+    add_shares("a tail of 2^16 tokens of 2^-21", shares, p, IdOrder::in_order, false);
     std::vector<std::vector<std::size_t>> parity(2);
     for (std::size_t id = 0; id < kTail; ++id) parity[id % 2].push_back(id);
     rows_.back().groups = std::move(parity);
@@ -272,7 +272,7 @@ class Rows {
     BoundaryRow row{.name = "words of the bitmask",
                     .heads = heads(shares, temperature_of(p)),
                     .parameters = p,
-                    .place = Place::in_order};
+                    .place = IdOrder::in_order};
     for (float& head : row.heads) head = std::max(head, probabilities_ ? 0.0F : kRest);
     rows_.push_back(std::move(row));
   }
@@ -344,13 +344,13 @@ Request boundary_request(const CheckInput& input, const BoundaryRow& row, std::u
   const bool probabilities = input.row_input == RowInput::probabilities;
   std::fill(request.logits.begin(), request.logits.end(), probabilities ? 0.0F : kRest);
   const std::uint64_t seed = mixed(input.seed + 4, number);
-  if (row.place == Place::at_ends) {
+  if (row.place == IdOrder::at_ends) {
     const std::vector<std::uint64_t> ids = ids_at_ends(seed, number, row.heads.size(), vocab);
     for (std::size_t i = 0; i < ids.size(); ++i) request.logits[ids[i]] = row.heads[i];
   } else {
     const Permutation anywhere(CounterRandom(seed), vocab);
     for (std::size_t i = 0; i < row.heads.size(); ++i) {
-      request.logits[row.place == Place::anywhere ? anywhere(i) : i] = row.heads[i];
+      request.logits[row.place == IdOrder::anywhere ? anywhere(i) : i] = row.heads[i];
     }
   }
   request.parameters = {row.parameters};

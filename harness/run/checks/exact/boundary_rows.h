@@ -14,12 +14,12 @@ namespace fairdraw::harness {
 struct BoundaryRow {
   /// at_ends: at ends of the vocabulary and of tiles, and at random ids. anywhere: every id holds a
   /// head. in_order: head i is at id i.
-  enum class Place { at_ends, anywhere, in_order };
+  enum class IdOrder { at_ends, anywhere, in_order };
 
   std::string name;
   std::vector<float> heads;  ///< logits or probabilities; other ids are never drawn
   reference::RowParameters parameters;
-  Place place = Place::at_ends;
+  IdOrder place = IdOrder::at_ends;
   /// Groups of ids; at least one token of each group must be drawn.
   std::vector<std::vector<std::size_t>> groups = {};
   std::uint64_t samples = 0;  ///< samples of one output to draw; 0: as many draws as the case

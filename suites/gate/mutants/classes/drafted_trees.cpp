@@ -13,7 +13,7 @@ using harness::DraftedTokens;
 using reference::IntegerRow;
 using reference::SpeculationOutcome;
 
-enum class Fault {
+enum class TreeFault {
   residual_not_updated,     // every child is tested against the whole target, not the residual
   residual_not_normalised,  // the residual is tested as if it summed to 1
   q_not_normalised,         // a drawn token is removed from q without rescaling
@@ -68,7 +68,7 @@ std::vector<std::size_t> children_of(const DraftedTokens& request, std::int32_t 
   return children;
 }
 
-SpeculationOutcome walk(const DraftedTokens& request, Fault fault) {
+SpeculationOutcome walk(const DraftedTokens& request, TreeFault fault) {
   const auto behind = [](std::int32_t node) {
     return static_cast<std::size_t>(std::int64_t{node} + 1);
   };
@@ -77,7 +77,7 @@ SpeculationOutcome walk(const DraftedTokens& request, Fault fault) {
     const reference::PositionWords& words = request.words[outcome.tokens.size()];
     std::vector<std::size_t> children = children_of(request, node);
     if (children.empty()) {
-      const std::int32_t row = fault == Fault::bonus_from_the_parent && node >= 0
+      const std::int32_t row = fault == TreeFault::bonus_from_the_parent && node >= 0
                                    ? request.parents[static_cast<std::size_t>(node)]
                                    : node;
       const IntegerRow target = request.target[behind(row)].model();
@@ -85,8 +85,8 @@ SpeculationOutcome walk(const DraftedTokens& request, Fault fault) {
       outcome.tokens.push_back(target.speculation_token_for(words.bonus));
       return outcome;
     }
-    if (fault == Fault::last_child_first) std::reverse(children.begin(), children.end());
-    const bool beside = fault == Fault::distribution_behind_the_child;
+    if (fault == TreeFault::last_child_first) std::reverse(children.begin(), children.end());
+    const bool beside = fault == TreeFault::distribution_behind_the_child;
     const IntegerRow target = request.target[behind(node)].model();
     const IntegerRow draft = request.draft[beside ? children.front() + 1 : behind(node)].model();
     for (const IntegerRow* row : {&target, &draft}) {
@@ -99,7 +99,7 @@ SpeculationOutcome walk(const DraftedTokens& request, Fault fault) {
     bool stands = false;
     for (; k < children.size() && !stands; ++k) {
       const auto token = static_cast<std::size_t>(request.drafted[children[k]]);
-      if (fault == Fault::same_token_not_again &&
+      if (fault == TreeFault::same_token_not_again &&
           std::find(tested.begin(), tested.end(), token) != tested.end()) {
         continue;
       }
@@ -111,18 +111,18 @@ SpeculationOutcome walk(const DraftedTokens& request, Fault fault) {
         break;
       }
       const cpp_int unscaled = left.sum * q.sum;
-      if (fault != Fault::residual_not_updated) left = left_of(left, q);
-      if (fault == Fault::residual_not_normalised) left.sum = unscaled;
+      if (fault != TreeFault::residual_not_updated) left = left_of(left, q);
+      if (fault == TreeFault::residual_not_normalised) left.sum = unscaled;
       if (k == 0) first = left;
       if (request.siblings == SiblingSampling::without_replacement) {
-        if (fault != Fault::q_not_normalised) q.sum -= q.of[token];
+        if (fault != TreeFault::q_not_normalised) q.sum -= q.of[token];
         q.of[token] = 0;
       }
     }
     if (!stands) {
-      const Weights& from = fault == Fault::recovers_from_target           ? whole
-                            : fault == Fault::recovers_from_first_residual ? first
-                                                                           : left;
+      const Weights& from = fault == TreeFault::recovers_from_target           ? whole
+                            : fault == TreeFault::recovers_from_first_residual ? first
+                                                                               : left;
       outcome.tokens.push_back(from.token_for(words.recover));
       return outcome;
     }
@@ -139,7 +139,7 @@ bool is_of_known_distribution(const DraftedTokens& request) {
 }
 
 // Replaces the outcome by that of a wrong walk.
-template <Fault fault>
+template <TreeFault fault>
 void walk_with(SpeculationOutcome& outcome, const DraftedTokens& request) {
   if (outcome.status != RowStatus::ok || !is_of_known_distribution(request)) return;
   outcome = walk(request, fault);
@@ -147,25 +147,25 @@ void walk_with(SpeculationOutcome& outcome, const DraftedTokens& request) {
 
 constexpr Entry kDraftedTrees[] = {
     {"residual-not-updated", "every child of a node is tested against the target",
-     walk_with<Fault::residual_not_updated>},
+     walk_with<TreeFault::residual_not_updated>},
     {"residual-not-renormalised", "what the first child leaves is tested as if it summed to 1",
-     walk_with<Fault::residual_not_normalised>},
+     walk_with<TreeFault::residual_not_normalised>},
     {"q-not-renormalised", "a drawn sibling is taken out of q, and the rest of q is not scaled up",
-     walk_with<Fault::q_not_normalised>},
+     walk_with<TreeFault::q_not_normalised>},
     {"same-token-not-again",
      "a sibling drawn with replacement whose token was tested before is passed over",
-     walk_with<Fault::same_token_not_again>},
+     walk_with<TreeFault::same_token_not_again>},
     {"recovers-from-target", "where no child stands the token is drawn from the target",
-     walk_with<Fault::recovers_from_target>},
+     walk_with<TreeFault::recovers_from_target>},
     {"recovers-from-first-residual",
      "where no child stands the token is drawn from what the first child leaves",
-     walk_with<Fault::recovers_from_first_residual>},
+     walk_with<TreeFault::recovers_from_first_residual>},
     {"last-child-first", "siblings without replacement are tested backwards",
-     walk_with<Fault::last_child_first>},
+     walk_with<TreeFault::last_child_first>},
     {"q-behind-the-child", "q is taken from the row of the child, not its parent",
-     walk_with<Fault::distribution_behind_the_child>},
+     walk_with<TreeFault::distribution_behind_the_child>},
     {"bonus-from-the-parent", "a leaf's bonus token comes from its parent's row",
-     walk_with<Fault::bonus_from_the_parent>},
+     walk_with<TreeFault::bonus_from_the_parent>},
     // All siblings use the random word of the first sibling.
     {"siblings-share-words", "all children of a node are tested with one word",
      [](DraftedTokens& request) {
