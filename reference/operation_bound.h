@@ -14,7 +14,7 @@
 //
 //     l_i = exp(z_i - |t_i|) / (1 + w) - f   and   h_i = exp(min(0, z_i + |t_i|)) (1 + w),
 //
-// where f is the weight that the sampler may flush: below the smallest normal float32 every weight
+// Here f is the weight that the sampler may flush: below the smallest normal float32 every weight
 // may be 0. (fairdraw's integers drop less than a unit, 2^-48; tile_bound.h has their t_i and w.)
 //
 // Quotients. Let S be the sampler's sum, off by a factor in [1 - G, 1 + G]. Result i is smallest if

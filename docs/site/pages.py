@@ -20,7 +20,7 @@ class Block:
         self.line = page.count("\n", 0, match.start()) + 1
         mark = MARK.search(page[: match.start()])
         self.mark = mark["words"].strip() if mark else ""
-        # What it prints, where a block of text follows at once.
+        # Output of the example, if a block of text follows at once.
         rest = page[match.end():].lstrip("\n")
         follows = FENCE.match(rest)
         self.output = follows["text"] if follows and follows["language"].strip() == "text" else None

@@ -74,8 +74,8 @@ typedef struct fairdraw_processing {
 typedef struct fairdraw_batch {
   uint32_t struct_size; /**< sizeof(fairdraw_batch) of the caller */
 
-  /** what the rows hold: 0 logits; 1 probabilities, finite and >= 0, in any scale: then the
-     temperature means nothing */
+  /** contents of the rows: 0 logits; 1 probabilities, finite and >= 0, in any scale. With
+     probabilities the temperature has no meaning */
   uint32_t input;
   /** logits: rows x vocab values of dtype, row_stride values apart, any alignment */
   uint32_t dtype;     /**< 0 float32, 1 float16, 2 bfloat16 */
@@ -92,10 +92,10 @@ typedef struct fairdraw_batch {
   uint32_t tie_rule;     /**< tie rule: 0 keep_all, 1 lowest_id */
   uint32_t filter_order; /**< 0 top_k_first, 1 joint */
 
-  /** [rows, allowed_stride]: packed mask of allowed tokens, allowed_stride words a row; optional */
+  /** [rows, allowed_stride] words: packed masks of allowed tokens; optional */
   const uint32_t* allowed;
   int64_t allowed_stride; /**< in words, >= ceil(vocab / 32) */
-  /** [rows]: 0 marks a row as padding; one byte a row; optional */
+  /** [rows]: 0 marks a row as padding; one byte per row; optional */
   const uint8_t* active;
 
   /** outputs: output i samples row indices[i], or row i where indices is NULL */

@@ -125,8 +125,8 @@ typedef struct fairdraw_verification {
   int32_t* accepted; /**< [batch]: number of accepted drafts; optional */
   int32_t* statuses; /**< [batch], as of fairdraw_batch; optional */
 
-  /** of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without.
-     Only for samplers that declare distributions of trees */
+  /** for trees whose draft_law is not 0: children of a node are drawn with replacement (0) or
+     without (1). Only for samplers that declare distributions of trees */
   uint32_t siblings;
   /** only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
      lists of a request's rows may share memory, each history being that of the row before and one

@@ -86,17 +86,17 @@ extern "C" {
 /** results of all kinds have the dtype of their rows; without it float32, but for masked logits */
 #define FAIRDRAW_OPERATIONS_KEEP_DTYPE (UINT64_C(1) << 52)
 
-/** Promises that a plugin makes unless it declines them with these. What is declined is not judged,
-   and the report says so. */
-/** its caller refuses bad rows before it sees them: NaN, parameters outside of their range, nothing
-   allowed, indices of no row, drafts with a fault */
+/** Promises that a plugin makes unless it declines them with these bits. Declined promises are not
+   judged, and the report names them. */
+/** the plugin's caller refuses bad rows before the plugin sees them: NaN, parameters out of range,
+   no allowed token, indices of no row, drafts with a fault */
 #define FAIRDRAW_DECLINES_BAD_ROWS (UINT64_C(1) << 53)
 /** it computes in the caller's FTZ and DAZ, so that these may reach a result; a rounding mode of
    the caller may not */
 #define FAIRDRAW_DECLINES_FLUSH_MODES (UINT64_C(1) << 54)
 
-/** The randomness contract: promises about random bits. Where a promise is not made, neither
-   is tested. */
+/** The randomness contract: promises about random bits. A promise that is not made is
+   not tested. */
 #define FAIRDRAW_SEEDS_INDEPENDENT (UINT64_C(1) << 0)   /**< different seeds, neighbours too */
 #define FAIRDRAW_OFFSETS_INDEPENDENT (UINT64_C(1) << 1) /**< different offsets of one seed */
 #define FAIRDRAW_OUTPUTS_INDEPENDENT (UINT64_C(1) << 2) /**< outputs of a call, scalar seed */
@@ -106,7 +106,7 @@ extern "C" {
 #define FAIRDRAW_REPLAYS_EQUAL (UINT64_C(1) << 5) /**< the same seeds and offsets again */
 
 /* NOLINTBEGIN(readability-identifier-naming): names as C has them */
-/** fairdraw_batch.statuses, under the semantics fairdraw: why a row has no token. Where several
+/** fairdraw_batch.statuses, under the semantics fairdraw: why a row has no token. If several
  * apply, the first of these counts:
  *   1. index_out_of_range, of an output whose index is none: no row is read
  *   2. inactive

@@ -35,7 +35,7 @@ enum class AcceptanceRule {
   block,       ///< a chain as a whole (Sun et al. 2024, Algorithm 2); nothing stated for trees
 };
 
-/// Abilities of a sampler that verifies drafts. By default a sampler has all these abilities;
+/// Abilities of a sampler that verifies drafts. A sampler has all these abilities by default;
 /// Python callables may decline some. Inputs that a sampler does not take are not passed to it.
 struct DraftContract {
   /// Forms of the draft distribution that the sampler takes when it verifies against logits.

@@ -7,10 +7,10 @@
 //
 //   M_T = (1 - sum over s <= T of w_s) + sum over s <= T of w_s e_s e_(s+1) ... e_T,   M_0 = 1.
 //
-// By Ville's inequality P(some M_T >= 1 / level) <= level over all future runs, however many there
-// are and whenever somebody looks. The weights are w_s = 1 / (s (s + 1)). Runs before a bug
-// therefore cost at most ln(s (s + 1)), 11 nats after 300 of them; a single bet from the first run
-// on would have lost everything by then.
+// Ville's inequality gives P(some M_T >= 1 / level) <= level over all future runs, for any number
+// of runs and at any time. The weights are w_s = 1 / (s (s + 1)). Runs before a bug therefore cost
+// at most ln(s (s + 1)), 11 nats after 300 of them; a single bet from the first run on would have
+// lost everything by then.
 //
 // If runs leave their counts, the bets of a run may use the counts of earlier runs. Then e_s ...
 // e_T is the closed form of one mixture at the counts of runs s to T together. This mixture shows a

@@ -333,7 +333,7 @@ bool print(const std::vector<Line>& lines) {
       equal = false;
     }
   }
-  fmt::print("bars: gather/peers at least 1.5 at 1 row, 3.5 at 64, 6 at 256; 8192 bytes a row\n");
+  fmt::print("bars: gather/peers at least 1.5 at 1 row, 3.5 at 64, 6 at 256; 8192 bytes per row\n");
   return equal;
 }
 

@@ -10,7 +10,7 @@
 // omits less than 16 2^28 = 2^32, so the sum of v is 2^28 H + ((L - 2^28 H) modulo 2^32).
 //
 // Cost per vector of values: 7 fused multiply-adds and 9 other instructions, compared with 11
-// others in tile_vectors.h. Whether a tile is near is not tested beforehand: the octaves of all
+// others in tile_vectors.h. No test beforehand finds out whether a tile is near: the octaves of all
 // values are combined by `or`, and the caller tests afterwards whether the summed tile was near. A
 // tile with NaN, -inf or values beyond float arithmetic is not near. The sum of such a tile is
 // meaningless, and tile_vectors.h must sum it instead.

@@ -19,7 +19,7 @@
 // one in which blocks wait for each other's sizes, because such waiting needs counters that are 0
 // before the launch.
 //
-// Whether a set fits depends on all preceding sets, in sequence. A chunk of 256 outputs that fits
+// A set fits or not depending on all preceding sets, in sequence. A chunk of 256 outputs that fits
 // as a whole is placed by a prefix sum; only a chunk in which a set may not fit is processed one
 // set at a time.
 //

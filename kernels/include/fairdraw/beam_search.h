@@ -21,10 +21,10 @@
 //      length) count with the pool in the end.
 //
 // TensorRT-LLM's meaning of early_stopping (cpp/tensorrt_llm/kernels/beamSearchKernels: 1, 0, and
-// any other number); Hugging Face's True, False and "never" (BeamSearchScorer). Where they differ
-// from each other or from this: a pooled score that equals the worst of a full pool displaces it
-// in TensorRT-LLM, not in Hugging Face and here; with 2 TensorRT-LLM drops the candidates after
-// the first that ends too badly for a full pool, which leaves stale beams: not here.
+// any other number); Hugging Face's True, False and "never" (BeamSearchScorer). Differences: in
+// TensorRT-LLM a pooled score that equals the worst of a full pool displaces the worst, but not in
+// Hugging Face and not here. With 2, TensorRT-LLM drops the candidates after the first candidate
+// that ends too badly for a full pool; this leaves stale beams there, but not here.
 //
 // Arithmetic, so that every backend gives the same bits. From logits: logprob is the float32 of
 // ((double)x - (double)max) - log(Z / W), Z the sum of the row's integer weights at temperature 1

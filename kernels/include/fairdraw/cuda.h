@@ -1,7 +1,7 @@
 // The operations of fairdraw/sample.h and fairdraw/sampling.h on an NVIDIA GPU.
 //
-// Same requests, same results, same tokens, bit for bit: a request's token does not depend on
-// where it is computed. What differs is the contract of a call:
+// Same requests, same results, same tokens, bit for bit: a request's token does not depend on where
+// it is computed. The contract of a call differs:
 //
 //   - Every pointer of a request and of a result is device memory (or managed memory): rows, and
 //     arrays of parameters, seeds and offsets too. Scalars are taken at the call. A pointer of

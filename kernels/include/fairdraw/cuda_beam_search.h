@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of workspace for a step: 2.1 KB a row, and 3 KB a place for a beam.
+/// Bytes of workspace for a step: 2.1 KB per row, and 3 KB per place for a beam.
 std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept;
 
 /// See fairdraw/beam_search.h. A request may count 256 candidates, (1 + end ids) * width: one with

@@ -8,14 +8,14 @@
 //
 // Requests come and go through the state, at any time. The next step brings the changes to the
 // device, on its stream, from page-locked memory: what entered, and the table of the batch (about
-// 200 bytes a slot). A step without changes brings nothing. Addresses never change.
+// 200 bytes per slot). A step without changes brings nothing. Addresses never change.
 //
-// What the host knows. A step's tokens come to the state when the host has waited for a copy of
-// them: start_async_token_copy(), wait_for_tokens(). Until then the state is behind the device:
-// outputs, offsets and snapshots end with the last token that was waited for. A request may move
-// meanwhile, and its tokens follow it. When it leaves, tokens that were drawn for it and not waited
-// for are dropped; evicted and restored, it draws them again. append() on the state is the same as
-// to evict the request and to restore it with the longer history.
+// Knowledge of the host. The state gets a step's tokens when the host has waited for their copy:
+// start_async_token_copy(), wait_for_tokens(). Until then the state is behind the device: outputs,
+// offsets and snapshots end with the last token that was waited for. A request may move meanwhile,
+// and its tokens follow it. When it leaves, tokens that were drawn for it and not waited for are
+// dropped; evicted and restored, it draws them again. append() on the state is the same as to evict
+// the request and to restore it with the longer history.
 //
 // Graphs. step() may be captured, several times in a row too, and a replay is as many steps. Before
 // a capture bring_changes() must have been called after the last change of the batch, and after a

@@ -1,9 +1,9 @@
 // Kept sets on an NVIDIA GPU: the calls of fairdraw/kept_sets.h, with what fairdraw/cuda.h says of
 // every call. The arrays of KeptSets are device memory, too.
 //
-// What survives is marked and packed behind the call's own kernels, on the same stream, without a
-// word to the host: a graph that holds the call holds its sets. support_size, where it is asked
-// for, comes from the marks and costs nothing more.
+// Kernels that follow the call's own kernels on the same stream mark and pack the survivors,
+// without synchronising with the host: a graph that holds the call holds its sets. If support_size
+// is requested, the marks give it at no further cost.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution);
 
-/// Bytes for kept_sets_of_mask: at most 4 bytes a row, but for few rows 2 KB.
+/// Bytes for kept_sets_of_mask: at most 4 bytes per row, but for few rows 2 KB.
 std::int64_t workspace_bytes(const KeptMask& rows) noexcept;
 
 /// See fairdraw/kept_sets.h. At most 2^22 - 1 rows. Behind a sharded call (fairdraw/cuda_sharded.h)

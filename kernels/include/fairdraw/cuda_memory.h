@@ -47,7 +47,7 @@ class DeviceBuffer {
     return *this;
   }
 
-  /// Makes room for at least `bytes`. Where that takes a new block, the contents are lost, and the
+  /// Makes room for at least `bytes`. If this needs a new block, the contents are lost, and the
   /// call waits for the device.
   Error reserve(std::int64_t bytes);
 

@@ -19,31 +19,31 @@
 //   for (int left = call.gathers(undecided); left > 0; --left) exchange(gather);
 //   if (undecided > 0) exchange(ranks);
 //
-//   summary  what a shard says of its rows. Greedy rows, and those whose survivors are among the
-//            candidates, have their results after it.
-//   tokens   of rows without filters, and of those that propose (top_p without top_k): 16 bytes a
-//            token and shard, with `indices` of each output, or 64 where sums may follow. Not
-//            needed where no row can be one.
-//   sums     of rows that propose beyond the candidates: 64 bytes a token and shard. Of calls that
-//            may have such rows, and want nothing of their survivors (masks, supports, filtered and
-//            processed log-probabilities): others gather those rows.
-//   gather   columns of the next rows that are undecided: as many as are 4 MB of whole float32 rows
-//            (8 of 128256), or one. They are filtered and drawn from whole, on every rank.
-//   ranks    ranks of tokens: 4 bytes a token and shard. Of calls that want logprobs.ranks.
+//   summary  a shard's knowledge of its rows. After this exchange greedy rows, and rows whose
+//            survivors are among the candidates, have their results.
+//   tokens   of rows without filters, and of rows that propose (top_p without top_k): 16 bytes per
+//            token and shard, with `indices` per output, or 64 if sums may follow. Not needed if no
+//            row can be of these kinds.
+//   sums     of rows that propose beyond the candidates: 64 bytes per token and shard. For calls
+//            that may have such rows and request nothing of their survivors (masks, supports,
+//            filtered and processed log-probabilities); other calls gather these rows.
+//   gather   columns of the next undecided rows: as many as are 4 MB of whole float32 rows (8 rows
+//            of 128256), or one. Every rank filters these rows whole and draws from them.
+//   ranks    ranks of tokens: 4 bytes per token and shard. For calls that request logprobs.ranks.
 //
 // How many rows are undecided is known when the exchanges before have run: so it is read by the
 // host, which waits for them, and those of a graph are gathered after its replay, on the same
 // workspace. That is what such a row costs: a wait, and of each rank 4 bytes a column of it (8
 // where raw modes report processed rows), in blocks that hold a whole group whether it is full or
 // not. All ranks see the same number. A caller who knows the filters (top_k up to the candidates)
-// need not look. Where rows survive widely as a rule (nuclei of thousands of tokens), gather the
-// logits and call `sample`.
+// need not look. If most rows keep many tokens (nuclei of thousands of tokens), gather the logits
+// and call `sample`.
 //
-// Two transports need no code of the caller's. NCCL (fairdraw/sharded_nccl.h) works everywhere.
-// Where all ranks can address each other's memory (NVLink or PCIe peers of one machine: peer access
-// in one process, cudaIpc or torch's symmetric memory across processes), use_peers() lets the
-// kernels write their blocks there and wait for the others' themselves, row by row: no kernel of a
-// transport, and no barrier of all rows.
+// Two transports need no code of the caller's. NCCL (fairdraw/sharded_nccl.h) works everywhere. If
+// all ranks can address each other's memory (NVLink or PCIe peers of one machine: peer access in
+// one process, cudaIpc or torch's symmetric memory across processes), use_peers() lets the kernels
+// write their blocks to the peers' memory and wait for the peers' blocks, row by row. This needs no
+// kernel of a transport and no barrier of all rows.
 //
 // Processed rows are written first, and read after that as if they were the caller's: 4 bytes a
 // column and row of workspace, and two passes over the row more. raw_logprobs index each row twice,
@@ -51,8 +51,8 @@
 // raw modes take 4 bytes more for each candidate and each value of a cut tile, and 8 for each of
 // the n largest.
 //
-// What is not there: renormalised probabilities (`probs`), ties of top_k 1, and more than
-// kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
+// Not supported: renormalised probabilities (`probs`), ties of top_k 1, and more than
+// kMaxDeviceShards shards. Such calls are refused by name; the CPU supports all of these.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -159,8 +159,8 @@ struct ShardedPlan {
   bool tokens = true;  ///< of rows without filters and of those that propose; with their sums
 };
 
-// What follows is enqueued on the execution's stream. Errors: a launch that fails, by the kernel's
-// name; where this rank alone fails, the others wait.
+// The functions below enqueue work on the execution's stream. Errors: a failed launch, with the
+// kernel's name. If only this rank fails, the other ranks wait.
 
 /// Enqueues what makes this rank's block of an exchange.
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange);

@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes for a call that verifies drafts: up to 142 bytes a row, and what processing takes.
+/// Bytes for a call that verifies drafts: up to 142 bytes per row, and what processing takes.
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
 /// As for chains.
 std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;

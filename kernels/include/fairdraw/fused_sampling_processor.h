@@ -87,9 +87,9 @@ class FusedSamplingProcessor {
   /// Allows all tokens again, for every request.
   void clear_bitmask();
 
-  /// Copies new_tokens() to memory of the host that later steps leave alone. Where sampling runs
-  /// on a device this returns at once, and wait_for_tokens() waits for the copy, not for work that
-  /// was started later. invalid_argument before the first step.
+  /// Copies new_tokens() to memory of the host that later steps leave alone. If sampling runs on a
+  /// device, this returns at once, and wait_for_tokens() waits for the copy, but not for work that
+  /// was started later. Before the first step: invalid_argument.
   Error start_async_token_copy();
   /// The tokens of the copy that was started last. Empty where none was.
   View<const std::int32_t> wait_for_tokens() const noexcept;

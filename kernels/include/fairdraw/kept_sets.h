@@ -34,11 +34,11 @@ struct KeptSets {
 Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
                             const KeptSets& kept, const Execution& execution = {});
 
-// Of drafts (fairdraw/speculative.h) there is a set for each place of a token, [batch, max_draft +
-// 1] or of trees [batch, max_depth + 1]: the survivors of the target's row at which the token there
-// was emitted, whether a draft was accepted, replaced, or a bonus followed it. That is the
-// distribution that emitted tokens have, whatever the draft. Places behind the last token of a
-// request have none, nor has a request whose status is not ok.
+// Drafts (fairdraw/speculative.h) have a set for each place of a token, [batch, max_draft + 1], or
+// [batch, max_depth + 1] for trees. The set holds the survivors of the target's row at which the
+// token was emitted, for accepted drafts, replaced drafts and bonus tokens. Emitted tokens have the
+// distribution of these survivors, for every draft. Places after the last token of a request have
+// no set, and requests whose status is not ok have no sets.
 
 /// As `verify_chain`, with the kept sets: one for each of [batch, max_draft + 1] places.
 Error verify_chain_with_kept_sets(const VerifyChainRequest& request,

@@ -70,7 +70,7 @@ struct LogprobsResult {
   View<std::int32_t> top_ids;  ///< [outputs, top_n], in order; needed where top_n > 0
   View<float> top_values;      ///< [outputs, top_n]; where fewer values are finite than top_n,
                                ///< the rest is -inf, of id -1
-  FloatRows all;               ///< one row a row of logits: every token's value. Failed rows:
+  FloatRows all;               ///< one row per row of logits: every token's value. Failed rows:
                                ///< -inf; inactive ones are left untouched
 
   /// True where some array is asked for.

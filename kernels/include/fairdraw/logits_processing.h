@@ -22,15 +22,14 @@
 //      one, rounded once. Sigma is the population's, as in llama.cpp (that of torch.std is a
 //      sample's).
 // A row is checked for NaN and +inf before all of this, and a finite logit that a step makes
-// infinite fails its row (processing_overflow). Steps that are neutral (r = 1; f = 0; p = 0) do
-// not touch the logit. A row that has no token left fails with no_allowed_token. Of several faults
-// the first counts: parameters (temperature, top_k, top_p, min_p, penalties, min_tokens,
-// top_n_sigma); values of the row (nan_input, infinite_input); lists in the order of the steps
-// (invalid_history, invalid_logit_bias, invalid_min_tokens, invalid_bad_words,
-// invalid_allowed_ids); overflow.
-// Where a list begins and ends is checked wherever it is given. Its entries are checked whole, but
-// for histories: ids of `prompt` only where r is not 1; ids of `output`, or `output_counts`, only
-// where some penalty is not neutral.
+// infinite fails its row (processing_overflow). Steps that are neutral (r = 1; f = 0; p = 0) do not
+// touch the logit. A row that has no token left fails with no_allowed_token. The first of several
+// faults counts: parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma);
+// values of the row (nan_input, infinite_input); lists in the order of the steps (invalid_history,
+// invalid_logit_bias, invalid_min_tokens, invalid_bad_words, invalid_allowed_ids); overflow. Every
+// list that is given has its begin and its end checked. All entries are checked, except in
+// histories: ids of `prompt` are checked only if r is not 1; ids of `output`, or `output_counts`,
+// only if a penalty is not neutral.
 #pragma once
 
 #include <cstdint>

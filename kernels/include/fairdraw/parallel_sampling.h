@@ -44,7 +44,7 @@ struct LogprobStep {
 
 /// cumulative[i] += the log-probabilities that count, one after another from the left, each
 /// widened to double and every addition rounded to double: the order of the steps and no other,
-/// so that one token a step and several give the same bits. -inf stays -inf. A NaN or +inf fails
+/// so that one token per step and several give the same bits. -inf stays -inf. A NaN or +inf fails
 /// the output (nan_input, infinite_input in `statuses`) and leaves its sum as it was; `kept`
 /// outside [0, tokens_per_step] does so with invalid_history.
 /// `cumulative` and `statuses`: [outputs]; `statuses` is optional.

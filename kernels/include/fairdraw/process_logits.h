@@ -15,7 +15,7 @@ namespace fairdraw {
 struct ProcessLogitsRequest {
   RowsView logits;                       ///< [rows, vocab]
   LogitsProcessing processing;           ///< penalties, bias and bans
-  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: allowed
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
 };
 

@@ -59,7 +59,7 @@ struct SampleRequest {
   PerRequest<TieRule> tie_rule = TieRule::keep_all;
   /// mass that top_p is measured on; scalar or [rows]
   PerRequest<FilterOrder> filter_order = FilterOrder::top_k_first;
-  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: allowed
   LogitsProcessing processing;           ///< penalties, bias and bans, before the temperature
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
   View<const std::int32_t> indices;      ///< optional: output i samples row indices[i]
@@ -80,8 +80,8 @@ struct SampleResult {
   View<float> logprob;              ///< [outputs, num_samples]; of the token at this temperature
                                     ///< (1 where it is 0), before min_p, top_k and top_p;
   View<float> logprob_filtered;     ///< [outputs, num_samples]; among the survivors, <= 0
-  BitRows<std::uint32_t> mask;      ///< one row a row of logits: the survivors
-  FloatRows probs;                  ///< one row a row of logits: renormalised, 0 outside the mask
+  BitRows<std::uint32_t> mask;      ///< one row per row of logits: the survivors
+  FloatRows probs;                  ///< one row per row of logits: renormalised, 0 outside the mask
   LogprobsResult logprobs;          ///< in an engine's form: modes, ranks, top n, whole rows
 };  // Failed outputs: log-probabilities are -inf. Failed rows: mask and probs are 0; inactive ones
     // are left untouched.

@@ -7,8 +7,8 @@
 // for bit, on every rank; masks, probabilities and rows of log-probabilities those of its columns.
 //
 // A call is a number of exchanges. In each one every rank has a block of bytes, all of the same
-// size, and gets those of all ranks, in the order of the shards: an all-gather. What moves them is
-// the caller's (NCCL, gloo, MPI, shared memory). In C++:
+// size, and gets those of all ranks, in the order of the shards: an all-gather. The caller moves
+// the blocks (by NCCL, gloo, MPI or shared memory). In C++:
 //
 //   ShardedSample call;
 //   if (Error error = call.begin(request, result)) return error;
@@ -37,7 +37,7 @@
 //     rows. So are rows with top_p and min_p, and, one exchange later, those that no proposal that
 //     was looked at decides (5 in a million with top_p 0.9). gathered_rows() says how many those
 //     were: where they are common, gather all logits.
-//   - Ranks beyond the candidates take one of 4 bytes a token.
+//   - Ranks beyond the candidates take one of 4 bytes per token.
 //
 // Why it is exact: weights are integers (tile_index.h). A shard's tiles of 256 ids are summed by
 // octave, 49 sums of 128 bits, which any other octave of the row only shifts; the values of a tile
@@ -45,8 +45,8 @@
 // found by counts and masses that add up. The candidates of a shard are the first in the order of
 // value (descending) and id, without those that min_p drops by the shard's own largest value; they
 // come with a certificate, a value above which nothing was left out: what is above all shards'
-// certificates is known to all, with its mass. Where that decides
-// threshold and token, nothing else is asked.
+// certificates is known to all, with its mass. If this decides threshold and token, no further
+// exchange is needed.
 //
 // Blocks. Little-endian, no padding that is not named, the same layout on every transport and
 // backend. A header of 16 bytes (u32 magic 0x53485244, u32 number of the exchange, u64 fingerprint
@@ -59,7 +59,7 @@
 //                   those of tile_index.h; all but the values of cut tiles are of whole tiles.
 //   others          answers to what the merged row asked: the same question goes to all shards, and
 //                   its kind decides the answer's size.
-// With 128256 tokens in two shards a summary takes 3.4 KB a row and shard with filters and 1.3 KB
+// With 128256 tokens in two shards a summary takes 3.4 KB per row and shard with filters and 1.3 KB
 // without.
 //
 // Rows may be probabilities (`input`), and tokens need not be asked for where a mask, probabilities
@@ -104,8 +104,8 @@ struct ShardedRequest {
   View<const std::uint64_t> words = {};
 };
 
-/// Bytes of the block of the first exchange, of a call that is right: what a transport may want to
-/// know in advance. Of calls of one token a row, only blocks of gathered rows may be larger.
+/// Returns the bytes of the block of the first exchange, for a valid call, so that a transport can
+/// reserve memory. In calls of one token per row, only blocks of gathered rows may be larger.
 std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result);
 
 /// A call in progress. Not for several threads at a time.

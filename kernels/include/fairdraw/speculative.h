@@ -21,14 +21,14 @@
 // So does a request without drafted tokens: it gets the token that `sample` gives it.
 //
 // Weights. Who survives is what the filters of `sample` say, and the first rule draws as `sample`
-// does. Where Q is known, weights of two rows are multiplied, and P and Q are shorter than those of
-// sample.h: with m and n the significand and the octave of a survivor, and E the octave of the
-// row's largest allowed value, it weighs floor(m 2^(16 + n - E)), at most 2^40, and a row at most
-// 2^60. That is less than 1 below its weight by tiles in the same unit, and the largest value loses
-// nothing of its 2^38.5 or more. So the distribution is within V 2^-38.5 of that of `sample` in
-// total variation, 3.4e-7 for 131072 tokens; what is 40 octaves below the largest value, 27.7 T in
-// logits, weighs 0. Of probabilities the largest weighs at least 2^39, or (a row of subnormal ones)
-// none loses anything. A chain's bonus token has these weights, too.
+// does. If Q is known, weights of two rows are multiplied, so P and Q have fewer bits than the
+// weights of sample.h: with m and n the significand and the octave of a survivor, and E the octave
+// of the row's largest allowed value, it weighs floor(m 2^(16 + n - E)), at most 2^40, and a row at
+// most 2^60. That is less than 1 below its weight by tiles in the same unit, and the largest value
+// loses nothing of its 2^38.5 or more. So the distribution is within V 2^-38.5 of that of `sample`
+// in total variation, 3.4e-7 for 131072 tokens; what is 40 octaves below the largest value, 27.7 T
+// in logits, weighs 0. In rows of probabilities the largest weighs at least 2^39; in a row of
+// subnormal probabilities none loses anything. A chain's bonus token has these weights, too.
 //
 // Trees of known distribution: the children of a node are tested in the order of their numbers,
 // each against what those before it left of the target. With R_0 the target's weights after the
@@ -90,9 +90,9 @@ struct LawFilters {
 struct TargetRows {
   RowsView logits;                       ///< [rows, vocab], any dtype: the rows of all requests
   LawFilters filters;                    ///< scalar or [batch]
-  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits
-  /// of rows of logits; the lists of a request's rows may overlap, each row's history being that of
-  /// the row before and one more
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits
+  /// processing of rows of logits. The lists of a request's rows may overlap, because each row's
+  /// history is the history of the row before and one more token
   LogitsProcessing processing;
   std::int64_t batch = 0;               ///< requests
   View<const std::int64_t> row_begins;  ///< optional, [batch + 1]
@@ -116,7 +116,7 @@ struct VerifyChainRequest {
   View<const std::int32_t> draft_tokens;   ///< [places]
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
   DraftLaw draft_law = DraftLaw::none;     ///< meaning of `draft`
-  RowsView draft;            ///< one row a place for a draft; not read where draft_law is none
+  RowsView draft;            ///< one row per place for a draft; not read where draft_law is none
   LawFilters draft_filters;  ///< of the draft's logits
 };
 
@@ -172,12 +172,13 @@ struct VerifyTreeResult {
   View<RowStatus> statuses;     ///< [batch], optional
 };
 
-/// Verifies trees. Of unknown distribution: the target's token is drawn at the root and looked for
-/// among its children, and so on; of children with the same token the first is accepted. Of known
-/// distribution: see above. Statuses as of chains (impossible_draft too of a token that a sibling
-/// before it has, without replacement), and invalid_draft_tree (a parent that does not come before
-/// its child; of known distribution, more than kMaxSiblings children of a node),
-/// invalid_draft_length (a path longer than max_depth) wherever they are in the tree.
+/// Verifies trees. If the distribution is unknown, the target's token is drawn at the root and
+/// looked up among the root's children, and so on; the first of several children with the same
+/// token is accepted. If the distribution is known: see above. Statuses are those of chains.
+/// impossible_draft also means a token that an earlier sibling has, without replacement. Two
+/// statuses are found anywhere in the tree: invalid_draft_tree (a parent that does not come before
+/// its child; with a known distribution, more than kMaxSiblings children of a node) and
+/// invalid_draft_length (a path longer than max_depth).
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution = {});
 
@@ -190,7 +191,8 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
 
-// Of flashinfer.sampling, by its name and with its meaning: rows of probabilities on both sides.
+// The function of this name in flashinfer.sampling, with the same meaning: rows of probabilities on
+// both sides.
 
 /// One chain of n drafted tokens a request, verified against n + 1 target rows.
 struct ChainSpeculativeRequest {

@@ -2,9 +2,9 @@
 //
 // A step gives a request one token, or several (speculation, multi-step scheduling). They are
 // tested one after another; the first that ends the request ends it, and what comes after it in the
-// same step is not part of the output (vLLM, vllm/v1/core/sched/scheduler.py, drops the
-// tokens after a stop; TensorRT-LLM marks the request finished in its kernel). Of a token that
-// would be output number m of its request (the first is 1) it is asked, in this order:
+// same step is not part of the output (vLLM, vllm/v1/core/sched/scheduler.py, drops the tokens
+// after a stop; TensorRT-LLM marks the request finished in its kernel). A token that would be
+// output number m of its request (the first is 1) is tested in this order:
 //   1. eos:           m >= min_tokens, it is the eos id, and ignore_eos is 0.
 //   2. stop_id:       m >= min_tokens, and it is one of the stop ids.
 //   3. stop_sequence: m >= min_tokens, and the output ends with one of the stop sequences. A
@@ -14,8 +14,9 @@
 // So a stop wins over the length, and a sequence counts where it ends first. That is the order of
 // vLLM (check_stop in vllm/v1/core/sched/utils.py; stop strings overrule its length), and that of
 // TensorRT-LLM's TorchSampler (end id, length, stop words) up to the reason's name at the last
-// token. Where min_tokens bans stop ids in the logits too (logits_processing.h), the ban is the
-// stronger rule by one token: it looks at the output before the token, this at the output with it.
+// token. If min_tokens also bans stop ids in the logits (logits_processing.h), the ban is stricter
+// by one token: the ban counts the output before the token, this test counts the output with the
+// token.
 //
 // ignore_eos is about the eos id alone: a stop id that equals it still stops, as in vLLM.
 //
@@ -63,8 +64,8 @@ struct StopCriteria {
   TokenLists stop_sequences;         ///< the sequences of a request, one after the other
   TokenLists stop_sequence_lengths;  ///< of each sequence, >= 1; their sum is the list's length
   PerRequest<std::int32_t> min_tokens = 0;  ///< scalar or [requests]; >= 0
-  /// scalar or [requests]; >= 0 and >= min_tokens. Where the model has a limit: the smaller of the
-  /// two
+  /// scalar or [requests]; >= 0 and >= min_tokens. If the model has a limit, give the smaller of
+  /// the two
   PerRequest<std::int32_t> max_tokens = kNoMaxTokens;
 };
 

@@ -43,7 +43,7 @@ inline constexpr std::int32_t kEmptyTileKey = -0x7f800000;
 /// Tiles of a row.
 constexpr std::int64_t tiles_of(std::int64_t vocab) { return (vocab + kTileSize - 1) / kTileSize; }
 
-/// A matrix of one value a tile.
+/// A matrix of one value per tile.
 template <class T>
 struct TileRows {
   T* data = nullptr;            ///< [rows, row_stride]; null: not given
@@ -66,7 +66,7 @@ struct TileIndexRequest {
   TileInput input = TileInput::logits;   ///< meaning of the values
   PerRequest<float> temperature = 1.0F;  ///< of logits: 0 or in [2^-126, 2^64]; scalar, or one a
                                          ///< row. 0 (greedy) weighs as 1 does
-  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of values; bit 1: allowed
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of values; bit 1: allowed
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
 };
 
@@ -86,8 +86,8 @@ Error tile_index(const TileIndexRequest& request, const TileIndexResult& result,
 
 // --- Merging indexes -----------------------------------------------------------------------------
 
-/// N of a tile by its key, an integer; -inf of an empty tile. Of logits the temperature is that of
-/// the index, and has to be valid; of probabilities it means nothing.
+/// Returns N of a tile from its key: an integer, or -inf for an empty tile. For logits the
+/// temperature must be the index's temperature and valid; for probabilities it has no meaning.
 double tile_octave(std::int32_t key, TileInput input, float temperature = 1.0F) noexcept;
 
 /// An unsigned integer of 128 bits.

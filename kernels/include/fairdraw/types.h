@@ -93,7 +93,7 @@ struct View {
   constexpr bool given() const { return data != nullptr; }
 };
 
-/// A parameter with one value for the whole call, or an array with one value a row (or output).
+/// A parameter with one value for the whole call, or an array with one value per row (or output).
 template <class T>
 struct PerRequest {
   T scalar{};              ///< the value of all rows where there is no array

@@ -284,7 +284,7 @@ constexpr Entry kSharedWords[] = {
        return shared ? draw_word(of, of.seed, of.offset + 1, sample_of(of)) : word_of(of);
      }},
     {"generator-advances-by-outputs",
-     "a call with several samples advances the generator by one word an output", Base::generator,
+     "a call with several samples advances the generator by one word per output", Base::generator,
      [](Mutation& mutation) {
        struct State {
          std::uint64_t begin = 0, next = 0, advance = 0;
