@@ -40,6 +40,7 @@ std::size_t KeptAnswers::number_of(const reference::Semantics& semantics) {
 std::size_t bytes_of(const reference::IntegerRow& row) {
   return row.tiles.size() * sizeof(row.tiles[0]) + row.mask.size() +
          row.weight.size() * sizeof(row.weight[0]) +
+         row.uncut_weight.size() * sizeof(row.uncut_weight[0]) +
          row.speculation_weight.size() * sizeof(row.speculation_weight[0]);
 }
 

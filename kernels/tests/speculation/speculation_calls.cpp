@@ -62,7 +62,7 @@ IntegerRow target_row(const SpeculationCall& call, std::int64_t b, std::size_t r
                            static_cast<std::size_t>((call.target.vocab + 31) / 32));
   }
   return reference::integer_model(call.target_rows[row], allowed, parameters_of(call.target, b),
-                                  call.target.tie_rule, call.target.filter_order);
+                                  call.target.tie_rule.scalar, call.target.filter_order.scalar);
 }
 
 IntegerRow draft_row(const SpeculationCall& call, std::int64_t b, std::size_t place) {
@@ -70,7 +70,7 @@ IntegerRow draft_row(const SpeculationCall& call, std::int64_t b, std::size_t pl
     return reference::integer_model_from_probs(call.draft_rows[place], {});
   }
   return reference::integer_model(call.draft_rows[place], {}, parameters_of(call.draft, b),
-                                  call.draft.tie_rule, call.draft.filter_order);
+                                  call.draft.tie_rule.scalar, call.draft.filter_order.scalar);
 }
 
 std::uint64_t word_of(const SpeculationCall& call, std::int64_t b, std::size_t position,

@@ -64,10 +64,11 @@ SpeculationOutputs expected_tree_outputs(const SpeculationCall& call);
 /// Returns the differences of the first request whose results differ; empty if all are equal.
 std::string difference(const SpeculationOutputs& expected, const SpeculationOutputs& got);
 
+/// Returns the filters of a law, which has one tie rule and one filter order per call.
 template <class Arrays>
 LawFilters filters_in(const OwnedCall& call, Arrays& arrays) {
   return {call.temperature.in(arrays), call.top_k.in(arrays), call.top_p.in(arrays),
-          call.min_p.in(arrays),       call.tie_rule,         call.filter_order};
+          call.min_p.in(arrays),       call.tie_rule.scalar,  call.filter_order.scalar};
 }
 
 template <class Arrays>

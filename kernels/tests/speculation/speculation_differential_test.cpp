@@ -272,8 +272,8 @@ TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
         one.top_k = call.target.top_k.at(b);
         one.top_p = call.target.top_p.at(b);
         one.min_p = call.target.min_p.at(b);
-        one.tie_rule = call.target.tie_rule;
-        one.filter_order = call.target.filter_order;
+        one.tie_rule = call.target.tie_rule.scalar;
+        one.filter_order = call.target.filter_order.scalar;
         one.allowed = request.target.allowed;
         const auto row = static_cast<std::int32_t>(begin + i);
         one.indices = {&row, 1};
