@@ -42,7 +42,7 @@ TEST(Corpus, FailsOnWhatItWasFoundOn) {
   // One mutant has no capsule in the corpus, because it needs 1000 tokens, and rows of the fuzzer
   // are shorter.
   std::set<std::string> all;
-  for (const harness::Mutant& mutant : harness::mutants()) all.insert(mutant.name);
+  for (const harness::RunMutant& mutant : harness::mutants()) all.insert(mutant.name);
   all.erase("tail beyond rank 1000 never drawn");
   EXPECT_EQ(mutants, all);
 }

@@ -25,12 +25,12 @@ FuzzOptions options(std::uint64_t cases) {
   return result;
 }
 
-bool needs_long_rows(const harness::Mutant& mutant) {
+bool needs_long_rows(const harness::RunMutant& mutant) {
   return mutant.name == "tail beyond rank 1000 never drawn";  // this mutant needs longer rows
 }
 
 TEST(Fuzzer, FindsEveryMutant) {
-  for (const harness::Mutant& mutant : harness::mutants()) {
+  for (const harness::RunMutant& mutant : harness::mutants()) {
     if (needs_long_rows(mutant)) continue;
     SCOPED_TRACE(mutant.name);
     const auto sampler = mutant.make();

@@ -18,7 +18,7 @@ namespace {
 // saved; if there is none, the first property is saved.
 constexpr std::size_t kCapsulesAMutant = 2;
 
-void write(const std::string& folder, const harness::Mutant& mutant, const FuzzOptions& options,
+void write(const std::string& folder, const harness::RunMutant& mutant, const FuzzOptions& options,
            std::set<std::string>& shown) {
   const auto sampler = mutant.make();
   const reference::Semantics& semantics = *reference::find_profile("fairdraw");
@@ -55,7 +55,7 @@ int run(int argc, char** argv) {
   options.keep_going = true;
   options.cases = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4000;
   std::set<std::string> shown;
-  for (const harness::Mutant& mutant : harness::mutants()) {
+  for (const harness::RunMutant& mutant : harness::mutants()) {
     // This mutant sorts by rank without checking that the row has a thousand tokens.
     if (mutant.name == "tail beyond rank 1000 never drawn") continue;
     write(argv[1], mutant, options, shown);
