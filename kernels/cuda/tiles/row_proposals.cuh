@@ -260,6 +260,7 @@ class RowProposals {
     const std::int32_t key = order.pivots[lane];
     const std::int32_t accepted = __reduce_min_sync(kAllLanes, counts && accepts ? key : INT_MAX);
     const std::int32_t rejected = __reduce_max_sync(kAllLanes, counts && rejects ? key : INT_MIN);
+    __syncwarp();  // after all lanes have read
     if (lane_of_thread() == 0) {
       memory_.target = target;
       memory_.accepted = min(memory_.accepted, accepted);
