@@ -52,7 +52,7 @@ struct RowAsked {
   bool greedy;
   float min_p;  ///< result of min_p_asked(), for rows with min_p alone
   TileRule rule;
-  RowFilters filters;  ///< filters of the row; the random word is set in the first block only
+  RowFilters filters;  ///< filters of the row, without its random word
   TileRow<kForm> row;
   RowOutputs outputs;
   PassOrder order;  ///< order for the next pass of this block

@@ -114,8 +114,8 @@ Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& 
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws what fairdraw::top_k_top_p_sampling_from_logits does. `logits` [rows, vocab]; `top_k` and
-/// `top_p` scalar or [rows].
+/// Draws what fairdraw::top_k_top_p_sampling_from_logits does. `logits` [rows, vocab]; `top_k`,
+/// `top_p` and `filter_order` scalar or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
                                        const PerRequest<float>& top_p,
@@ -123,8 +123,8 @@ Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const DrawOptions& options, const DrawResult& result,
                                        const Execution& execution);
 
-/// Draws what fairdraw::top_k_top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_k` and
-/// `top_p` scalar or [rows].
+/// Draws what fairdraw::top_k_top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_k`,
+/// `top_p` and `filter_order` scalar or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                       const PerRequest<float>& top_p,
                                       const PerRequest<FilterOrder>& filter_order,

@@ -65,7 +65,7 @@ Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& 
                                 const Execution& execution = {});
 
 /// Draws from softmax(logits) among what top_k and top_p keep, in this order or joint. `logits`
-/// [rows, vocab], any dtype; `top_k` and `top_p` scalar or [rows].
+/// [rows, vocab], any dtype; `top_k`, `top_p` and `filter_order` scalar or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
                                        const PerRequest<float>& top_p,
@@ -74,7 +74,7 @@ Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const Execution& execution = {});
 
 /// Draws in proportion to the probabilities that top_k and top_p keep, in this order or joint.
-/// `probs` [rows, vocab], any dtype; `top_k` and `top_p` scalar or [rows].
+/// `probs` [rows, vocab], any dtype; `top_k`, `top_p` and `filter_order` scalar or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                       const PerRequest<float>& top_p,
                                       const PerRequest<FilterOrder>& filter_order,
