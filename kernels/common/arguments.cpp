@@ -16,7 +16,7 @@ Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t ro
 template <class Rule>
 Error check_rule(const PerRequest<Rule>& rule, const std::string& name, std::int64_t rows,
                  const char* range) {
-  if (rule.is_array()) return check_per_request(rule, name, rows, "one a row");
+  if (rule.is_array()) return check_per_request(rule, name, rows, "one per row");
   const auto value = static_cast<std::uint32_t>(rule.scalar);
   return value <= 1 ? Error{} : out_of_range(name, std::to_string(value), range);
 }
@@ -158,8 +158,9 @@ Error check_tile_index(const TileIndexRequest& request, const TileIndexResult& r
     return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
                         "0 (logits) or 1 (probs)");
   }
-  if (Error e = check_per_request(request.temperature, "temperature", rows, "one per row"))
+  if (Error e = check_per_request(request.temperature, "temperature", rows, "one per row")) {
     return e;
+  }
   if (Error e = check_allowed(request.allowed, rows, words_of(request.rows.vocab))) return e;
   if (Error e = check_optional(request.active, "active", rows, "one per row")) return e;
   if (Error e = check_tiles(result.keys, "keys", request.rows)) return e;

@@ -110,10 +110,10 @@ TEST(Arguments, Numbers) {
          {"filter_order is 9", "joint"});
   const std::vector<TieRule> rules(3);
   refuse([&](Call& c) { c.request.tie_rule = {rules.data(), 3}; },
-         {"length of tie_rule is 3", "2 (one a row)"});
+         {"length of tie_rule is 3", "2 (one per row)"});
   const std::vector<FilterOrder> orders(3);
   refuse([&](Call& c) { c.request.filter_order = {orders.data(), 1}; },
-         {"length of filter_order is 1", "2 (one a row)"});
+         {"length of filter_order is 1", "2 (one per row)"});
   const auto foreign = is_available(CpuTarget::neon) ? CpuTarget::avx2 : CpuTarget::neon;
   refuse([&](Call& c) { c.execution.target = foreign; },
          {"target is", "available here: best, scalar"});
