@@ -12,6 +12,8 @@ import tempfile
 import textwrap
 import xml.etree.ElementTree as ElementTree
 
+import statements
+
 DIRECTIVE = re.compile(r"^::: (\S+\.h)$", re.MULTILINE)
 LIBRARY = "kernels/include/fairdraw"
 PLUGIN = "harness/plugin/CMakeLists.txt"  # installs the headers that a plugin is built from
@@ -19,6 +21,25 @@ PLUGIN = "harness/plugin/CMakeLists.txt"  # installs the headers that a plugin i
 ARRAY = re.compile(r"\b(View|PerRequest|RowsView|FloatRows|BitRows|TileRows|TokenLists)\b")
 #: Fields likewise; the other types say themselves what their rows are.
 ARRAY_FIELD = re.compile(r"\b(View|PerRequest)<|\b(float|u?int\d+_t)\*$")
+#: Functions of these types report errors: the statement at the head of their header holds for them.
+REPORTS = re.compile(r"(?:fairdraw::)?Error|int32_t")
+#: Functions and types whose functions never fail, though nothing in their declaration says so, and why. A
+#: lack of memory does not count. What reports errors is never exempt.
+NEVER_FAIL = {
+    "fairdraw::BatchState::compact": "moves requests within slots that the state has",
+    "fairdraw::BatchState::clear_allowed": "writes memory that the state has",
+    "fairdraw::FusedSamplingProcessor::clear_bitmask": "writes memory that the state has",
+    "fairdraw::ShardedSample": "reads the call in progress, or answers that there is none",
+    "fairdraw::cuda::ShardedCall": "reads a call that make_sharded_call() has checked",
+    "fairdraw::cuda::why_not_available": "answers why other calls fail",
+}
+#: Headers whose functions implement no definition of sampling, and why.
+NO_DEFINITION = {
+    f"{LIBRARY}/types.h": "holds arguments and results, and tells what the CPU can run",
+    f"{LIBRARY}/token_lists.h": "holds arguments",
+    f"{LIBRARY}/fresh_seed.h": "asks the operating system",
+    f"{LIBRARY}/cuda_memory.h": "asks the CUDA runtime",
+}
 SETTINGS = """
 INPUT = {input}
 OUTPUT_DIRECTORY = {output}
@@ -75,11 +96,40 @@ class Name:
             or self.name.startswith("~")
             or (bool(copies) and self.name in (own, "operator=")))
 
+    @property
+    def where(self):
+        return f"{self.file}:{self.line}: {self.kind} {self.qualified}"
+
+    def reports_errors(self):
+        return REPORTS.fullmatch(flat(self.type)) is not None
+
+    def can_fail(self):
+        """Says whether a function's declaration leaves room for errors or exceptions."""
+        if self.reports_errors():
+            return True
+        return ("noexcept" not in self.arguments and "constexpr" not in flat(self.type)
+                and not {self.qualified, self.scope} & NEVER_FAIL.keys())
+
+    def lacks_statements(self, root, owner, head):
+        """Lists the statements that hold for a function by none of its comment, its type's and its
+        header's; the last two hold for errors only of functions that report them."""
+        if self.kind != "function" or self.is_implied():
+            return []
+        own, shared = [self.text], [owner.text if owner else "", head]
+        found = []
+        if self.can_fail():
+            found += statements.wrong(root, statements.ERRORS, stated(
+                statements.ERRORS, own + shared if self.reports_errors() else own), head_of)
+        if self.file not in NO_DEFINITION:
+            found += statements.wrong(root, statements.DEFINITION,
+                                      stated(statements.DEFINITION, own + shared), head_of)
+        return [f"{self.where}: {line}" for line in found]
+
     def lacks(self):
         """Lists what its comment does not say."""
         if self.is_implied():
             return []
-        where = f"{self.file}:{self.line}: {self.kind} {self.qualified}"
+        where = self.where
         if not self.text:
             return [f"{where} has no comment"]
         if self.kind == "variable" and ARRAY_FIELD.search(flat(self.type)) and "[" not in self.text:
@@ -145,12 +195,21 @@ def read(root, files):
                   key=lambda name: (order[name.file], name.line))
 
 
-def lacks(names):
+def stated(label, texts):
+    """What the first of these comments that has a statement states."""
+    return next(filter(None, (statements.statements(text, label) for text in texts)), [])
+
+
+def lacks(names, root):
     """Lists what the comments of names and of their members do not say."""
     found = []
+    heads = {file: head_of(root / file) for file in {name.file for name in names}}
     for name in names:
         found += name.lacks()
         found += [line for member in name.members for line in member.lacks()]
+        found += name.lacks_statements(root, None, heads[name.file])
+        found += [line for member in name.members
+                  for line in member.lacks_statements(root, name, heads[name.file])]
     return found
 
 
@@ -188,7 +247,8 @@ def marked_up(element, anchors):
 
 
 def described(name, anchors):
-    return " ".join(marked_up(para, anchors) for para in name.comment)
+    text = " ".join(marked_up(para, anchors) for para in name.comment)
+    return statements.set_apart(text) if name.kind == "function" else text
 
 
 def signature(name):
@@ -234,14 +294,19 @@ def essay(text):
         lines, after = re.match(r"(.*?)((?:^(?! |- )[^\n]+(?:\n|\Z))*)\Z", lines,
                                 re.DOTALL | re.MULTILINE).groups()
         block = textwrap.dedent(lines).strip("\n")
-        parts += [escaped(before.strip()), f"```text\n{block}\n```" if block else "",
-                  escaped(after.strip())]
+        parts += [statements.set_apart(escaped(before.strip())), f"```text\n{block}\n```" if block else "",
+                  statements.set_apart(escaped(after.strip()))]
     return [part for part in parts if part]
 
 
 def head(text):
     """The comment that a header begins with."""
-    return bare(re.match(r"(?://[^\n]*\n)+|/\*.*?\*/", text, re.DOTALL)[0])
+    found = re.match(r"(?://[^\n]*\n)+|/\*.*?\*/", text, re.DOTALL)
+    return bare(found[0]) if found else ""
+
+
+def head_of(path):
+    return head(path.read_text(encoding="utf-8"))
 
 
 def comment_above(text, line):

@@ -1,10 +1,12 @@
-"""Every public name of the C and C++ headers has its comment, arrays have their shapes, and the pages
-of docs/api/ have every header that is installed.
+"""Every public name of the C and C++ headers has its comment, arrays have their shapes, functions say how
+they fail and whose definition they implement, and the pages of docs/api/ have every header that is
+installed.
 
 Usage: c_reference_test.py REPOSITORY
 """
 
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -27,6 +29,7 @@ struct Thing {
   ~Thing();
 
   /// Counts. `values`: [size].
+  /// Errors: It returns 0 for no values. Definition: Euclid 1982.
   int count(View<int> values) const;
 
  private:
@@ -39,7 +42,12 @@ enum class Kind : int {
 };
 
 /// Uses a Thing. `rows` [rows, vocab].
-void use(const Thing& thing, const RowsView& rows, int number = 1);
+/// Definition: vLLM.
+/// Errors: invalid_argument if number is below 1.
+Error use(const Thing& thing, const RowsView& rows, int number = 1);
+
+/// Ends. Definition: vLLM.
+void end() noexcept;
 """
 
 
@@ -50,8 +58,11 @@ class Headers(unittest.TestCase):
         found = {name.qualified for name in names}
         self.assertLess({"fairdraw::sample", "fairdraw::cuda::sample", "fairdraw::SampleRequest",
                          "fairdraw_batch", "fairdraw_plugin_run", "FAIRDRAW_CAN_TOP_K"}, found)
-        wrong = c_reference.lacks(names)
+        wrong = c_reference.lacks(names, ROOT)
         self.assertEqual(wrong, [], "\n".join(["", *wrong]))
+        self.assertLess(c_reference.NEVER_FAIL.keys(),
+                        found | {member.qualified for name in names for member in name.members})
+        self.assertLessEqual(c_reference.NO_DEFINITION.keys(), {name.file for name in names})
 
     def test_the_pages_have_every_header_once(self):
         listed = [file for page in sorted((ROOT / "docs" / "api").glob("*.md"))
@@ -74,31 +85,76 @@ class Checks(unittest.TestCase):
 
     def test_all_is_there(self):
         names = self.names(HEADER)
-        self.assertEqual([name.name for name in names], ["Thing", "Kind", "use"])
-        self.assertEqual(c_reference.lacks(names), [])
+        self.assertEqual([name.name for name in names], ["Thing", "Kind", "use", "end"])
+        self.assertEqual(c_reference.lacks(names, self.root), [])
 
     def test_what_lacks_is_named(self):
         for there, gone, what in [
             ("/// A type.\n", "", "struct Thing has no comment"),
             ("  ///< >= 0; a | stays", "", "variable Thing::size has no comment"),
-            ("  /// Counts. `values`: [size].\n", "", "function Thing::count has no comment"),
             ("`values`: [size]", "Of `values`", "function Thing::count: its comment has no shape of 'val"),
             ("/// Kinds.\n", "", "enum Kind has no comment"),
             ("  ///< the first", "", "enumerator Kind::one has no comment"),
-            ("/// Uses a Thing. `rows` [rows, vocab].\n", "", "function use has no comment"),
             (" `rows` [rows, vocab].", " [rows].", "function use: its comment has no shape of 'rows'"),
             ("int size = 0;", "View<int> size;", "variable Thing::size: its comment has no shape"),
             ("int size = 0;", "float* size;", "variable Thing::size: its comment has no shape"),
             ("/// Kinds.\n", "#define THING 1\n/// Kinds.\n", "define THING has no comment"),
         ]:
             self.assertEqual(HEADER.count(there), 1, there)
-            (wrong,) = c_reference.lacks(self.names(HEADER.replace(there, gone)))
+            (wrong,) = c_reference.lacks(self.names(HEADER.replace(there, gone)), self.root)
             self.assertIn(what, wrong)
             self.assertRegex(wrong, r"^thing\.h:\d+: ")
 
+    def test_a_function_without_a_comment(self):
+        for comment in [r"  /// Counts\..*\n.*1982\.\n", r"/// Uses a Thing\.(.*\n){3}", r"/// Ends\..*\n"]:
+            wrong = c_reference.lacks(self.names(re.sub(comment, "", HEADER)), self.root)
+            self.assertRegex(wrong[0], "function .* has no comment")
+            self.assertRegex("\n".join(wrong), "no statement says 'Definition: ...'")
+
+    def test_functions_without_errors_and_definitions(self):
+        for there, gone, what in [
+            (" Errors: It returns 0 for no values.", "", "Thing::count: no statement says 'Errors: ...'"),
+            (" Definition: Euclid 1982.", "", "Thing::count: no statement says 'Definition: ...'"),
+            ("/// Errors: invalid_argument if number is below 1.\n", "", "use: no statement says 'Errors"),
+            ("/// Definition: vLLM.\n", "", "use: no statement says 'Definition"),
+            ("/// Ends. Definition: vLLM.", "/// Ends.", "end: no statement says 'Definition"),
+            ("void end() noexcept", "void end()", "end: no statement says 'Errors"),
+            ("invalid_argument if", "It fails if", "use: 'Errors: It fails if number is below 1.' names n"),
+            ("Euclid 1982", "as usual", "Thing::count: 'Definition: as usual.' names neither a page"),
+            ("Euclid 1982", "docs/none.md", "'Definition: docs/none.md.' names docs/none.md, which does n"),
+            ("/// Definition: vLLM.\n", "/// Definition: fairdraw/none.h.\n", "which does not exist"),
+        ]:
+            self.assertEqual(HEADER.count(there), 1, there)
+            (wrong,) = c_reference.lacks(self.names(HEADER.replace(there, gone)), self.root)
+            self.assertIn(what, wrong)
+
+    def test_statements_of_heads_and_types(self):
+        bare = re.sub(r"///? ?(Errors|Definition): .*\n", "", HEADER)
+        head = "// Errors: Calls return unsupported on\n// Sundays.\n//\n// Definition: docs/page.md.\n"
+        (self.root / "docs").mkdir()
+        (self.root / "docs" / "page.md").touch()
+        wrong = c_reference.lacks(self.names(bare), self.root)
+        self.assertEqual(len(wrong), 4, wrong)
+        # count() returns no Error, so that the head's errors are not its own.
+        (wrong,) = c_reference.lacks(self.names(head + "//\n" + bare), self.root)
+        self.assertIn("Thing::count: no statement says 'Errors", wrong)
+        of_type = bare.replace("/// A type.", "/// A type. Definition: llama.cpp.")
+        wrong = c_reference.lacks(self.names(of_type), self.root)
+        self.assertNotIn("Thing::count: no statement says 'Definition", "\n".join(wrong))
+
+    def test_statements_of_other_headers(self):
+        include = self.root / "kernels" / "include" / "fairdraw"
+        include.mkdir(parents=True)
+        text = HEADER.replace("Errors: invalid_argument if number is below 1.", "Errors: fairdraw/a.h.")
+        for a, b, ends in [("Errors: unsupported.", "", True), ("Errors: fairdraw/b.h.", "Errors: std::x.", True),
+                           ("Errors: fairdraw/b.h.", "Errors: fairdraw/a.h.", False), ("None.", "", False)]:
+            (include / "a.h").write_text(f"// {a}\n", encoding="utf-8")
+            (include / "b.h").write_text(f"// {b}\n", encoding="utf-8")
+            self.assertEqual(c_reference.lacks(self.names(text), self.root) == [], ends, (a, b))
+
     def test_comments_of_c(self):
         text = "/** A type. */\ntypedef struct thing {\n  int a; /**< one */\n  int b; /* two */\n} thing;\n"
-        (wrong,) = c_reference.lacks(self.names(text))
+        (wrong,) = c_reference.lacks(self.names(text), self.root)
         self.assertIn("variable thing::b has no comment", wrong)
 
     def test_a_comment_that_doxygen_does_not_understand_is_an_error(self):
@@ -117,15 +173,16 @@ class Checks(unittest.TestCase):
                      "| `size` | `int` | `0` | \\>= 0; a \\| stays |",
                      "| `one` | `1` | the first |",
                      "int Thing::count(View<int> values) const",
-                     "void use(const Thing& thing, const RowsView& rows, int number = 1)",
-                     "Uses a [`Thing`](#thing)."]:
+                     "Error use(const Thing& thing, const RowsView& rows, int number = 1)",
+                     "Uses a [`Thing`](#thing).",
+                     "vocab\\].\n\n**Definition:** vLLM.\n\n**Errors:** invalid\\_argument if number is"]:
             self.assertIn(text, page)
         self.assertNotIn("hidden", page)
         self.assertNotIn("~Thing", page)
 
     def test_links_between_pages(self):
         (self.root / "use.h").write_text("// Use.\n/// Uses a Thing.\nvoid use();\n", encoding="utf-8")
-        self.names(HEADER.replace("void use(", "void use_all("))
+        self.names(HEADER.replace("Error use(", "Error use_all("))
         pages = {"docs/api/one.md": "::: thing.h\n", "docs/api/two.md": "::: use.h\n"}
         expanded = c_reference.expand(self.root, pages)
         self.assertIn("Uses a [`Thing`](one.md#thing).", expanded["docs/api/two.md"])

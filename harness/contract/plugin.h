@@ -15,7 +15,14 @@
  *
  * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
  * its own must not print, and must read and write only within its arrays: violations are
- * reported. */
+ * reported.
+ *
+ * Errors: A function returns 0, or another number after it has written a message, with its 0, into
+ * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it
+ * gets its status, and the function returns 0.
+ *
+ * Definition: docs/semantics.md and the profile that the plugin declares (reference/semantics.h);
+ * for drafts Leviathan et al. 2023, or Sun et al. 2024 for blocks. */
 #ifndef FAIRDRAW_PLUGIN_H
 #define FAIRDRAW_PLUGIN_H
 

@@ -1,5 +1,12 @@
 /* The exports that every plugin has; the calls that it may take are in plugin.h, which includes
- * this header. */
+ * this header.
+ *
+ * Errors: A function returns 0, or another number after it has written a message, with its 0, into
+ * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it
+ * gets its status, and the function returns 0.
+ *
+ * Definition: docs/semantics.md and the profile that the plugin declares (reference/semantics.h);
+ * harness/contract/operation.h for operations on rows. */
 #ifndef FAIRDRAW_PLUGIN_ABI_H
 #define FAIRDRAW_PLUGIN_ABI_H
 

@@ -12,6 +12,14 @@
 // stay the same as long as the state lives, whatever enters, leaves or moves.
 //
 // C++17, the standard library alone. One thread at a time.
+//
+// Errors: A call returns invalid_argument if an argument is out of its range, if no request has the
+// id or one has it already, if the slot is occupied or none is free, or if a list or a history has
+// no room; then the state is as before. BatchState::make() returns unsupported if there is not
+// enough memory.
+//
+// Definition: docs/serving.md for requests in slots; fairdraw/sample.h and
+// fairdraw/logits_processing.h for their parameters.
 #pragma once
 
 #include <cstdint>

@@ -34,6 +34,14 @@
 //
 // Penalties, minimum lengths and bans belong to the logits: process them first, and give the result
 // as logits or log-probabilities. Diverse beam search is not offered: diversity_rate must be 0.
+//
+// Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
+// length, and unsupported if diversity_rate is not 0 or this machine has no execution.target; then
+// it writes nothing. A fault of one request fails that request alone, with a status of
+// BeamStepResult or BeamSequences.
+//
+// Definition: TensorRT-LLM (beamSearchKernels) and Hugging Face (BeamSearchScorer), with the
+// differences above.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,15 @@
 //     parameters and indices in device memory, fail that output alone, with its status.
 //
 // This header needs no CUDA header, so that it can be included without the toolkit.
+//
+// Errors: A call returns invalid_argument if the call of the same name on the CPU does, if a
+// pointer is of another kind or not aligned, if the workspace is too small, or if there are 2^22
+// rows or more; then nothing has been enqueued. It returns unsupported if the build or the current
+// device cannot run the path (why_not_available() says why), or if the CUDA runtime reports an
+// error, which the message names together with the kernel. Statuses are those of the CPU.
+//
+// Definition: fairdraw/sample.h, fairdraw/sampling.h, fairdraw/log_probabilities.h and
+// fairdraw/process_logits.h have the calls of the same names.
 #pragma once
 
 #include <cstdint>

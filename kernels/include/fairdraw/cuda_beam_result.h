@@ -8,6 +8,11 @@
 // workspace is needed.
 //
 // This header needs no CUDA header.
+//
+// Errors: beam_search_result() returns the codes of fairdraw/cuda.h; statuses are those of
+// fairdraw/beam_search.h.
+//
+// Definition: fairdraw/beam_search.h.
 #pragma once
 
 #include "fairdraw/beam_search.h"

@@ -1,5 +1,10 @@
 // Beam search on an NVIDIA GPU: the steps of fairdraw/beam_search.h, with what fairdraw/cuda.h says
 // of every call. fairdraw/cuda_beam_result.h has the end of a search.
+//
+// Errors: beam_search_step() returns the codes of fairdraw/cuda.h, and unsupported if
+// diversity_rate is an array or is not 0; statuses are those of fairdraw/beam_search.h.
+//
+// Definition: fairdraw/beam_search.h.
 #pragma once
 
 #include <cstdint>

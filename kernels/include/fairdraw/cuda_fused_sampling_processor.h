@@ -23,6 +23,15 @@
 // logits.rows slots when it is replayed. Replay on the stream of the options.
 //
 // C++17, the standard library alone. One thread at a time.
+//
+// Errors: A call returns invalid_argument if an argument is out of its range, if memory is of a
+// wrong kind, if a request or the state needs an ability that the options leave out, or if the call
+// is not allowed while the stream is captured. It returns unsupported if no GPU can run it, if
+// memory does not suffice, if tokens were overwritten before they were copied, or if the CUDA
+// runtime reports an error. If changes of the batch could not be brought to the device, every later
+// step returns the same error. Statuses of rows are those of fairdraw/fused_sampling_processor.h.
+//
+// Definition: fairdraw/fused_sampling_processor.h.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,10 @@
 // Kernels that follow the call's own kernels on the same stream mark and pack the survivors,
 // without synchronising with the host: a graph that holds the call holds its sets. If support_size
 // is requested, the marks give it at no further cost.
+//
+// Errors: Calls return the codes of fairdraw/cuda.h; statuses are those of fairdraw/kept_sets.h.
+//
+// Definition: fairdraw/kept_sets.h.
 #pragma once
 
 #include <cstdint>

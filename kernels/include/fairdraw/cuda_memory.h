@@ -3,6 +3,10 @@
 //
 // Without CUDA kernels in the build, or without a GPU, every call gives the error that
 // why_not_available() explains.
+//
+// Errors: A call returns invalid_argument if the stream has been created already, or if a range is
+// not inside the block; and unsupported if there are no kernels or no GPU, or if the CUDA runtime
+// reports an error, which the message names.
 #pragma once
 
 #include <cstdint>

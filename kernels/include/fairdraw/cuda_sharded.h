@@ -55,6 +55,12 @@
 // kMaxDeviceShards shards. Such calls are refused by name; the CPU supports all of these.
 //
 // This header needs no CUDA header.
+//
+// Errors: A call returns invalid_argument or unsupported for the reasons of fairdraw/sharded.h and
+// fairdraw/cuda.h. Calls through peers return invalid_argument if use_peers() has not been called;
+// a launch that fails returns unsupported, with the kernel's name.
+//
+// Definition: fairdraw/sharded.h.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +103,7 @@ struct ShardedPeers {
 struct ShardedPlan;
 
 /// A call that has been checked, and where its exchanges lie in the workspace.
+/// Precondition of every function that reads the call: make_sharded_call() has filled it.
 class ShardedCall {
  public:
   /// No call yet: make_sharded_call() fills it.
@@ -134,14 +141,16 @@ class ShardedCall {
 /// Checks a call, and enqueues nothing. Rows hold logits or probabilities (`input`). Results: all
 /// but `probs`; the mask and whole rows of log-probabilities (logprobs.all) are of this rank's
 /// columns. Those of rows without a result are left untouched, except for the n largest. Arrays
-/// must stay alive until the last exchange has run. Errors: as sharded.h's, and what is not there,
-/// by name.
+/// must stay alive until the last exchange has run.
+/// Errors: those of fairdraw/sharded.h and fairdraw/cuda.h, and unsupported, by name, for what only
+/// the CPU supports.
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 
 /// Bytes of ShardedPeers that a call takes, in a memory for calls of up to `most_rows` rows: the
 /// call's own to 2^31 - 1, else 0. One of more rows, outputs, samples or candidates takes more; the
 /// memory is that of the largest.
+/// Errors: It returns 0 for most_rows outside that range.
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 
 /// Blocks of this call go through `peers`; `send` and `receive` are not used then, and an exchange
@@ -149,8 +158,8 @@ std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 /// order, on one stream, and a call's exchanges are over before the next call through it begins. A
 /// call whose peers do not come waits for ever, as NCCL's. While a kernel may wait for a peer no
 /// rank takes or frees device memory, and a host thread that drives several ranks launches no
-/// kernel for the first time: both can wait for the GPU. Errors: peers.most_rows, peers.bytes and
-/// peers.memory out of range, by name.
+/// kernel for the first time: both can wait for the GPU.
+/// Errors: invalid_argument if peers.most_rows, peers.bytes or peers.memory is out of its range.
 Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 
 /// Which exchanges a call enqueues after the summary; ranks follow where they are wanted. Rows that

@@ -1,5 +1,10 @@
 // Speculation on an NVIDIA GPU: the calls of fairdraw/speculative.h, with what fairdraw/cuda.h says
 // of every call.
+//
+// Errors: Calls return the codes of fairdraw/cuda.h, and invalid_argument if there are 2^22
+// requests or more; statuses are those of fairdraw/speculative.h.
+//
+// Definition: fairdraw/speculative.h.
 #pragma once
 
 #include <cstdint>

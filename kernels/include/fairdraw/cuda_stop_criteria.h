@@ -7,6 +7,11 @@
 // whose replays read the arrays again. No workspace is needed.
 //
 // This header needs no CUDA header.
+//
+// Errors: check_stop() returns the codes of fairdraw/cuda.h; statuses are those of
+// fairdraw/stop_criteria.h.
+//
+// Definition: fairdraw/stop_criteria.h.
 #pragma once
 
 #include "fairdraw/stop_criteria.h"

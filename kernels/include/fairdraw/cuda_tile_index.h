@@ -7,6 +7,11 @@
 // whose replays read the arrays again. No workspace is needed. Less than 2^22 rows.
 //
 // This header needs no CUDA header.
+//
+// Errors: tile_index() returns the codes of fairdraw/cuda.h; statuses are those of
+// fairdraw/tile_index.h.
+//
+// Definition: fairdraw/tile_index.h.
 #pragma once
 
 #include "fairdraw/tile_index.h"

@@ -15,6 +15,13 @@
 // graph); a row that cannot be sampled has a status and no token.
 //
 // C++17, the standard library alone. One thread at a time.
+//
+// Errors: A call returns invalid_argument if an argument is out of its range, and unsupported if
+// this machine has no execution.target; then no request has changed. A row that fails has a status
+// of `sample` (fairdraw/sample.h), or invalid_history if its request's history is full.
+//
+// Definition: MAX (sampling_logits_processor.py) for the verbs, docs/serving.md for the steps,
+// fairdraw/sample.h for the draws.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +42,7 @@ enum class StepRows : std::uint32_t {
 class FusedSamplingProcessor {
  public:
   /// The state must live at least as long. Several processors may share one, one at a time.
+  /// Errors: The constructor throws std::bad_alloc if there is no memory for its arrays.
   explicit FusedSamplingProcessor(BatchState& state, const Execution& execution = {});
   ~FusedSamplingProcessor();
   FusedSamplingProcessor(const FusedSamplingProcessor&) = delete;

@@ -8,6 +8,12 @@
 // The layout is that of vLLM's SamplingMask: ids one after the other, and where each output's
 // begin. SampleResult::logprob_filtered is the drawn token's log-probability under the set, and
 // log_probabilities() over the set as `allowed` gives the same bits for the same logits.
+//
+// Errors: Calls return the codes and the statuses of the calls that they extend (fairdraw/sample.h,
+// fairdraw/speculative.h), and invalid_argument if an array of `kept` has the wrong length; then
+// they write nothing.
+//
+// Definition: vLLM's SamplingMask for the layout, docs/semantics.md for the filters.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +67,8 @@ struct KeptMask {
 
 /// Kept sets of a call that wrote a mask. So each rank of a sharded call (fairdraw/sharded.h) has
 /// the ids of its own columns, with first_id = boundaries[shard]: an output's sets of all shards,
-/// one after the other, are its set. Errors: a field out of its range, by name; nothing is written.
+/// one after the other, are its set.
+/// Errors: invalid_argument if a field is out of its range, by name; then nothing is written.
 Error kept_sets_of_mask(const KeptMask& rows, const KeptSets& kept);
 
 }  // namespace fairdraw

@@ -26,6 +26,13 @@
 //   -log1p(-E) - log1p(-e_0) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
 // p the distribution itself, e_i = 2^-22 + 2^-24 ln2 |y_i| + 2^(|y_i| - 48) the bound on a weight
 // at a distance of y_i octaves from the maximum. E is below 2^-22 + 4.14e-8 E_p|y| + V 2^-48.
+//
+// Errors: log_probabilities() returns the codes of fairdraw/sample.h, and writes nothing then.
+// Outputs have the statuses of `sample`, and index_out_of_range if one of their token ids is
+// outside the vocabulary.
+//
+// Definition: vLLM (logprobs_mode) for the modes and the ranks, reference/log_probabilities.h for
+// the values and their bound.
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,9 @@
 // list that is given has its begin and its end checked. All entries are checked, except in
 // histories: ids of `prompt` are checked only if r is not 1; ids of `output`, or `output_counts`,
 // only if a penalty is not neutral.
+//
+// Definition: vLLM (vllm/v1/sample) for steps 1 to 6, llama.cpp for top_n_sigma, and
+// docs/semantics.md for their order.
 #pragma once
 
 #include <cstdint>

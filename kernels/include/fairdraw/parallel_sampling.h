@@ -3,6 +3,10 @@
 // n outputs of one prompt (OpenAI's n, vLLM's n, TensorRT-LLM's best_of) are n requests that
 // share the prompt. Each has a seed of its own, a function of the prompt's seed and its number
 // alone: an output is the same whatever n is and wherever its siblings are in the batch.
+//
+// Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
+// length; then it writes nothing. A fault of one output or of one prompt fails it alone, with a
+// status.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +30,13 @@ enum class ChildSeedRule : std::uint32_t {
 };
 
 /// The seed of output number `child` of a prompt with this seed.
+/// Definition: Salmon et al. 2011 for Threefry2x32-20, vLLM for seed_plus_index; see ChildSeedRule.
 std::uint64_t child_seed(std::uint64_t seed, std::uint64_t child,
                          ChildSeedRule rule = ChildSeedRule::threefry) noexcept;
 
 /// Seeds of the first n outputs of each prompt: `children` is [prompts, n], n >= 1.
 /// `seeds`: [prompts].
+/// Definition: Salmon et al. 2011 or vLLM, as for child_seed().
 Error child_seeds(View<const std::uint64_t> seeds, std::int32_t n, View<std::uint64_t> children,
                   ChildSeedRule rule = ChildSeedRule::threefry);
 
@@ -48,6 +54,7 @@ struct LogprobStep {
 /// the output (nan_input, infinite_input in `statuses`) and leaves its sum as it was; `kept`
 /// outside [0, tokens_per_step] does so with invalid_history.
 /// `cumulative` and `statuses`: [outputs]; `statuses` is optional.
+/// Definition: vLLM's cumulative_logprob, with the order of the additions fixed.
 Error add_logprobs(const LogprobStep& step, View<double> cumulative, View<RowStatus> statuses = {});
 
 /// Candidates of prompts, `candidates` of each: candidate j of prompt p is at p * candidates + j.
@@ -75,6 +82,7 @@ struct BestOfResult {
 /// is cumulative / length^length_penalty in double: a penalty of 0 takes the sum alone, as
 /// best_of did in vLLM and does in TensorRT-LLM; 1 is the mean; Hugging Face and vLLM's beam search
 /// divide by length^length_penalty.
+/// Definition: vLLM, TensorRT-LLM and Hugging Face, for the penalties named above.
 Error best_of(const BestOfRequest& request, const BestOfResult& result);
 
 }  // namespace fairdraw

@@ -2,6 +2,12 @@
 //
 // `sample` never stores a processed row. Log-probabilities of processed logits, verification of
 // drafts and beam search need one: this writes it, with the same bits that `sample` works on.
+//
+// Errors: process_logits() returns the codes of fairdraw/sample.h, and writes nothing then. A row
+// that fails has a status: inactive, a fault of its processing in the order of
+// fairdraw/logits_processing.h, or no_allowed_token.
+//
+// Definition: fairdraw/logits_processing.h.
 #pragma once
 
 #include <cstdint>

@@ -32,6 +32,15 @@
 // Adding a number to all logits leaves the weights what they are where c of tile_index.h is a power
 // of two, the number times c is an even integer, and no sum is rounded (an odd one rounds ties of
 // octaves the other way); else it changes them within that distance.
+//
+// Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
+// length, and unsupported if this machine has no execution.target; then it writes nothing. An
+// output that cannot be sampled has no token and a status instead, and all other outputs go on. Of
+// several faults of an output the first counts: index_out_of_range, inactive, a parameter of the
+// row, a value of the row, a list of its processing, processing_overflow, no_allowed_token.
+//
+// Definition: docs/semantics.md for the steps, reference/integer_model.h for the integers, and
+// Salmon et al. 2011 for Philox4x32-10.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,12 @@
 // in a tile whose maximum is at most 48 below the row's. A probability of 0 is not allowed.
 // Renormalised probabilities have a relative error of at most V 2^-48 before they are rounded to
 // float32, however small they are.
+//
+// Errors: Calls return the codes of fairdraw/sample.h, and write nothing then. Outputs and rows
+// have its statuses. In rows of probabilities a negative value is negative_probability, and
+// no_allowed_token means that no probability is above 0.
+//
+// Definition: flashinfer.sampling for names and meanings, docs/semantics.md for the steps.
 #pragma once
 
 #include <cstdint>

@@ -73,6 +73,13 @@
 // the shard's columns, as the logits are. Ranks that disagree get an error from receive(), which
 // compares fingerprints of all that decides the tokens. So ranks agree on a seed first: one that
 // none of them sets is fresh, and another on each.
+//
+// Errors: A call returns invalid_argument if a field is out of its range, if an array has the wrong
+// length, or if a block is of another call or another exchange. It returns unsupported for
+// top_n_sigma, for a tie rule or a filter order of each row, for a temperature, processing or
+// log-probabilities with rows of probabilities, and if this machine has no execution.target.
+//
+// Definition: docs/sharded.md for the exchanges, fairdraw/sample.h for the results.
 #pragma once
 
 #include <cstddef>
@@ -106,6 +113,7 @@ struct ShardedRequest {
 
 /// Returns the bytes of the block of the first exchange, for a valid call, so that a transport can
 /// reserve memory. In calls of one token per row, only blocks of gathered rows may be larger.
+/// Errors: It returns 0 if a field of the call is out of its range.
 std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result);
 
 /// A call in progress. Not for several threads at a time.

@@ -7,6 +7,11 @@
 // Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the
 // stream may be captured. A header alone, so that the library needs no NCCL: a program that
 // includes it brings <nccl.h> and links libnccl (CMake: FAIRDRAW_NCCL, target fairdraw::nccl).
+//
+// Errors: Calls return the codes of fairdraw/cuda_sharded.h, and unsupported, with NCCL's message,
+// if an all-gather fails.
+//
+// Definition: fairdraw/sharded.h.
 #pragma once
 
 #include <nccl.h>

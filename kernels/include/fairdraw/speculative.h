@@ -65,6 +65,14 @@
 //
 // Rows and drafted tokens after the first rejection do not count: a NaN there fails nothing. A
 // drafted token outside the vocabulary fails its request at any position.
+//
+// Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
+// length, and unsupported if this machine has no execution.target; then it writes nothing. A fault
+// of one request fails that request alone, with a status.
+//
+// Definition: Leviathan et al. 2023 and Chen et al. 2023 for chains; Miao et al. 2024, Li et al.
+// 2024, Chen et al. 2024 and Jeon et al. 2024 for trees, as above; docs/semantics.md for the
+// filters of both distributions.
 #pragma once
 
 #include <cstdint>
@@ -186,8 +194,9 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 /// retrieve_next_sibling: [batch, nodes], -1: none), node 0 the root and no draft: parents is
 /// [batch, nodes - 1]. A node that no link reaches, or two do, or whose own goes down in number or
 /// out of the tree, gets a parent below -1, which verify_tree answers with invalid_draft_tree.
-/// Errors: sizes that do not fit.
+/// Errors: invalid_argument if the sizes do not fit.
 /// `next_token` and `next_sibling` [batch, nodes]; `parents` [batch, nodes - 1].
+/// Definition: SGLang's retrieve_next_token and retrieve_next_sibling.
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
 
@@ -219,6 +228,9 @@ struct ChainSpeculativeResult {
 /// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
 /// max(p - q, 0), else (all accepted) the bonus token from target row n. p and q weigh what is said
 /// above. With a scalar seed request b uses index b of the counter, with an array index 0.
+/// Statuses, of a request alone: index_out_of_range (a drafted token), and nan_input,
+/// infinite_input, negative_probability and no_allowed_token (a row of either side, after a
+/// rejection, too).
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result,
                                  const Execution& execution = {});

@@ -23,6 +23,13 @@
 // Stop strings are text, whose tokens are not unique, and belong to the detokeniser; this
 // knows ids alone. A stop string that is given as ids (TensorRT-LLM's stop words) is a stop
 // sequence.
+//
+// Errors: check_stop() returns invalid_argument if a field is out of its range or an array has the
+// wrong length; then it writes nothing. A fault of one request fails that request alone, with a
+// status of StopResult.
+//
+// Definition: vLLM (check_stop in vllm/v1/core/sched/utils.py) and TensorRT-LLM's TorchSampler, as
+// above.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,12 @@
 // instruction set, for any dtype that holds the same values.
 //
 // A part of a row must begin at an id that is a multiple of 256: tiles that are cut do not merge.
+//
+// Errors: tile_index() returns the codes of fairdraw/sample.h, and writes nothing then; its comment
+// lists the statuses of rows.
+//
+// Definition: this comment; docs/decisions/tiles.md has the reasons, kernels/common/tile_weights.h
+// the arithmetic.
 #pragma once
 
 #include <cstdint>

@@ -151,6 +151,8 @@ enum class ErrorCode : std::int32_t {
 
 /// Outcome of a call. Converts to true when there IS an error; then no output was written, and
 /// the message names the field, its value and the allowed range.
+/// If a call cannot allocate memory of the host, it throws std::bad_alloc instead; if one of its
+/// threads cannot, the program ends.
 struct [[nodiscard]] Error {
   ErrorCode code = ErrorCode::ok;  ///< ok: the call has done its work
   std::string message;  ///< the field, its value and the allowed range; empty where the code is ok
