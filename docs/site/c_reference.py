@@ -346,12 +346,28 @@ def unique_anchors(names):
     return found
 
 
+def head_anchor(file):
+    return "head-" + re.sub(r"\W+", "-", pathlib.Path(file).name)
+
+
+def pointer(name, text):
+    """Says which statements about the name's functions stand at the head of its header alone."""
+    functions = [each for each in (name, *name.members) if each.kind == "function" and not each.is_implied()]
+    labels = [label for label in (statements.ERRORS, statements.DEFINITION)
+              if statements.statements(head(text), label)
+              and any(not statements.statements(each.text, label) for each in functions
+                      if label == statements.DEFINITION or each.reports_errors())]
+    file = escaped(pathlib.Path(name.file).name)
+    return [f"{' and '.join(labels)}: see the head of [{file}](#{head_anchor(name.file)})."] if labels else []
+
+
 def section(name, text, own, anchors):
     """A name's part of a page; `own` has the anchors of the page, `anchors` links from it."""
     above = comment_above(text, name.line)
     parts = [f'<a id="{own[name.identifier]}"></a>', f"### {escaped(name.qualified)}",
              f"```cpp\n{signature(name)}\n```",
              *(essay(above) if is_set(above) else [described(name, anchors)]),
+             *pointer(name, text),
              f"Source: [{name.file}:{name.line}](../../{name.file})"]
     parts += table(name, anchors)
     for member in name.members:
@@ -375,7 +391,8 @@ def expand(root, pages):
         def header(match, anchors=anchors):
             file = match[1]
             text = (root / file).read_text(encoding="utf-8")
-            parts = [f"## {escaped(pathlib.Path(file).name)}", *essay(head(text))]
+            parts = [f'<a id="{head_anchor(file)}"></a>', f"## {escaped(pathlib.Path(file).name)}",
+                     *essay(head(text))]
             for name in names:
                 if name.file == file:
                     parts += section(name, text, own, anchors)

@@ -146,8 +146,9 @@ class Checks(unittest.TestCase):
         include = self.root / "kernels" / "include" / "fairdraw"
         include.mkdir(parents=True)
         text = HEADER.replace("Errors: invalid_argument if number is below 1.", "Errors: fairdraw/a.h.")
-        for a, b, ends in [("Errors: unsupported.", "", True), ("Errors: fairdraw/b.h.", "Errors: std::x.", True),
-                           ("Errors: fairdraw/b.h.", "Errors: fairdraw/a.h.", False), ("None.", "", False)]:
+        for a, b, ends in [("Errors: unsupported.", "", True), ("None.", "", False),
+                           ("Errors: fairdraw/b.h.", "Errors: std::x.", True),
+                           ("Errors: fairdraw/b.h.", "Errors: fairdraw/a.h.", False)]:
             (include / "a.h").write_text(f"// {a}\n", encoding="utf-8")
             (include / "b.h").write_text(f"// {b}\n", encoding="utf-8")
             self.assertEqual(c_reference.lacks(self.names(text), self.root) == [], ends, (a, b))
@@ -177,8 +178,19 @@ class Checks(unittest.TestCase):
                      "Uses a [`Thing`](#thing).",
                      "vocab\\].\n\n**Definition:** vLLM.\n\n**Errors:** invalid\\_argument if number is"]:
             self.assertIn(text, page)
+        self.assertNotIn("see the head of", page)
         self.assertNotIn("hidden", page)
         self.assertNotIn("~Thing", page)
+
+    def test_a_page_points_to_the_statements_of_a_head(self):
+        head = "// Errors: unsupported.\n//\n// Definition: MAX.\n"
+        bare = re.sub("/// Errors: .*\n", "", HEADER)  # of count(), which returns no Error, and of use()
+        self.names(head + "//\n" + bare)
+        page = c_reference.expand(self.root, {"docs/api/one.md": "::: thing.h\n"})["docs/api/one.md"]
+        self.assertIn('<a id="head-thing-h"></a>\n\n## thing.h\n\n**Errors:** unsupported.\n\n**Def', page)
+        self.assertEqual(re.findall(r".*see the head of.*", page), [
+            "Definition: see the head of [thing.h](#head-thing-h).",
+            "Errors: see the head of [thing.h](#head-thing-h)."])
 
     def test_links_between_pages(self):
         (self.root / "use.h").write_text("// Use.\n/// Uses a Thing.\nvoid use();\n", encoding="utf-8")

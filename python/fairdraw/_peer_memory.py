@@ -24,6 +24,11 @@ _NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 class PeerLimits:
     """Limits of the calls that exchange through memory of the ranks. A larger call raises
     ValueError.
+
+    Definition: docs/sharded.md.
+
+    Raises:
+        ValueError: A limit is out of its range, or a call is beyond the limits.
     """
 
     rows: int  #: maximum number of rows, and of outputs in calls with indices

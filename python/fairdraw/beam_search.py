@@ -71,6 +71,16 @@ class BeamSearch:
     after the first can be captured in a CUDA graph: each replay is a step. On a GPU scores may
     differ in the last place of a logarithm and a power, and a request may have at most 256
     candidates, (1 + end ids) * width; with more it gets a status.
+
+    Definition: TensorRT-LLM and transformers, with the differences that fairdraw/beam_search.h
+    names.
+
+    Raises:
+        TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+        ValueError: A number is out of its range, an array has a wrong shape, or rows are on another
+            device than the search.
+        RuntimeError: The first step is captured in a CUDA graph, no kernel of this build can run on
+            the GPU, or the CUDA runtime reports an error.
     """
 
     def __init__(

@@ -73,6 +73,18 @@ class FusedSamplingProcessor:
     steps take longer for each of these that is on. The device remembers `most_unread_calls` calls
     (steps, or rows of one request with rows="all") until they are copied, and `most_copies` copies
     may be in flight.
+
+    Definition: MAX for the names of the methods; fairdraw/fused_sampling_processor.h for the steps.
+
+    Raises:
+        TypeError: An argument is no array, or has a wrong dtype or number of axes.
+        ValueError: An argument is out of its range, is on another device, or needs an ability that
+            was turned off; a copy is started before the first step or beyond `most_copies`; or the
+            batch has changed while the stream is captured.
+        RuntimeError: The processor is on a GPU and the method works on the CPU alone, another
+            stream is current, no copy was started, tokens were overwritten before their copy
+            (catch_up() brings them), no kernel of this build can run on the GPU, or the CUDA
+            runtime reports an error.
     """
 
     def __init__(

@@ -1,4 +1,8 @@
-"""`fuzz`: a search for calls that break a sampler, each shrunk to a simple one."""
+"""`fuzz`: a search for calls that break a sampler, each shrunk to a simple one.
+
+Definition: suites/gate/fuzz/README.md for the search; the profile that is named by `semantics`
+(docs/semantics.md) for the properties.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +70,12 @@ class FuzzReport:
         return "passed" if self.judged and not self.incomplete else "underpowered"
 
     def raise_for_failures(self) -> None:
-        """Raises VerificationFailed unless the verdict is "passed"."""
+        """Raises an exception unless the verdict is "passed".
+
+        Raises:
+            VerificationFailed: The verdict is "failed" or "underpowered"; the message names each
+                reason.
+        """
         if self.verdict == "passed":
             return
         lines = [
@@ -117,6 +126,11 @@ def fuzz(
     statistical: judges the distribution of draws by evidence, instead of single calls.
     keep_going: finds the first failure of every property.
     All others: as for `verify`.
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        ValueError: A name is unknown, a number is out of its range, or arguments exclude each
+            other.
     """
     if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
         raise ValueError(f"seconds is {seconds!r}; allowed: a number above 0, or None")

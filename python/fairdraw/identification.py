@@ -57,6 +57,14 @@ def identify(
     semantics: the declared profile; the text says where the sampler deviates, and what to change.
     evidence: adds what was asked and seen for each choice to the text.
     All others: as for `verify`.
+
+    Definition: reference/semantics.h for the choices and the profiles;
+    suites/gate/identify/README.md for how a choice is decided.
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        ValueError: A name is unknown, a number is out of its range, or arguments exclude each
+            other.
     """
     judged = expect_judged(
         sampler,

@@ -10,6 +10,15 @@ On a GPU no call waits, so that the calls can be captured in a graph. On a GPU t
 the room, of which the sets take offsets[-1] ids; `of`, `trimmed` and to_sampling_mask wait for that
 number. A trainer computes the same distribution from its own logits:
 fairdraw.torch.replay_logprobs.
+
+Definition: vLLM's SamplingMask for the layout; fairdraw/kept_sets.h for the sets.
+
+Raises:
+    TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, a name is unknown, or an array has a wrong length,
+        stride or device.
+    RuntimeError: No kernel of this build can run on the GPU, the CUDA runtime reports an error, or
+        the call would wait while a CUDA graph is captured.
 """
 
 from __future__ import annotations
@@ -40,7 +49,11 @@ class KeptSets(NamedTuple):
     overflow: Any  #: [outputs] bool: the set did not fit into the room and is empty here
 
     def of(self, output: int) -> Any:
-        """Returns the kept ids of an output."""
+        """Returns the kept ids of an output.
+
+        Raises:
+            IndexError: There is no such output.
+        """
         return self.token_ids[int(self.offsets[output]) : int(self.offsets[output + 1])]
 
     def trimmed(self) -> KeptSets:
@@ -55,10 +68,12 @@ class KeptSets(NamedTuple):
     def from_sampling_mask(
         cls, token_ids: Sequence[int], offsets: Sequence[int], device: Any = None
     ) -> KeptSets:
-        """Makes kept sets from the lists of a vLLM SamplingMask. Raises ValueError if the lists do
-        not form sets.
+        """Makes kept sets from the lists of a vLLM SamplingMask.
 
         The arrays are NumPy's, or tensors on `device`.
+
+        Raises:
+            ValueError: The lists do not form sets.
         """
         ids = np.asarray(token_ids, np.int32).reshape(-1)
         begins = np.asarray(offsets, np.int64).reshape(-1)

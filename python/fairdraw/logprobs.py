@@ -1,5 +1,15 @@
 """Log-probabilities as engines report them: of drawn tokens, of given tokens, and of a row's
 largest.
+
+Definition: vLLM (logprobs_mode) for the modes; fairdraw/log_probabilities.h for values, ranks and
+their bound.
+
+Raises:
+    TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, a name is unknown, or an array has a wrong length,
+        stride or device.
+    RuntimeError: No kernel of this build can run on the GPU, the CUDA runtime reports an error, or
+        the call would wait while a CUDA graph is captured.
 """
 
 from __future__ import annotations

@@ -73,8 +73,12 @@ def verify_operations(
     exact_integer: softmax and renormalised probabilities must equal this package's integer
         arithmetic bit for bit; otherwise they may err by what float32 allows.
 
-    Each operation's result and error bound: harness/contract/operation.h,
-    reference/operation_bound.h.
+    Definition: flashinfer.sampling for the functions; harness/contract/operation.h for the results,
+    reference/operation_bound.h for their bounds.
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        ValueError: A name is unknown, a number is out of its range, or no case matches.
     """
     if not isinstance(operations, Mapping) or not operations:
         raise TypeError(

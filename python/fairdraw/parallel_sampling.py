@@ -6,6 +6,14 @@
 >>> fairdraw.add_logprobs(cumulative, report.values)   # [4] float64, step after step
 >>> fairdraw.best_of(cumulative[None], n=2, lengths=lengths[None], length_penalty=1.0).chosen
 array([[3, 0]], dtype=int32)
+
+Definition: fairdraw/parallel_sampling.h, which names the sources: Salmon et al. 2011 (Threefry),
+vLLM, TensorRT-LLM, Hugging Face.
+
+Raises:
+    TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, a name is unknown, or an array has a wrong shape or
+        device.
 """
 
 from __future__ import annotations

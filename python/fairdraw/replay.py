@@ -64,8 +64,14 @@ def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any =
     for bit, and a value depends only on its own row, not on the batch. The gradient is that of the
     definition: (1 - p) / T at the token, -p / T at the other ids of the set, 0 elsewhere, in
     float64 before rounding to the dtype of `logits`. The log-probability is -inf if the token is
-    not in its set. Raises ValueError if an output has no set (see `overflow`), or if an id is not a
-    token.
+    not in its set.
+
+    Definition: fairdraw/log_probabilities.h for the values.
+
+    Raises:
+        TypeError: The logits have another dtype than float32, float16 or bfloat16.
+        ValueError: An output has no set (see `overflow`), an id is not a token, lengths do not fit
+            together, or a temperature is not above 0.
     """
     outputs, vocab = logits.shape
     device = logits.device

@@ -11,6 +11,14 @@ that fairdraw does not have; none is ignored. `vocab`: vocabulary size; all ids 
 top_k of at least `vocab` is off. Strings belong to the tokeniser: stop words and bad words are ids.
 Numbers become float32. Each engine's class names its sources: the engine's code as of 2026, read,
 not run.
+
+Definition: docs/semantics.md for the parameters; the code that each class names for its engine:
+vLLM, SGLang, TensorRT-LLM, transformers, MAX, llama.cpp.
+
+Raises:
+    TypeError: A field is of a wrong type.
+    ValueError: A field or an argument is out of its range.
+    RuntimeError: The request has a feature that a BatchState with these rules does not have.
 """
 
 from __future__ import annotations

@@ -2,6 +2,15 @@
 
 Each function checks what the engine checks, then refuses features that fairdraw does not have, and
 translates the rest.
+
+Definition: the code of each engine, which its request class in fairdraw.request_parameters names:
+vLLM, SGLang, TensorRT-LLM, transformers, MAX, llama.cpp.
+
+Raises:
+    TypeError: A field is of a wrong type.
+    ValueError: The engine refuses the request; the message names the field, its value and the
+        allowed range.
+    RuntimeError: The request uses a feature of the engine that fairdraw does not have.
 """
 
 from __future__ import annotations

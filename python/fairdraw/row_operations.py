@@ -1,6 +1,14 @@
 """Row operations of flashinfer.sampling: softmax, top-k masks, renormalised probabilities.
 
 Arrays are accepted and returned as in `fairdraw/sampling.py`. Nothing is drawn.
+
+Definition: flashinfer.sampling for names, arguments and meanings; docs/semantics.md for the
+filters.
+
+Raises:
+    TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, or an array has a wrong length, stride or device.
+    RuntimeError: No kernel of this build can run on the GPU, or the CUDA runtime reports an error.
 """
 
 from __future__ import annotations

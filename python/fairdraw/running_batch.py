@@ -21,6 +21,8 @@ class RunningBatch(Protocol):
     prompt, and the tokens drawn so far. The token does not depend on the slot, on other requests,
     on the order of rows or on earlier contents of the slot. The object appends the token to the
     history and advances the offset by one. A row without a token (-1) leaves its request unchanged.
+
+    Definition: harness/contract/sequence.h.
     """
 
     def begin(

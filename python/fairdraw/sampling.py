@@ -24,6 +24,17 @@ bfloat16 and are never copied.
   stride or length raises ValueError or TypeError. `check_nan=True` raises for NaN, too, and waits
   for the GPU to look.
 - Rows of probabilities need not sum to 1. Renormalised probabilities are float32.
+
+Definition: flashinfer.sampling for names, arguments and meanings; docs/semantics.md for the steps
+of `sample`; fairdraw/speculative.h for chain_speculative_sampling.
+
+Raises:
+    TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, a name is unknown, an array has a wrong length, stride
+        or device, `offset` comes without `seed`, or with check_nan a row contains NaN.
+    RuntimeError: No kernel of this build can run on the GPU, the CUDA runtime reports an error, or
+        the call would wait or draw a fresh seed while a CUDA graph is captured.
+    MemoryError: The memory of the host does not suffice.
 """
 
 from __future__ import annotations

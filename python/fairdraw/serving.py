@@ -7,6 +7,14 @@
 A request's tokens depend on its logits, parameters and seed; not on its slot, its neighbours, or
 how often it was evicted and restored. ValueError names a value out of its range; the state is then
 unchanged. A state is not thread-safe: use it from one thread at a time.
+
+Definition: docs/serving.md for requests in slots; fairdraw/batch_state.h for each call.
+
+Raises:
+    TypeError: A value is of a wrong type.
+    ValueError: A value is out of its range, no request has the id or one has it already, a slot is
+        not free, or there is no room; then the state is unchanged.
+    RuntimeError: The memory of the host does not suffice for a new state.
 """
 
 from __future__ import annotations

@@ -145,6 +145,17 @@ class ShardedSampler:
 
     Not supported on GPUs: probs among the details, the methods that are row operations, and more
     than 8 ranks.
+
+    Definition: docs/sharded.md for the exchanges; fairdraw/sharded.h for the results.
+
+    Raises:
+        TypeError: The logits are no tensor [rows, columns], or an argument has a wrong dtype or
+            number of axes.
+        ValueError: A number is out of its range, an array has a wrong length, stride or device,
+            ranks disagree, or the call is larger than `peers` allow.
+        RuntimeError: The call needs whole rows, or a feature that GPUs lack; `gather` is True while
+            a CUDA graph is captured; torch has no symmetric memory for `peers`; or the CUDA runtime
+            reports an error.
     """
 
     def __init__(

@@ -115,6 +115,14 @@ def verify_speculation(
         drafts, parameters, seed and offset; position i has offset + i.
     require, max_skipped: as for `verify`, for the cases of the target's kind.
     All others: as for `verify`.
+
+    Definition: Leviathan et al. 2023 and Chen et al. 2023 for "token_wise", Sun et al. 2024 for
+    "block"; harness/contract/drafts.h for requests and statuses.
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        ValueError: A name is unknown, a number is out of its range, no case matches, or arguments
+            exclude each other.
     """
     if not callable(verifier):
         raise TypeError(f"verifier: a callable is needed, not {type(verifier).__name__}")

@@ -23,6 +23,16 @@ CUDA graph whose replays read other drafts. Three exceptions wait, and are refus
 captured: packed rows without `max_draft` wait for `row_begins`; `processing` waits for the drafted
 tokens, because the host builds the histories; a tensor of one seed or offset for several requests
 is waited for. Python sequences are copied to the GPU, but not while a graph is captured.
+
+Definition: fairdraw/speculative.h, which names the papers: Leviathan et al. 2023 and Chen et al.
+2023 for chains, and those for trees; SGLang for the links of parents_from_links.
+
+Raises:
+    TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, a name is unknown, arrays do not fit together, or an
+        argument excludes another.
+    RuntimeError: No kernel of this build can run on the GPU, the CUDA runtime reports an error, or
+        the call would wait while a CUDA graph is captured.
 """
 
 from __future__ import annotations

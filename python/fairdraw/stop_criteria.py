@@ -78,6 +78,14 @@ def check_stop(
     call can be captured in a CUDA graph. Numbers and sequences are copied to the GPU; lists of
     `output` and `stop_ids` may be tensors there, and sequences of `stop_sequences` are in host
     memory. While a graph is captured only numbers and tensors are allowed.
+
+    Definition: vLLM and TensorRT-LLM, as fairdraw/stop_criteria.h says.
+
+    Raises:
+        TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
+        ValueError: A number is out of its range, or an array has a wrong shape or device.
+        RuntimeError: No kernel of this build can run on the GPU, the CUDA runtime reports an error,
+            or values of the host are given while a CUDA graph is captured.
     """
     backend = like(step_tokens, "step_tokens")
     small = small_arrays(backend)

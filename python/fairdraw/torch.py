@@ -11,6 +11,15 @@
 
 GenerationSampler, RequestSampler and SglangSampler draw instead of the engine: they give only the
 drawn token a finite score, so that any sampling of the engine (also greedy) takes it.
+
+Definition: the code of the engines: vLLM's TopKTopPSampler, transformers' `generate`,
+TensorRT-LLM's and SGLang's logits processors; docs/semantics.md for the draws.
+
+Raises:
+    TypeError: An argument is no tensor or number, or has a wrong dtype or number of axes.
+    ValueError: A number is out of its range, a name is unknown, or arguments do not fit together.
+    RuntimeError: No kernel of this build can run on the GPU, the CUDA runtime reports an error, or
+        the call would wait while a CUDA graph is captured.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ torch 2.13.
   `processing` of sample and similar functions, because the host builds the histories; rows' own
   `tie_rule` and `filter_apply_order`;
   `return_details` and `logprobs` in one call of sample; verify_tree.
+
+Raises:
+    ValueError: A compiled call has no seed, or uses what has no operator, which the message names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""`verify`: the statistical gate for a Python callable, and its report."""
+"""`verify`: the statistical gate for a Python callable, and its report.
+
+Definition: the profile that is named by `semantics` (docs/semantics.md, reference/semantics.h);
+harness/statistics/README.md for the statistics.
+"""
 
 from __future__ import annotations
 
@@ -168,12 +172,21 @@ class Report:
         return self._json
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes index.html, summary.md, junit.xml and report.json into a folder, made if needed."""
+        """Writes index.html, summary.md, junit.xml and report.json into a folder, made if needed.
+
+        Raises:
+            RuntimeError: A file cannot be written; the message names the file and the reason.
+        """
         self._record.write(os.fspath(folder))
         return Path(folder)
 
     def raise_for_failures(self) -> None:
-        """Raises VerificationFailed unless the verdict is "passed"."""
+        """Raises an exception unless the verdict is "passed".
+
+        Raises:
+            VerificationFailed: The verdict is "failed" or "underpowered"; the message names each
+                reason.
+        """
         if self.verdict == "passed":
             return
         raise VerificationFailed(str(self))
@@ -230,6 +243,10 @@ def _captured(logits: Iterable[Any] | None) -> list[tuple[str, str]]:
 def case_ids(suite: Suite = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
     """Returns the ids of a suite's cases, in the order in which a run judges them. `logits`: as
     for `verify`.
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        ValueError: The name of the suite is unknown, or a file of `logits` cannot be read.
     """
     expect_name("suite", suite, _core.suite_names())
     return _core.case_ids(suite, _captured(logits))
@@ -383,6 +400,11 @@ def verify(
     jobs: cases at a time; 0 is one per core.
     progress: None shows a progress line on stderr if that is a terminal, otherwise nothing; True
         prints a line per case there; a function is called with (line, done, all).
+
+    Raises:
+        TypeError: An argument is of a wrong type.
+        ValueError: A name is unknown, a number is out of its range, no case matches, a file cannot
+            be read, or arguments exclude each other.
     """
     if sampler is None and running_batch is None:
         raise TypeError("sampler: is missing; a sampler or a running_batch is needed")

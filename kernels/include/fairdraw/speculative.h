@@ -194,8 +194,8 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 /// retrieve_next_sibling: [batch, nodes], -1: none), node 0 the root and no draft: parents is
 /// [batch, nodes - 1]. A node that no link reaches, or two do, or whose own goes down in number or
 /// out of the tree, gets a parent below -1, which verify_tree answers with invalid_draft_tree.
-/// Errors: invalid_argument if the sizes do not fit.
 /// `next_token` and `next_sibling` [batch, nodes]; `parents` [batch, nodes - 1].
+/// Errors: invalid_argument if the sizes do not fit.
 /// Definition: SGLang's retrieve_next_token and retrieve_next_sibling.
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
