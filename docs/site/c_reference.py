@@ -196,7 +196,7 @@ def read(root, files):
 
 
 def stated(label, texts):
-    """What the first of these comments that has a statement states."""
+    """Returns what the first of these comments states that has a statement under the label."""
     return next(filter(None, (statements.statements(text, label) for text in texts)), [])
 
 

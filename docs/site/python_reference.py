@@ -41,12 +41,12 @@ class Function:
         self.docstrings = [inspect.cleandoc(text) for text in docstrings if text]
 
     def raised(self):
-        """The exceptions that the docstrings state."""
+        """Returns the exceptions that the docstrings state."""
         return {name for text in self.docstrings for section in RAISES.findall(text)
                 for name in re.findall(r"^    ([\w.]+): \w", section, re.MULTILINE)}
 
     def raised_here(self):
-        """The exceptions that the function's own statements raise by name."""
+        """Returns the exceptions that the function's own statements raise by name."""
         calls = [node.exc for node in ast.walk(self.node) if isinstance(node, ast.Raise)]
         names = [getattr(exc.func if isinstance(exc, ast.Call) else exc, "id", "") for exc in calls]
         return {name for name in names if is_exception(name)}
@@ -99,7 +99,7 @@ class Module:
         return [name for name in (*self.definitions, *self.imported) if not name.startswith("_")]
 
     def functions(self, name):
-        """The functions of a public name: itself, or the methods of a class."""
+        """Returns the functions of a public name: itself, or the methods of a class."""
         if name in self.imported:
             return Module(self.root, self.imported[name]).functions(name)
         node = self.definitions.get(name)
@@ -116,14 +116,13 @@ class Module:
 
 
 def flattened(body):
-    """The statements of a body, and of its conditions."""
+    """Yields the statements of a body, and of its conditions."""
     for node in body:
         yield from flattened([*node.body, *node.orelse]) if isinstance(node, ast.If) else [node]
 
 
 def listed(root):
-    """The modules of the page with their public names, all of which are listed, or of which the page has
-    all."""
+    """Yields the modules of the page with their public names: those that the page lists, or all."""
     text = (root / PAGE).read_text(encoding="utf-8")
     for name, members in DIRECTIVE.findall(text):
         module = Module(root, name)
@@ -131,7 +130,7 @@ def listed(root):
 
 
 def functions(root):
-    """The public functions and methods, each once."""
+    """Lists the public functions and methods, each once."""
     found = {each.name: each for module, names in listed(root) for name in names
              for each in module.functions(name)}
     return list(found.values())

@@ -21,18 +21,18 @@ ENGINE = re.compile(r"\b(?:vLLM|SGLang|TensorRT-LLM|FlashInfer|flashinfer|transf
 
 
 def paragraphs(text):
-    """The paragraphs of a comment, each in one line."""
+    """Returns the paragraphs of a comment, each in one line."""
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def statements(text, label):
-    """What a comment states under a label, in all of its paragraphs."""
+    """Lists what a comment states under a label, in all of its paragraphs."""
     pattern = re.compile(rf"(?:^|(?<=\. )){label}: (.+?)(?= {LABELS}: |$)")
     return [found for part in paragraphs(text) for found in pattern.findall(part)]
 
 
 def missing_files(root, text):
-    """The files that a statement names and that the repository lacks."""
+    """Lists the files that a statement names and that the repository lacks."""
     names = [*FILE.findall(text), *(f"{INCLUDE}/{name}" for name in HEADER.findall(text))]
     return [name for name in names if not (root / name).is_file()]
 
@@ -71,5 +71,5 @@ def wrong(root, label, found, head_of):
 
 
 def set_apart(text):
-    """The Markdown of a comment, with each statement in a paragraph of its own and its label in bold."""
+    """Returns the Markdown of a comment, with each statement in a paragraph of its own, its label in bold."""
     return re.sub(rf"(?:^|(?<=\.) )({LABELS}): ", r"\n\n**\1:** ", text).strip()

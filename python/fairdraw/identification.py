@@ -65,6 +65,7 @@ def identify(
         TypeError: An argument is of a wrong type.
         ValueError: A name is unknown, a number is out of its range, or arguments exclude each
             other.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     judged = expect_judged(
         sampler,

@@ -404,7 +404,7 @@ def verify(
     Raises:
         TypeError: An argument is of a wrong type.
         ValueError: A name is unknown, a number is out of its range, no case matches, a file cannot
-            be read, or arguments exclude each other.
+            be read, a plugin's file changes during the run, or arguments exclude each other.
     """
     if sampler is None and running_batch is None:
         raise TypeError("sampler: is missing; a sampler or a running_batch is needed")
