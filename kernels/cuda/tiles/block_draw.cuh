@@ -1,8 +1,10 @@
-// Draws the tile that contains one token, with a whole block.
+// Draws one of a row's tiles at random, in proportion to the tiles' weights, with all threads of a
+// block.
 //
-// Each thread has a range of consecutive tiles (one tile if the block has enough threads). A prefix
-// sum over the threads finds the thread whose range contains the drawn position. Two barriers. To
-// draw several tokens per row, tile_draw.cuh reuses the sums of groups of tiles for all draws.
+// Each thread has a range of consecutive tiles, which is a single tile if the block has enough
+// threads. A prefix sum over the threads finds the thread whose range contains the drawn position.
+// The function has two barriers. Calls that draw several tokens per row use tile_draw.cuh instead,
+// which sums groups of tiles once for all draws.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,7 @@
 
 namespace fairdraw::cuda {
 
-/// A tile, the drawn position in it, and the weight of all tiles.
+/// Drawn tile, with the drawn position inside the tile and the total weight of all tiles.
 template <class Weight>
 struct DrawnTile {
   int tile;
@@ -28,14 +30,15 @@ struct TileDrawMemory {
   int tile;
 };
 
-/// Draws a tile. All threads of a block must call it with the same random word. Precondition:
-/// weight_of(tile) is above 0 for some tile.
+/// Draws a tile. All threads of a block must call it with the same random word. Precondition: at
+/// least one tile has a weight_of(tile) above 0.
 template <class Weight, class WeightOf>
 __device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf& weight_of,
                                                        std::uint64_t word,
                                                        TileDrawMemory<Weight>& memory) {
   const int threads = static_cast<int>(blockDim.x);
-  int share = 1;  // number of tiles per thread; most rows need no second step
+  int share = 1;  // number of tiles per thread; for most rows 1, so that the loop below does not
+                  // run
 #pragma unroll 1
   while (share * threads < tiles) ++share;
   const int begin = min(static_cast<int>(threadIdx.x) * share, tiles);

@@ -1,8 +1,9 @@
-// Sums and prefix sums of 128 bits over the threads that finish a row.
+// Sums and prefix sums of 128-bit integers over the threads that finish a row.
 //
-// Two sets of slots alternate, so that each sum has one barrier. Every warp adds up the sums of all
-// warps itself. The code is small and out of line, because it is called several times and its first
-// execution meets a cold instruction cache.
+// The sums alternate between two arrays in shared memory, so that each sum needs only one barrier.
+// Every warp by itself adds up the partial sums of all warps. The functions are small and not
+// inlined, because each is called several times and code must be loaded into the instruction cache
+// when it is executed for the first time.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,19 @@
 
 namespace fairdraw::cuda {
 
-/// Number of threads of a block that finish a row. The block's other threads wait for the next pass
-/// of all blocks.
+/// Number of threads of a block that finish a row after its tiles have been read. Meanwhile the
+/// block's other threads wait for the next pass of all blocks.
 inline constexpr int kEndThreads = 256;
 inline constexpr int kEndWarps = kEndThreads / kWarp;
 
-/// Waits for the threads that finish a row, at a named barrier of their own instead of the block's.
+/// Synchronises the threads that finish a row at a named barrier of their own, because the block's
+/// other threads do not take part.
 __device__ __forceinline__ void sync_end() {
   asm volatile("barrier.sync 1, %0;" ::"n"(kEndThreads) : "memory");
 }
 
-/// Waits like sync_end(), and returns whether `mine` is true on any of these threads.
+/// Waits like sync_end(), and returns true if `mine` is true on any of the threads that finish the
+/// row.
 __device__ __forceinline__ bool sync_end_or(bool mine) {
   int any = 0;
   asm volatile(
@@ -34,7 +37,7 @@ __device__ __forceinline__ bool sync_end_or(bool mine) {
 }
 
 /// Returns the sum of `value` over the threads that finish a row; the sum must be below 2^128.
-/// `slot` stores one sum per warp. One barrier.
+/// `slot` is an array in shared memory with one sum per warp. The function has one barrier.
 __device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
   const uint128_t of_warp = reduce_warp(value, Add{});
   if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;

@@ -1,7 +1,8 @@
-// Lower bound of the survivors of top_k, computed from a row's index alone. At least k tiles have a
-// value that is at least the k-th largest tile maximum, so this maximum is a lower bound of the
-// k-th largest value. If k is not small compared with the number of tiles, groups of ids
-// (group_keys.cuh) replace tiles, because more values reach the bound if more tiles do.
+// Lower bound of the survivors of top_k, computed from the row's index alone. At least k tiles have
+// a largest value that is at least the k-th largest of these values, so the k-th largest tile
+// maximum is a lower bound of the row's k-th largest value. If k is not small compared with the
+// number of tiles, the bound is found from groups of ids (group_keys.cuh) instead, because the
+// bound lets through more values if more tiles reach it.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +15,20 @@
 
 namespace fairdraw::cuda {
 
-/// Bounds of one row, found by all threads that finish the row.
+/// Bounds of one row, which all threads that finish the row find together.
 template <bool kFromProbs>
 struct CandidateBound {
-  /// Inverse of the largest part of the tiles (or groups) that may reach a bound for top_k. If a
-  /// quarter reaches the bound and the values are spread evenly, each tile has 1.15 values that
-  /// reach it.
+  /// Inverse of the largest part of the row's tiles, or groups, that may reach a bound for top_k.
+  /// If a quarter of the tiles reaches the bound and the values are spread evenly, a tile has 1.15
+  /// values on average that reach the bound.
   static constexpr int kOneOf = 4;
 
   const RowIndex& index;
   const GroupKeys& groups;
   const TileKeys& keys;
 
-  /// Returns a key such that at least k allowed values have at least this key; `lowest` if the
-  /// index gives no bound.
+  /// Returns a key such that at least k allowed values have keys of at least this size; returns
+  /// `lowest` if the index gives no such bound.
   __device__ __forceinline__ std::int32_t of_top_k(TileSearchMemory& memory, int k,
                                                    std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
@@ -40,9 +41,9 @@ struct CandidateBound {
     }
     const int of_row = index.tiles * groups.groups_of_tile();
     if (k > CandidateList::kMax || k > of_row / 2) return lowest;
-    // If there are too few pairs of groups, single groups, with half as many ids, give a tighter
-    // bound. Fewer than k groups may have allowed values; the search then ends at the smallest key,
-    // which gives no bound.
+    // If there are too few pairs of groups, the bound is found from single groups, which have half
+    // as many ids and give a tighter bound. If fewer than k groups have allowed values, the search
+    // ends at the smallest key, which means that there is no bound.
     const bool in_pairs = k <= of_row / 2 / kOneOf;
     const KeyRange all{GroupCode::kSmallest, GroupCode::of<kFromProbs>(keys.largest), INT_MAX};
     const KeyRange range = PivotSearch(memory).search(
@@ -60,7 +61,7 @@ struct CandidateBound {
     }
   }
 
-  /// Counts this thread's tiles whose keys are at least each pivot.
+  /// Counts those of this thread's tiles whose keys are at least as large as each pivot.
   __device__ __forceinline__ PivotCounts count_tiles(const std::int32_t (&pivot)[3]) const {
     PivotCounts counts;
     for_each_tile([&](int tile) {
@@ -70,8 +71,9 @@ struct CandidateBound {
     return counts;
   }
 
-  /// Counts this thread's groups whose keys are at least each pivot, in float16. Counting in
-  /// float16 is exact up to 2048, and a thread has at most 16 tiles of 8 words.
+  /// Counts those of this thread's groups whose keys are at least as large as each pivot; the
+  /// counters are float16. The float16 counters are exact up to 2048, and a thread has at most 16
+  /// tiles of 8 words.
   __device__ __forceinline__ PivotCounts count_groups(const std::int32_t (&pivot)[3],
                                                       bool in_pairs) const {
     const __half2 from[3] = {GroupCode::pair_of(pivot[0]), GroupCode::pair_of(pivot[1]),

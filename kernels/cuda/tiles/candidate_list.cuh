@@ -1,13 +1,14 @@
-// The values of a row that are at least a bound, listed in token-id order in shared memory.
+// List of those values of a row that are at least a bound, in the order of token ids, in shared
+// memory.
 //
-// Only groups of ids whose largest value may reach the bound are read again; the keys of groups are
-// in shared memory (group_keys.cuh). First these groups are listed: each warp counts the groups in
-// a range of consecutive tiles, one tile per lane, and after a barrier writes them to their places.
-// Then all threads read the listed groups by quads (four values each), with several loads in
-// flight, count the values that reach the bound, and after a barrier write them to their places. So
-// the work is shared evenly for any distribution of the values, the list has no gaps, and it
-// overflows only if a row has too many candidates in total. Entries beyond the list's capacity are
-// counted but never written.
+// Of the row, only groups of ids whose largest value may reach the bound are read again; the keys
+// of the groups are in shared memory (group_keys.cuh). These groups are listed first: each warp
+// counts the groups in a range of consecutive tiles, one tile per lane, and after a barrier writes
+// the groups to their places in the list. Then all threads read the listed groups in quads of four
+// values, with several loads in flight. They count the values that reach the bound, and after a
+// barrier write these values to their places. So the threads share the work evenly for any
+// distribution of the values, the list has no gaps, and the list overflows only if the row as a
+// whole has too many candidates. Values beyond the list's capacity are counted, but never written.
 #pragma once
 
 #include <climits>
@@ -20,8 +21,8 @@
 
 namespace fairdraw::cuda {
 
-/// A weight in two parts of 52 bits, so that sums of a few hundred weights need no carry between
-/// the parts.
+/// Weight in two parts of 52 bits, so that sums of a few hundred weights need no carry between the
+/// parts.
 struct alignas(16) RankedWeight {
   static constexpr int kBits = 52;
 
@@ -42,18 +43,22 @@ struct CandidateList {
   static constexpr int kMaxGroups = 2048;
   static constexpr int kKeysAtOnce = 4;  ///< number of keys that a thread reads with one load
 
-  /// order_key of the listed values, then smaller keys up to the next multiple of kKeysAtOnce.
+  /// Keys of the listed values (order_key), followed by smaller keys up to the next multiple of
+  /// kKeysAtOnce.
   alignas(16) std::int32_t key[kMax + kKeysAtOnce];
   std::int32_t id[kMax];
-  int listed;  ///< number of values that reach the bound; if above kMax, not all are in the list
-  int count[2][kEndWarps];             ///< counts per step and warp; the two arrays alternate
-  union {                              // the members are used one after the other
-    std::uint16_t group[kMaxGroups];   ///< groups that may reach the bound
-    RankedWeight ranked[kEndThreads];  ///< weights of the entries of a short list
+  int listed;  ///< number of values that reach the bound; if the number is above kMax, the list
+               ///< does not have all of them
+  int count[2][kEndWarps];             ///< one count per step and warp; the steps alternate between
+                                       ///< the two arrays
+  union {                              // no two members are used at the same time
+    std::uint16_t group[kMaxGroups];   ///< groups of ids that may have a value that reaches the
+                                       ///< bound
+    RankedWeight ranked[kEndThreads];  ///< weights of the candidates if the list is short
     struct {
       std::uint64_t of_tile[kMax];
       std::int8_t shift[kMax];
-    } weight;  ///< weights of the entries of a long list (row_weigher.cuh)
+    } weight;  ///< weights of the candidates if the list is long (row_weigher.cuh)
   };
 
   struct Size {
@@ -66,17 +71,17 @@ struct CandidateList {
     std::int32_t key;
     int id;
   };
-  /// Returns list entry `number`, which must be below the total number.
+  /// Returns the list entry at position `number`, which must be below the number of entries.
   __device__ Entry entry(int number) const { return {key[number], id[number]}; }
 };
 
-/// Start of a warp's share of the list, and the sum of all shares.
+/// Position in the list at which a warp's entries begin, and the number of entries of all warps.
 struct WarpShare {
   int before, total;
 };
 
-/// Divides places in the list among the warps; `mine` is this warp's count. There is only one
-/// barrier, because calls alternate between two arrays of counts.
+/// Assigns places in the list to the warps, of which each needs `mine` places. The function needs
+/// only one barrier, because calls alternate between two arrays of counts.
 __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int mine) {
   if (lane_of_thread() == 0) counts[warp_of_thread()] = mine;
   sync_end();
@@ -89,8 +94,9 @@ __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int
   return share;
 }
 
-/// Lists the groups that may reach the bound, in id order, and returns their number. If there are
-/// more than kMaxGroups such groups, they are only counted. Two barriers.
+/// Lists the groups that may reach the bound in the order of their ids, and returns their number.
+/// If there are more than kMaxGroups such groups, the function only counts them. The function has
+/// two barriers.
 template <bool kFromProbs>
 __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& index,
                                            const GroupKeys& groups, std::int32_t bound) {
@@ -125,7 +131,7 @@ __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& 
   return share.total;
 }
 
-/// Stores a value if a condition holds, without a branch.
+/// Stores a value in shared memory if a condition holds, without a branch.
 __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at,
                                                 std::int32_t value) {
   asm volatile(
@@ -135,7 +141,7 @@ __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at
       : "memory");
 }
 
-/// Number of values that reach a bound in each quad of a lane, one byte per quad.
+/// For each quad of a lane, the number of values that reach a bound, in one byte per quad.
 template <int kQuads>
 struct QuadHits {
   static constexpr int kWords = (kQuads + 3) / 4;
@@ -147,8 +153,8 @@ struct QuadHits {
   __device__ __forceinline__ int of(int quad) const {
     return static_cast<int>((counts[quad / 4] >> (8 * (quad % 4))) & 0xffU);
   }
-  /// Returns the prefix sums over the lanes up to and including this one. A byte is at most 32 * 4,
-  /// so it does not overflow.
+  /// Returns the prefix sums over the lanes up to and including this lane. A byte counts at most 32
+  /// * 4 values, so it does not overflow.
   __device__ __forceinline__ QuadHits inclusive_sum() const {
     QuadHits sum;
 #pragma unroll
@@ -163,9 +169,9 @@ struct QuadHits {
   }
 };
 
-/// Reads the listed groups, kAtOnce quads per thread between barriers, lists the values that reach
-/// the bound, and returns their number. All loads are issued before the first use, because their
-/// latency exceeds all other work.
+/// Reads the listed groups, lists the values that reach the bound, and returns the number of these
+/// values; each thread reads kAtOnce quads between two barriers. All loads are issued before the
+/// first loaded value is used, because the loads take longer than all other work.
 template <bool kVectors, int kAtOnce, RowForm kForm>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                  int groups, int group_log2, std::int32_t bound) {
@@ -175,7 +181,7 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   const float from = from_order_key(bound);
   const int quads = groups << quads_log2;
   int listed = 0;
-  int turn = 1;  // list_groups has used array 0 of the counts
+  int turn = 1;  // begins with array 1 of the counts, because list_groups has used array 0
 #pragma unroll 1
   for (int first = 0; first < quads; first += kAtOnce * kEndThreads) {
     const int of_warp = min(kAtOnce, (quads - first + kEndThreads - 1) / kEndThreads) * kWarp;
@@ -227,8 +233,8 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   return listed;
 }
 
-/// Lists the row's values >= from_order_key(bound). Called by all threads that finish the row. The
-/// list can be read after the next barrier.
+/// Lists the row's values that are at least from_order_key(bound). All threads that finish the row
+/// must call this function. Threads may read the list after the next barrier.
 template <RowForm kForm, bool kFromProbs>
 __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                 const RowIndex& index, const GroupKeys& keys,

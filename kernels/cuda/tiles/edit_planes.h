@@ -1,10 +1,10 @@
-// Differences between processed rows and the caller's rows, which one kernel
+// Edits of rows: the differences between processed rows and the caller's rows, which one kernel
 // (processing/edit_rows.cu) finds and all kernels that read rows apply.
 //
-// The edits of a row are sparse: tokens whose logit a penalty or a bias has changed, and banned
-// tokens. Edits are kept in the workspace instead of whole processed rows: two bits per token,
-// allowed and edited, and a float32 per token, which is written only for edited tokens. All edits
-// are indexed by token id, like the bits of `allowed`.
+// A row has few edits: tokens whose logit a penalty or a bias has changed, and banned tokens. The
+// workspace stores the edits instead of whole processed rows: two bits per token (allowed and
+// edited), and a float32 per token that is written only if the token is edited. All edits are
+// indexed by token id, like the bits of `allowed`.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,19 +26,19 @@ struct RowEdits {
 
 /// Edits of all rows of a call. The rows have no edits if `edited` is null.
 struct EditPlanes {
-  std::uint32_t* allowed = nullptr;  ///< [rows, words_of_row], allowed bits, including the call's
-                                     ///< mask
-  std::uint32_t* edited = nullptr;   ///< [rows, words_of_row], edited bits
-  float* values = nullptr;  ///< [rows, tokens_of_row], processed logits; counts of tokens while a
-                            ///< row is being edited
-  std::uint32_t* later = nullptr;  ///< [rows, words_of_row]; scratch bits of edit_rows
+  std::uint32_t* allowed = nullptr;  ///< allowed bits [rows, words_of_row], which include the
+                                     ///< call's mask
+  std::uint32_t* edited = nullptr;   ///< edited bits [rows, words_of_row]
+  float* values = nullptr;  ///< processed logits [rows, tokens_of_row]; counts of tokens while
+                            ///< edit_rows edits a row
+  std::uint32_t* later = nullptr;  ///< scratch bits of edit_rows [rows, words_of_row]
   RowFault* faults = nullptr;      ///< [rows]
   std::int64_t words_of_row = 0;
 
   __host__ __device__ bool given() const { return edited != nullptr; }
   __host__ __device__ std::int64_t tokens_of_row() const { return 32 * words_of_row; }
-  /// Returns the fault that edit_rows found in an active row. Precondition: the calling kernel has
-  /// waited for edit_rows.
+  /// Returns the fault that edit_rows has found in a row that is active. Precondition: the calling
+  /// kernel has waited for edit_rows.
   __device__ RowFault fault_of(std::int64_t row) const {
     return given() ? faults[row] : RowFault::none;
   }
@@ -49,8 +49,8 @@ struct EditPlanes {
   }
 };
 
-/// Waits for edit_rows in a kernel that starts while edit_rows still runs
-/// (ClusterLaunch::start_early). In other kernels the call costs no time.
+/// Waits for edit_rows in a kernel that was started while edit_rows still runs
+/// (ClusterLaunch::start_early). In kernels that were not started early, this call takes no time.
 __device__ __forceinline__ void await_edits() { await_kernel_before(); }
 
 }  // namespace fairdraw::cuda

@@ -1,8 +1,9 @@
-// Launch of the row kernel in filter_tiles.cuh for calls whose blocks each have an SM.
+// Launches the row kernel of filter_tiles.cuh for calls in which each block has an SM (streaming
+// multiprocessor) of its own.
 //
-// A block that shares no SM has 128 registers per thread instead of 64, so that the functions that
-// finish a row spill next to nothing. A source of its own, because a device function that two
-// kernels call is compiled for the fewer registers of both.
+// The threads of such a block have 128 registers each instead of 64, so that the functions that
+// finish a row spill almost no registers. The launch has a source file of its own, because a device
+// function that two kernels call is compiled for the kernel with fewer registers.
 #include "cuda/tiles/filter_tiles.cuh"
 
 namespace fairdraw::cuda {

@@ -1,4 +1,5 @@
-// Host side of the row kernel, which chooses how the rows of a call are distributed over the GPU.
+// Host side of the row kernel, which chooses how the rows of a call are distributed over the GPU's
+// blocks.
 #include "cuda/tiles/filter_rows.h"
 
 #include "cuda/tiles/filter_tiles.h"

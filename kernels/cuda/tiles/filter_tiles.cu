@@ -1,5 +1,5 @@
-// Launch of the row kernel in filter_tiles.cuh, with an instance per form of the rows and kind of
-// input.
+// Launches the row kernel of filter_tiles.cuh; there is one instance of the kernel per form of rows
+// and kind of input.
 #include "cuda/tiles/filter_tiles.cuh"
 
 namespace fairdraw::cuda {

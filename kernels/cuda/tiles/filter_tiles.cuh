@@ -1,15 +1,15 @@
-// Row kernel: reads rows tile by tile, filters them by min_p, top_k and top_p, greedily or not at
-// all, and draws one token per row.
+// Row kernel, which reads rows tile by tile, filters them by min_p, top_k and top_p, greedily or
+// not at all, and draws one token per row.
 //
-// Contract. Input: rows of any dtype, stride and alignment, logits or probabilities, with allowed
-// bits; parameters per row, which may be in device memory; the rows may have edits (edit_planes.h).
+// Contract. Input: logits or probabilities of any dtype, stride and alignment, with allowed bits
+// and perhaps edits (edit_planes.h); the parameters of each row, which may be in device memory.
 // Output per row: a token, its status, and optionally a record of the survivors. The kernel writes
 // nothing else, and no row's output depends on another row.
 //
-// Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
-// block: the largest value of each tile; for lists, the largest value of each group of 16 or 32
-// ids; and the tiles' sums, if a draw or top_p needs them. Parameters are loaded while the first
-// tiles are in flight. The rest depends on the row:
+// Algorithm and cost. A cluster of blocks reads the row once and sends the row's index to its first
+// block. The index has the largest value of each tile; for lists, the largest value of each group
+// of 16 or 32 ids; and the sum of each tile, if a draw or top_p needs the sums. Parameters are
+// loaded while the first tiles are in flight. The further steps depend on the row's parameters:
 //   no filter     the first block draws from the sums, and reads one tile (plain_row.cuh)
 //   greedy        it reads the first tile with the largest value
 //   min_p alone   all blocks read the tiles that reach its threshold again and sum the tokens that
@@ -25,18 +25,19 @@
 //                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
 //                 from the sums of the kept tokens
 //
-// The main limit is registers. Code inlined beside the first pass, which all rows need, costs the
-// pass registers and instruction cache. Two blocks of 512 threads leave 64 registers per thread,
-// and their shared memory takes nearly all of L1, so a spilled register is loaded from L2 for every
-// tile. Code that is skipped is also loaded from memory, once per call. So this kernel inlines the
-// first pass and the code that finishes rows without a list; rows with a list, rows that draw by
-// proposals, their passes and everything rare are out of line. The first pass calls no function,
-// because a call would leave the pass half of the registers. Tiles that need a function call,
-// because they make the row fail or float arithmetic is not exact for them, are processed later.
-// The row and its parameters are kept in shared memory (RowAsked), because a function out of line
-// would load the launch's arguments from L2, one after another. Rows that vector loads can read
-// have one kernel, all other rows another. Calls whose blocks each have an SM of their own have an
-// instance with 128 registers (filter_few_tiles.cu).
+// The kernel is limited mainly by its registers. Code that is inlined beside the first pass, which
+// all rows need, takes registers and instruction cache from the pass. Two blocks of 512 threads per
+// SM leave 64 registers per thread. Their shared memory takes nearly all of the L1 cache, so a
+// spilled register is loaded from L2 for every tile. Even code that is skipped must be loaded from
+// memory once per call. So the kernel inlines only the first pass and the code that finishes rows
+// without a list. Rows with a list, rows that draw by proposals, their passes and all rare code are
+// out of line. The first pass calls no function, because a call would leave it only half of the
+// registers. Tiles that need a function call are processed later: tiles that make the row fail, and
+// tiles for which float arithmetic is not exact. The row and its parameters are kept in shared
+// memory (RowAsked), because a function out of line would load the arguments of the launch from L2,
+// one after another. One kernel reads the rows that vector loads can read, and another kernel reads
+// all other rows. Calls in which each block has an SM of its own use an instance with 128 registers
+// per thread (filter_few_tiles.cu).
 //
 // Measured on an H100, V = 128256, float32, arrays of parameters, cold L2, graph replay in turns
 // with the floor alone, median of 30, microseconds, 512 threads; the slower of peaked and flat
@@ -54,14 +55,14 @@
 //   top_p 0.9, flat           24.4          25.8           48.8         102.6
 //   top_p 0.5, peaked         16.3          25.1           43.6          96.6
 //   top_p 0.5, flat           24.9          26.6           55.8         126.3
-// Measurements of other shapes are in reports/baselines/cuda_shapes.json. One row of top_p 0.9, in
-// thousands of cycles: tiles 6.5, barrier 1.3, sums 4, proposals and their bounds 6, and, where the
-// index does not decide, order 3, pass 5, barrier 1.2, decision 3; the draw without filters takes 6
-// after the barrier. Replays with warm caches are less than 1.5 microseconds faster.
+// Measurements of other shapes are in reports/baselines/cuda_shapes.json. One row of top_p 0.9
+// takes, in thousands of cycles: tiles 6.5, barrier 1.3, sums 4, proposals and their bounds 6; if
+// the index does not decide, also order 3, pass 5, barrier 1.2, decision 3. The draw without
+// filters takes 6 after the barrier. Replays with warm caches save less than 1.5 microseconds.
 //
-// Alternatives that were tried. The baseline has everything in one kernel (no filter 20.1 / 14.1,
-// 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5, in turns with others / with the floor; min_p flat 35 / 31,
-// 37 / 33, 63 / 61, 135 / 135, by passes of filters):
+// Alternatives that were tried, with their times in microseconds. The baseline has everything in
+// one kernel (no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5, in turns with others /
+// with the floor; min_p flat 35 / 31, 37 / 33, 63 / 61, 135 / 135, by passes of filters):
 //   both ways to read a row in it              44 thousand instructions in place of 30
 //   the row's ends in it, nothing called       no filter 16.9, 18.2, 27.5, 58.3
 //   ends without lists in one function         no filter 3 more, min_p flat 8 more at 256 rows
@@ -77,14 +78,14 @@
 //   64 registers for few rows, too             top_k 50 19, 20, 32; top_p flat 31, 32, 55
 //   128 registers for many rows                256 rows: no filter 67, top_k 50 77, top_k 1000 101
 //   parameters in registers before the tiles   no filter 12.9, 15.1, 32, 78: 25 more registers
-//   spill shared memory aligned to 16 bytes          no filter 30 and 76 at 64 and 256 rows: a
-//   warp's
+//   shared memory aligned to 16 bytes          no filter 30 and 76 at 64 and 256 rows: a warp's
 //                                              vectors straddle rows of banks
 //   octaves by floats, others by a function    top_k 1000 4 to 8 more: the call costs registers
 //   a plain row's tile by sums of groups       2 more at 256 rows
 //
-// Numerics: common/tile_weights.h. Cuts are thresholds on logits, not on weights. Determinism: sums
-// are of integers; the result depends neither on the number of blocks nor on their order.
+// Numerics: common/tile_weights.h. Cuts are thresholds on logits, and not on weights. Determinism:
+// only integers are summed, and the result depends neither on the number of blocks nor on their
+// order.
 #pragma once
 
 #include <cstddef>
@@ -106,12 +107,12 @@
 
 namespace fairdraw::cuda {
 
-/// Draws a token from a row whose index has the sums of the tokens that a cut keeps. Called by the
-/// threads that finish the row.
+/// Draws a token from a row; the row's index must have the sums of the tokens that a cut keeps. All
+/// threads that finish the row must call this function.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
   RowEnd& end = *place.end();
-  sync_end();  // after the first thread has written
+  sync_end();  // wait until the first thread has written
   const TileRow<kForm> values = place.asked->row;
   const IndexedRow<TileRow<kForm>, kFromProbs, CutRule> row(
       values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
@@ -126,8 +127,8 @@ __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
 }
 
 /// Indexes those of a warp's tiles that an earlier pass left out: tiles that make the row fail, and
-/// tiles for which float arithmetic is not exact. A pass that called functions for such tiles would
-/// have few registers.
+/// tiles for which float arithmetic is not exact. The tiles have a function of their own, because a
+/// pass that called functions for them would have few registers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow<kForm> place,
                                                  TileRule rule) {
@@ -148,7 +149,7 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow
   return largest;
 }
 
-/// Part of a row that one block processes and, in the first block, the code that finishes the row.
+/// Part of a row that one block processes; in the first block also the code that finishes the row.
 template <RowForm kForm, bool kFromProbs>
 class FilterTilesRow {
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
@@ -156,7 +157,7 @@ class FilterTilesRow {
   using Ring = TileRing<kForm>;
 
  public:
-  /// Returns the bytes of dynamic shared memory per block.
+  /// Returns the number of bytes of dynamic shared memory per block.
   __host__ static constexpr int dynamic_bytes(int threads, std::int64_t tiles) {
     return end_bytes<kForm>(threads) + middle_bytes(tiles) + index_bytes(tiles);
   }
@@ -173,7 +174,8 @@ class FilterTilesRow {
 
   __device__ __forceinline__ void run() {
     if (task_.active.given() && task_.active.data[number_] == 0) {
-      // A kernel that starts after this one may write to memory that edit_rows still writes.
+      // The kernel waits for edit_rows even here, because a kernel that starts after this one may
+      // write to memory that edit_rows still writes.
       if (row_.is_processed()) await_edits();
       fail(RowStatus::inactive);
       return;
@@ -182,7 +184,8 @@ class FilterTilesRow {
     if (warp_of_thread() == 0) asked_.arriving.start(task_, number_);
     ArrivingParameters::commit();
     index_all();
-    let_next_kernel_start();  // the next kernel makes kept sets, and waits for all of this kernel
+    let_next_kernel_start();  // the next kernel writes kept sets, and waits until all of this
+                              // kernel has ended
     blocks_.cluster().arrive();
     if (way_ == Way::by_first_block && !blocks_.is_first()) return;
     blocks_.cluster().wait();
@@ -209,18 +212,20 @@ class FilterTilesRow {
   }
 
  private:
-  /// Group of threads and method that finish the row.
+  /// Method that finishes the row, and the blocks that take part.
   enum class Way : std::int32_t {
-    by_first_block,  ///< by the first block alone: rows without filters, greedy rows, rows that
-                     ///< fail
-    by_min_p,        ///< with min_p alone: all blocks sum the tokens that min_p keeps
-    by_proposals,  ///< with top_p but no top_k: by the first block, and by all blocks in its passes
-    by_list,       ///< like by_proposals: rows with any other filters, and rows without an accepted
-                   ///< proposal
+    by_first_block,  ///< the first block alone finishes rows without filters, greedy rows and rows
+                     ///< that fail
+    by_min_p,        ///< rows with min_p alone: all blocks sum the tokens that min_p keeps
+    by_proposals,  ///< rows with top_p but without top_k: the first block finishes the row, and all
+                   ///< blocks run its passes
+    by_list,       ///< rows with any other filters, and rows without an accepted proposal: blocks
+                   ///< work as in by_proposals
   };
 
-  /// Computes the random word of this warp, in the row's first block, while tiles are in flight: of
-  /// an attempt for rows that draw by proposals, of the row in the first warp for other rows.
+  /// Computes the random word of this warp while tiles are in flight, in the first block of the
+  /// row. In rows that draw by proposals, each warp computes the word of one attempt; in other
+  /// rows, only the first warp computes a word, which is the row's.
   __device__ __forceinline__ void prepare_word() {
     const bool proposes = way_ == Way::by_proposals;
     if (!proposes && warp_of_thread() != 0) return;
@@ -234,7 +239,7 @@ class FilterTilesRow {
 
   __device__ __forceinline__ void index_all() {
     LargestTile largest;
-    bool left = false;  // whether tiles remain for index_slowly
+    bool left = false;  // whether tiles are left for index_slowly
     visit_tiles(
         row_, ring_, blocks_.steps(), [&] { prepare(); },
         [&](int tile, const RawTile& raw) {
@@ -274,7 +279,7 @@ class FilterTilesRow {
     } else {
       ArrivingParameters::await<0>();
     }
-    sync_block();  // after the first warp has waited for the parameters
+    sync_block();  // wait until the first warp has waited for the parameters
     const RowParameters parameters = asked_.arriving.parameters(kFromProbs);
     const TieRule tie_rule = asked_.arriving.tie_rule();
     const FilterOrder filter_order = asked_.arriving.filter_order();
@@ -298,19 +303,20 @@ class FilterTilesRow {
       way_ = Way::by_proposals;
     }
     wants_groups_ = filters.top_k_on();
-    // Without min_p the index has the row's mass; with min_p another pass sums the tokens that
-    // min_p keeps. Proposals are drawn from all allowed tokens of tiles.
+    // Without min_p, the index has the mass of the row; with min_p, another pass sums the tokens
+    // that min_p keeps. Proposals are drawn from all allowed tokens of the tiles.
     rule_ = {ends_alone || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
              !ends_alone &&
                  (way_ == Way::by_proposals ||
                   (!filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)))};
-    if (threadIdx.x == kWarp) {  // a thread of the second warp; the first computes a random word
+    if (threadIdx.x == kWarp) {  // a thread of the second warp, because the first warp computes a
+                                 // random word
       if (way_ == Way::by_min_p) asked_.min_p = min_p_asked<kFromProbs>(filters.min_p);
       asked_.status = status;
       asked_.greedy = greedy;
       asked_.filters = filters;
       asked_.rule = rule_;
-      // Not a copy of row_, which would occupy registers.
+      // The row is built again, because a copy of row_ would occupy registers.
       asked_.row = TileRow<kForm>(task_.rows, task_.allowed, number_, kFromProbs, task_.edits);
       asked_.outputs = RowOutputs::of(task_, number_);
     }
@@ -318,12 +324,12 @@ class FilterTilesRow {
     blocks_.cluster().await_all();
     hints_ = way_ == Way::by_proposals && may_hint(place_, row_, filters);
     if (hints_) {
-      sync_block();  // after the second warp has written
+      sync_block();  // wait until the second warp has written
       hint_ = find_hint<kForm>(place_);
     }
   }
-  /// Returns whether the row may have a hint (proposal_hint.cuh). Processed rows have no hint,
-  /// because they cannot be read yet.
+  /// Returns whether the first pass may look for a hint (proposal_hint.cuh). Processed rows have no
+  /// hint, because edits may not be available yet.
   __device__ __forceinline__ static bool may_hint(const SharedRow<kForm>& place,
                                                   const TileRow<kForm>& row,
                                                   const RowFilters& filters) {
@@ -331,7 +337,8 @@ class FilterTilesRow {
            row.tiles() >= warps_of_block();
   }
 
-  /// Returns the largest key of each warp. Only valid for rows without keys of groups.
+  /// Returns the memory with the largest key of each warp. The keys are valid only for rows without
+  /// keys of groups.
   __device__ LargestOfWarps& largest_of_warps() const { return *place_.largest_of_warps(); }
 
   __device__ __forceinline__ void fail(RowStatus status) const {
@@ -344,7 +351,7 @@ class FilterTilesRow {
     return status_of_key(largest_key, task_.edits.fault_of(number_));
   }
 
-  /// Finishes a row without top_k and top_p, by all blocks that still take part.
+  /// Finishes a row without top_k and top_p, with all blocks that still take part.
   __device__ __forceinline__ void end_plain() {
     const LargestTile largest = blocks_.largest_of(largest_of_warps());
     const RowStatus status = status_of(largest.key);
@@ -378,13 +385,14 @@ class FilterTilesRow {
     return smallest_key_kept<kFromProbs>(asked.filters.min_p, asked.rule.scale, kLowest, largest);
   }
 
-  /// Returns, to all threads of the first block, the token of a row that draws by proposals, or -1
-  /// if no proposal is accepted or the row fails. Out of line, like called_end_filtered.
+  /// Returns the token of a row that draws by proposals to all threads of the first block, or -1 if
+  /// no proposal is accepted or the row fails. The function is out of line for the same reason as
+  /// called_end_filtered.
   __device__ __noinline__ static std::int32_t called_propose(SharedRow<kForm> place) {
     RowAsked<kForm>& asked = *place.asked;
     const TileRow<kForm> row = asked.row;
     const LargestTile largest = place.blocks(row.tiles()).largest_of(*place.largest_of_warps());
-    // The status of a row that fails is written later.
+    // If the row fails, its status is written later.
     if (asked.status != RowStatus::ok || largest.key <= kEmptyTileKey ||
         largest.key >= kNegativeKey) {
       return -1;
@@ -396,8 +404,8 @@ class FilterTilesRow {
     return token;
   }
 
-  /// Finishes a row with filters, by kEndThreads threads of the first block. Out of line, because
-  /// inlined code would take registers from the first pass.
+  /// Finishes a row with filters, with kEndThreads threads of the first block. The function is out
+  /// of line, because inlined code would take registers from the first pass.
   __device__ __noinline__ static void called_end_filtered(const RowsTask& task,
                                                           SharedRow<kForm> place,
                                                           std::int32_t token) {
@@ -441,7 +449,7 @@ class FilterTilesRow {
     draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 
-  /// Writes the keys of the row's tiles, by the block's first `threads` threads.
+  /// Writes the keys of the row's tiles, with the first `threads` threads of the block.
   __device__ __forceinline__ static void write_keys(const RowsTask& task, std::int64_t number,
                                                     const RowIndex& index, int threads) {
     if (!task.keys.given()) return;
@@ -453,14 +461,14 @@ class FilterTilesRow {
   }
 
   /// Finishes the row if the values that top_k keeps fit into a list, and returns whether they fit.
-  /// Also computes the row's mass.
+  /// The function also computes the mass of the row.
   __device__ __forceinline__ static bool end_with_list(const SharedRow<kForm>& place, RowEnd& end,
                                                        const RowIndex& index, const TileKeys& keys,
                                                        const RowCut& floor) {
     const RowAsked<kForm>& asked = *place.asked;
     const RowFilters filters = asked.filters;
     if (filters.by_row_mass) {
-      sync_end();  // after the first thread has written
+      sync_end();  // wait until the first thread has written
       if (filters.min_p_on()) {
         pass_of_all<kForm, kFromProbs>(place,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
@@ -504,19 +512,20 @@ class FilterTilesRow {
   float above_hint_ = 0;
 };
 
-// The kernel's template parameters are not structs, because nvcc does not support those.
+// The template parameters of the kernel are not structs, because nvcc does not support structs
+// there.
 template <DType kType, TileAccess kAccess, bool kFromProbs, int kBlocksOfSm>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, kBlocksOfSm)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
   constexpr RowForm kForm{kType, kAccess};
   __shared__ RowAsked<kForm> asked;
-  // Aligned so that the ring's vectors of a warp are whole rows of banks.
+  // The memory is aligned so that the vectors of a warp in the ring fill whole rows of banks.
   extern __shared__ __align__(128) unsigned char dynamic[];
   FilterTilesRow<kForm, kFromProbs>(task, {&asked, dynamic, blocks_log2}).run();
 }
 
-/// Enqueues the row kernel for rows of one form, in the instance that has registers for kBlocksOfSm
-/// blocks per SM. Returns the launch's CUDA error.
+/// Enqueues the row kernel for rows of one form; the instance has the registers for kBlocksOfSm
+/// blocks per SM. Returns the CUDA error of the launch.
 template <RowForm kForm, bool kFromProbs, int kBlocksOfSm>
 cudaError_t launch_filter_tiles(const RowsTask& task, const TileSpread& spread,
                                 cudaStream_t stream) {

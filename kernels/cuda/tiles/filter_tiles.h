@@ -1,7 +1,7 @@
 // Launch of the row kernel (filter_tiles.cu), which filters rows by min_p, top_k and top_p and
 // draws one token per row.
 //
-// Private to kernels/cuda.
+// The launch is private to kernels/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,12 +11,12 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the row kernel. rows.rows in [1, 2^22); spread.threads at least 256. Returns the
-/// launch's CUDA error.
+/// Enqueues the row kernel; rows.rows must be in [1, 2^22), and spread.threads at least 256.
+/// Returns the CUDA error of the launch.
 cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
 
-/// Does the same for rows that can be read by vectors, in a call whose blocks each have an SM.
-/// Called by filter_tiles.
+/// Enqueues the row kernel for rows that vectors can read, in a call in which each block has an SM
+/// of its own. Only filter_tiles calls this function.
 cudaError_t filter_few_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -1,7 +1,7 @@
-// One filtered row on the device: its values, the survivors of the filters, and log-probabilities.
+// Filtered row on the device: its values, the survivors of the filters, and log-probabilities.
 //
-// The row's record alone determines the survivors; nothing is filtered a second time. A banned
-// token may have a value above the threshold, so the bits of `allowed` are tested here too.
+// The row's record alone determines the survivors, so that nothing is filtered a second time. A
+// banned token may have a value above the threshold, so the bits of `allowed` are tested here, too.
 #pragma once
 
 #include <cfloat>
@@ -17,28 +17,30 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr float kSmallestProbability = 0x1p-149F;  ///< smallest positive float32, which is
-                                                          ///< the smallest probability that is
-                                                          ///< allowed
+inline constexpr float kSmallestProbability = 0x1p-149F;  ///< smallest positive float32, and so the
+                                                          ///< smallest probability that an allowed
+                                                          ///< token has
 
 struct FilteredRow {
   RowValues values;
   std::int64_t vocab;
-  const std::uint32_t* allowed;  ///< allowed bits; null: all tokens are allowed
-  float smallest;  ///< values below it are not allowed: logits of -inf, probabilities of 0
+  const std::uint32_t* allowed;  ///< allowed bits, or null if all tokens are allowed
+  float smallest;  ///< tokens with smaller values are not allowed (logits of -inf, probabilities of
+                   ///< 0)
   float low;
   std::int64_t tie_end;
   std::int32_t greedy_token;
-  const std::uint32_t* edit_bits;  ///< bits of tokens whose value is in edited_values; null: no
-                                   ///< edits
+  const std::uint32_t* edit_bits;  ///< bits of the tokens whose value is in edited_values, or null
+                                   ///< if the row has no edits
   const float* edited_values;
 
-  /// Returns the value of a token, after processing if the row is processed. The value of a banned
-  /// token may be anything.
+  /// Returns the value of a token, after logits processing if the row is processed. The result is
+  /// meaningless for a banned token.
   __device__ float value(std::int64_t token) const { return edited(token, values[token]); }
 
-  /// Reads the values of tokens first, first + step, ... Tokens that are banned or beyond the row
-  /// get a value below `smallest`. No load of a value depends on another load.
+  /// Reads the values of the tokens first, first + step, and so on. Tokens that are banned or
+  /// beyond the row's end get a value below `smallest`. No load depends on the result of another
+  /// load, so that all loads are in flight together.
   __device__ __forceinline__ void read(std::int64_t first, int step,
                                        float (&x)[kLaneValues]) const {
     values.load(first, step, vocab, nothing(), x);
@@ -48,13 +50,13 @@ struct FilteredRow {
     for (float& value : x) value = value >= smallest ? value : nothing();
   }
 
-  /// Reads a tile's values in id order, kLaneValues consecutive ids per lane.
+  /// Reads the values of a tile in the order of ids, with kLaneValues consecutive ids per lane.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     read(std::int64_t{tile} * kTileSize + lane * kLaneValues, 1, x);
   }
 
-  /// Returns a row whose status is ok.
+  /// Returns the view of a filtered row whose status is ok.
   __device__ static FilteredRow of(const FilteredRows& filtered, std::int64_t row) {
     const RowRecord& record = filtered.records[row];
     FilteredRow result = whole(filtered.rows, row, filtered.from_probs);
@@ -73,8 +75,8 @@ struct FilteredRow {
     return result;
   }
 
-  /// Returns the view of an unfiltered row, in which every value above -inf (probabilities: 0)
-  /// survives.
+  /// Returns the view of an unfiltered row, in which every value above -inf (for probabilities,
+  /// above 0) survives.
   __device__ static FilteredRow whole(const RowsView& rows, std::int64_t row, bool from_probs) {
     FilteredRow result{};
     result.values = RowValues::of(rows, row);
@@ -99,12 +101,13 @@ struct FilteredRow {
   __device__ bool keeps(std::int64_t token, float x) const {
     return survives(token, x) && is_allowed(token, x);
   }
-  /// Returns whether a token survives, given its value as read by read().
+  /// Returns whether a token survives, given the value that read() gave for it.
   __device__ bool keeps_read(std::int64_t token, float x) const {
     return x >= smallest && survives(token, x);
   }
 
-  /// Returns the value that read() gives for a token that is not allowed. It weighs nothing.
+  /// Returns the value that read() gives for a token that is not allowed. This value weighs
+  /// nothing.
   __device__ float nothing() const { return smallest > 0.0F ? 0.0F : -INFINITY; }
 
   /// Returns the bit of a token in the word that contains it.
@@ -113,7 +116,8 @@ struct FilteredRow {
   }
 
  private:
-  /// Loads the words of `bits` that contain the tokens first, first + step, ...; 0 beyond the row.
+  /// Loads the words of `bits` that contain the tokens first, first + step, and so on, with 0 for
+  /// tokens beyond the row's end.
   __device__ __forceinline__ void load_words(const std::uint32_t* bits, std::int64_t first,
                                              int step, std::uint32_t (&words)[kLaneValues]) const {
 #pragma unroll

@@ -1,12 +1,13 @@
-// Writes the index of rows as a result: keys and sums of their tiles, and statuses.
+// Writes the index of rows as the result of a call: the keys and sums of the rows' tiles, and the
+// rows' statuses.
 //
-// Contract: as tile_index (fairdraw/tile_index.h). All tiles of a row that fails are empty, and an
-// inactive row is left unchanged.
+// Contract: the contract is that of tile_index (fairdraw/tile_index.h). If a row fails, all of its
+// tiles are written as empty; an inactive row is left unchanged.
 //
-// Algorithm and cost. 1 to 16 blocks per row run the pass of tile_pass.cuh. Each warp writes the
-// entries of its tiles, 12 bytes per 256 values, and sends its largest key to the row's blocks.
-// After a barrier of the row's blocks, each block knows whether the row has failed, and if so
-// empties its own tiles.
+// Algorithm and cost. Each row has 1 to 16 blocks, which run the pass of tile_pass.cuh. Each warp
+// writes the entries of its tiles, 12 bytes per 256 values, and sends the largest key of its tiles
+// to the row's blocks. After a barrier of the row's blocks, each block knows whether the row has
+// failed; if the row has failed, each block overwrites the entries of its own tiles as empty.
 //
 // Measured on an H200, V = 128256, cold L2, graph replay in turns with other kernels, median of 30,
 // microseconds, 512 threads:
@@ -19,13 +20,13 @@
 //     floor, one read                  5.6    6.1    10.6    24.8
 //     with masks                       8.1    8.8    16.7    47.6
 //     at an odd address and stride     8.2    9.5    21.1    50.2
-// About 200 instructions per tile of float32, 106 of them for weights. What was tried: 246
-// instructions, with an address computed in parts and a bounds check of every vector: 53.2 at 256
-// rows, 41.7 in bfloat16. Values in registers instead of the ring: a tenth less time at 256 rows, a
-// tenth to a sixth more at 8 and 64.
+// About 200 instructions per tile of float32, 106 of them for weights. An earlier version took 246
+// instructions, with an address computed in parts and a bounds check of every vector: 53.2
+// microseconds at 256 rows, 41.7 in bfloat16. A version with the values in registers instead of the
+// ring took a tenth less time at 256 rows, but a tenth to a sixth more at 8 and 64 rows.
 //
-// Randomness: none. Numerics: common/tile_weights.h. Determinism: all values are integers, and each
-// is written to its own place.
+// Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
+// values are integers, and each is written to a place of its own.
 #include "common/parameters.h"
 #include "cuda/tiles/index_tiles.h"
 #include "cuda/tiles/row_index.cuh"
@@ -46,7 +47,8 @@ class RowIndexer {
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(request.rows, request.allowed, number_, kFromProbs),
         ring_(dynamic),
-        blocks_(blocks_log2, row_.tiles(), dynamic),  // the index inside this object is not used
+        blocks_(blocks_log2, row_.tiles(), dynamic),  // the memory for an index in this object is
+                                                      // not used
         largest_(largest),
         keys_(result.keys.data + number_ * result.keys.row_stride),
         sums_(result.sums.data + number_ * result.sums.row_stride) {}
@@ -94,9 +96,10 @@ class RowIndexer {
     blocks_.send_largest(largest, true, largest_);
   }
 
-  /// Empties the entries of this warp's tiles. The lane that wrote an entry overwrites it.
+  /// Overwrites the entries of this warp's tiles as empty. The lane that wrote an entry also
+  /// overwrites the entry.
   __device__ void empty_tiles() const {
-    const TileSteps steps = blocks_.steps();  // called by all lanes of the warp
+    const TileSteps steps = blocks_.steps();  // all lanes of the warp must call steps()
     if (threadIdx.x % kWarp != 0) return;
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
       keys_[tile] = kEmptyTileKey;

@@ -1,11 +1,11 @@
-// Selection of the k-th largest of integer keys by a block, in levels of bins over the range of
-// remaining keys.
+// Finds the k-th largest of integer keys with the threads of a block, in levels; each level divides
+// the remaining range of keys into bins.
 //
-// Each level counts the keys of each bin in shared memory. Then every warp finds for itself the bin
-// in which the count from the top reaches k, so that a level has one barrier. The width of bins is
-// a power of two, so the range shrinks at least 128-fold per level: five levels end any search, and
-// one or two suffice if `slack` allows a few keys too many. Counts are integers, so the result does
-// not depend on the order of threads.
+// Each level counts the keys of each bin in shared memory. Then every warp by itself finds the bin
+// in which the count, from the largest keys down, reaches k, so that a level has one barrier. The
+// width of the bins is a power of two, so each level divides the range by at least 128: at most
+// five levels end any search, and one or two suffice if `slack` allows a few keys too many. Counts
+// are integers, so the result does not depend on the order of threads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace fairdraw::cuda {
 
-/// Keys from low to high, both included.
+/// Interval of keys from low to high, both included.
 struct KeyInterval {
   static constexpr int kBinBits = 8;
 
@@ -22,7 +22,8 @@ struct KeyInterval {
 
   __device__ bool holds(std::int32_t key) const { return key >= low && key <= high; }
   __device__ bool single() const { return low == high; }
-  /// Returns the number of low bits of a key's distance from `low` that differ within a bin.
+  /// Returns the number of low bits in which the distances from `low` of two keys in the same bin
+  /// may differ.
   __device__ int shift() const {
     const int bits = 32 - __clz(static_cast<int>(distance(high)));
     return bits > kBinBits ? bits - kBinBits : 0;
@@ -37,7 +38,8 @@ struct KeyInterval {
   }
 
  private:
-  // The distance is unsigned, because the interval may be wider than 2^31.
+  // Returns a key's distance from `low`, which is unsigned because the interval may be wider than
+  // 2^31.
   __device__ std::uint32_t distance(std::int32_t key) const {
     return static_cast<std::uint32_t>(key) - static_cast<std::uint32_t>(low);
   }
@@ -46,16 +48,18 @@ struct KeyInterval {
   }
 };
 
-/// Cut that keeps about the k largest keys.
+/// Cut of a selection, which keeps about the k largest keys.
 struct KeyCut {
-  std::int32_t key;  ///< smallest kept key: at least k keys are >= it
-  int above;         ///< number of keys above the last interval of bins, fewer than k
-  int reached;       ///< number of keys >= key; below k if there are fewer keys in total
+  std::int32_t key;  ///< smallest kept key; at least k keys are not smaller
+  int above;         ///< number of keys above the last interval that was divided into bins, always
+                     ///< below k
+  int reached;       ///< number of keys that are at least `key`; below k only if there are fewer
+                     ///< keys in total
 };
 
-/// Counts of keys by bin, in shared memory. Three sets of bins alternate: one counts the current
-/// level, warps may still read the set of the previous level, and one is cleared for the next
-/// level.
+/// Counts of keys by bin, in shared memory. Three arrays of bins alternate: one counts the current
+/// level, one may still be read by slow warps after the previous level, and one is cleared for the
+/// next level.
 class KeySelection {
  public:
   static constexpr int kBins = 1 << KeyInterval::kBinBits;
@@ -65,17 +69,17 @@ class KeySelection {
 
   __device__ explicit KeySelection(Memory& memory) : memory_(memory) {}
 
-  /// Clears the first set of bins. Called by all threads, with a barrier before the first
-  /// selection.
+  /// Clears the first array of bins. All threads must call this function, and a barrier must follow
+  /// before the first selection.
   __device__ void clear() {
     for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kEndThreads) {
       memory_.bins[0][i] = 0;
     }
   }
 
-  /// Returns a key such that at least k of the keys in `range` are >= it, and at most k + slack
-  /// unless they are tied. for_each(visit) calls visit(key, 1) for this thread's keys, or a larger
-  /// amount than 1 for keys that count more than once. Keys out of range do not count.
+  /// Returns a cut whose key at least k of the keys in `range` reach, and at most k + slack unless
+  /// keys are tied. for_each(visit) must call visit(key, amount) for this thread's keys; an amount
+  /// above 1 counts the key more than once. Keys outside of the range are not counted.
   template <class ForEach>
   __device__ KeyCut select(KeyInterval range, int k, int slack, const ForEach& for_each) {
     int above = 0;
@@ -101,11 +105,13 @@ class KeySelection {
 
  private:
   struct BinCut {
-    int bin;  ///< bin in which the count reaches k; -1: all bins together have fewer than k
-    int above, count;  ///< number of keys in the bins above this one, and in this bin
+    int bin;  ///< bin in which the count reaches k; -1 if all bins together have fewer than k keys
+    int above, count;  ///< number of keys in the bins of larger keys, and number of keys in this
+                       ///< bin
   };
 
-  /// Returns the bin in which the count, summed from the last bin down, reaches k. For whole warps.
+  /// Returns the bin in which the count, summed from the last bin down, reaches k. A whole warp
+  /// must call this function.
   __device__ static BinCut find_bin(const std::int32_t* bins, int k) {
     constexpr int kOfLane = kBins / kWarp;
     const int first = kBins - kOfLane * (lane_of_thread() + 1);

@@ -1,10 +1,11 @@
-// Finishes a row with a long list, of which each thread has a few consecutive candidates.
+// Finishes a row with a long list of candidates, of which each thread has a few consecutive ones.
 //
-// The keys of candidates are in registers, and the k-th largest is found by pivots
-// (tile_search.cuh). The weight of each candidate that top_k keeps is computed once, and stored in
-// memory that only its thread reads. The threshold of the nucleus is bisected over the keys in at
-// most 32 steps, each of which adds up these weights. Prefix sums over the threads then find the
-// thread whose candidates contain the drawn position, and this thread finds the token.
+// The keys of the candidates are in registers, and the k-th largest key is found by comparisons
+// with pivots (tile_search.cuh). The weight of each candidate that top_k keeps is computed once,
+// and stored in memory that only the candidate's thread reads. The threshold of the nucleus is
+// bisected over the keys in at most 32 steps, each of which adds up these weights. Prefix sums over
+// the threads then find the thread whose candidates contain the drawn position, and this thread
+// finds the token among its candidates.
 #pragma once
 
 #include <climits>
@@ -15,7 +16,8 @@
 
 namespace fairdraw::cuda {
 
-/// Long candidate list of a row as one thread sees it: its consecutive candidates.
+/// Long candidate list of a row as a single thread sees the list, with the thread's consecutive
+/// candidates.
 template <bool kFromProbs>
 class LongListEnd {
   static constexpr int kOfThread = CandidateList::kMax / kEndThreads;
@@ -55,8 +57,8 @@ class LongListEnd {
   }
 
  private:
-  /// Returns the cut of top_k among the listed candidates. Precondition: more than k values are
-  /// listed.
+  /// Returns the cut of top_k among the listed candidates. Precondition: the list has more than k
+  /// values.
   __device__ __forceinline__ RowCut top_k(std::int32_t bound) {
     const int k = filters_.top_k;
     const KeyRange range = search_.search(
@@ -75,8 +77,8 @@ class LongListEnd {
     return cut;
   }
 
-  /// Returns the id at which ties are cut, so that exactly k tokens with the lowest ids are kept.
-  /// Precondition: the range is a single key.
+  /// Returns the id at which ties are cut, so that exactly k tokens are kept and tied tokens with
+  /// low ids come first. Precondition: the range is a single key.
   __device__ __noinline__ static int end_of_ties(RowEnd& row, int begin, int end, KeyRange range,
                                                  int k) {
     const auto count = [&](const std::int32_t(&pivot)[3]) {
@@ -89,7 +91,7 @@ class LongListEnd {
       }
       return counts;
     };
-    sync_end();  // after all threads have read the previous search
+    sync_end();  // wait until all threads have read the results of the previous search
     PivotSearch search(row.search);
     const std::int32_t all[3] = {INT_MIN, INT_MIN, INT_MIN};
     const auto ties = static_cast<int>(search.sum(count(all)).third);
@@ -97,7 +99,8 @@ class LongListEnd {
     return -search.search({-vocab, -1, ties}, -vocab, k - (range.reached - ties), 0, count).low;
   }
 
-  /// Computes the weights of this thread's candidates. Candidates that the cut drops get weight 0.
+  /// Computes the weights of this thread's candidates. Candidates that the cut drops get the weight
+  /// 0.
   __device__ __forceinline__ void weigh(const RowCut& cut) {
     const RowWeigher<kFromProbs> weigher(row_.rule, row_.keys.largest);
 #pragma unroll 1
@@ -127,11 +130,12 @@ class LongListEnd {
     return sum;
   }
 
-  /// Returns the largest key such that the kept candidates with at least this key weigh at least
-  /// `target`. Precondition: the candidates with keys >= `low` do.
+  /// Returns the largest key such that the kept candidates whose keys are at least this large weigh
+  /// at least `target` together. Precondition: the candidates with keys >= `low` weigh at least
+  /// `target` together.
   __device__ __forceinline__ std::int32_t top_p(std::int32_t low, const uint128_t& target) {
     std::int32_t high = row_.keys.largest;
-    uint128_t above = 0;  // weight of the candidates with keys > high
+    uint128_t above = 0;  // weight of the candidates with keys above `high`
 #pragma unroll 1
     while (low < high) {
       const std::uint32_t half =
@@ -148,7 +152,8 @@ class LongListEnd {
     return low;
   }
 
-  /// Returns the index of this thread's entry that contains a position in the thread's mass.
+  /// Returns the list index of this thread's candidate that contains a position in the thread's
+  /// mass.
   __device__ __forceinline__ int entry_at(std::int32_t low, uint128_t position) const {
     uint128_t upto = 0;
     int entry = begin_;
@@ -168,7 +173,7 @@ class LongListEnd {
 };
 
 /// Finishes a row whose candidate list is long. Preconditions: the list has all n values that are
-/// >= bound; a barrier after the list was written; top_k is on.
+/// at least `bound`, a barrier has followed the writing of the list, and top_k is on.
 template <bool kFromProbs>
 __device__ __noinline__ void end_long_list(const RowOutputs& outputs, RowEnd& row, int n,
                                            std::int32_t bound) {

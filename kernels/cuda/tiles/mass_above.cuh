@@ -1,22 +1,25 @@
-// Sums the mass above a few values of a row, by all the row's blocks, to decide whether proposals
-// are accepted.
+// Sums the mass above a few values of a row, called pivots, with all blocks of the row, to decide
+// whether proposals are accepted.
 //
-// Contract. Each block has the keys of its own tiles and the same order (PassOrder), whose pivots
-// are ascending. All warps of all blocks of the row take part. Postcondition: the first block has,
-// for each block, the weight of the block's tokens above each pivot, in the row's unit, as floats
-// or as integers. The index and other blocks' rings are not changed.
+// Contract. Each block has the keys of its own tiles and the same order for the pass (PassOrder),
+// whose pivots are in ascending order. All warps of all blocks of the row take part. Postcondition:
+// for each block of the row, the first block has the weight of the block's tokens above each pivot,
+// in the row's unit, as floats or as integers. The row's index and the ring buffers of other blocks
+// do not change.
 //
 // Algorithm and cost. A warp reads those of its tiles whose largest value is above the smallest
-// pivot; its last tiles come from its ring if they are still there from the first pass. With float
-// sums a value takes 2 instructions and 2 per pivot, with integer sums 13 and 3. A single pivot has
-// code of its own, because most rows have one. In integer sums, lane i keeps the sum above pivot i.
+// pivot. The last of these tiles come from the warp's ring buffer if they are still there from the
+// first pass. With float sums, each value takes 2 instructions, and 2 more per pivot; with integer
+// sums, each value takes 13, and 3 more per pivot. A pass with a single pivot has code of its own,
+// because most rows need one pivot. In integer sums, lane i of a warp keeps the sum above pivot i.
 // Tiles for which float arithmetic is not exact are weighed afterwards by a called function,
 // because a loop that contains calls has fewer registers.
 //
-// Numerics: common/tile_weights.h. The relative error of a float sum is at most kRoughError: a lane
-// has at most 2^12 values (kMaxVocab by kLeastThreadsOfBlock threads), so its additions round by
-// 2^-12; the other additions, the exponential, its argument and the cuts of the definition add
-// 2^-17. Determinism: integers decide wherever the float sums are not accurate enough.
+// Numerics: the weights are defined in common/tile_weights.h. The relative error of a float sum is
+// at most kRoughError. A lane adds at most 2^12 values (kMaxVocab by kLeastThreadsOfBlock threads),
+// so these additions contribute at most 2^-12 to the error; the other additions, the exponential,
+// its argument and the truncation in the definition of weights contribute 2^-17. Determinism:
+// integers decide in all cases in which the float sums are not accurate enough.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +32,16 @@
 
 namespace fairdraw::cuda {
 
-/// Proposed token, with a bound of the mass above it from the index.
+/// Proposed token, with an upper bound of the mass above the token, found from the index.
 struct Proposal {
   std::int32_t token;
   std::int32_t key;
-  float above;  ///< upper bound of the weight of all larger values, in 2^64 of the row's unit
+  float above;  ///< upper bound of the weight of all larger values, in units of 2^64 times the
+                ///< row's unit
 };
 
-/// Shared memory of a row that draws by proposals. It replaces the keys of groups, and the tiles'
-/// masses follow it.
+/// Shared memory of a row that draws by proposals. The memory replaces the keys of groups, and is
+/// followed by the masses of the tiles.
 struct ProposalMemory {
   static constexpr int kPivots = 4;
   static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
@@ -45,36 +49,41 @@ struct ProposalMemory {
   struct Order {
     std::int32_t pivots[kPivots];  ///< keys of the pivots, in ascending order
     int count;
-    std::int32_t largest;  ///< the row's largest key
-    bool in_ring;          ///< whether the rings still contain tiles of the first pass
-    bool exact;  ///< whether sums are integers; otherwise they are floats, of logits for which
-                 ///< float weights are exact enough
+    std::int32_t largest;  ///< largest key of the row
+    bool in_ring;          ///< whether the ring buffers still contain tiles of the first pass
+    bool exact;  ///< whether sums are integers; otherwise the sums are floats, for logits whose
+                 ///< float weights are accurate enough
   };
 
-  /// A value that may become a threshold, and the octave of one of the largest values.
+  /// Value that may become a threshold, with the octave of one of the largest values.
   struct Hint {
     float value, octave;
   };
 
-  LargestOfWarps largest;  ///< first member, at the same place as in rows without filters
-  uint128_t of_warp[kMostWarps][kPivots];        ///< masses above the pivots of this block's warps
-  uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< masses above the pivots of all blocks, in the
-                                                 ///< first block
-  float rough_of_warp[kMostWarps][kPivots];      ///< like of_warp, as floats
-  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< like of_block, as floats, in 2^kRoughUnit of
-                                                   ///< the row's unit
-  Hint hints[kMostWarps];        ///< hint that each warp suggests, in rows of one block
-  float above_hint[kMostWarps];  ///< mass above the hint of each warp's tiles; NaN: unknown
+  LargestOfWarps largest;  ///< first member, so that its place is the same as in rows without
+                           ///< filters
+  uint128_t of_warp[kMostWarps][kPivots];        ///< for each warp of this block, the masses above
+                                                 ///< the pivots
+  uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< for each block of the row, the masses above
+                                                 ///< the pivots; used in the first block only
+  float rough_of_warp[kMostWarps][kPivots];      ///< the masses of of_warp as floats
+  float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< the masses of of_block as floats, in units
+                                                   ///< of 2^kRoughUnit times the row's unit
+  Hint hints[kMostWarps];        ///< for each warp, the hint that the warp suggests, in rows of a
+                                 ///< single block
+  float above_hint[kMostWarps];  ///< for each warp, the mass of its tiles above the hint; NaN if
+                                 ///< unknown
   Order order;
   TileGroups groups;
   Proposal proposals[kMostWarps];
-  uint128_t target;       ///< target mass of the nucleus; 0: not known yet
-  std::int32_t accepted;  ///< smallest key known to be accepted, with all larger keys
-  std::int32_t rejected;  ///< largest key known to be rejected, with all smaller keys
+  uint128_t target;       ///< target mass of the nucleus; 0 if not known yet
+  std::int32_t accepted;  ///< smallest key known to be accepted; all larger keys are accepted, too
+  std::int32_t rejected;  ///< largest key known to be rejected; all smaller keys are rejected, too
   bool exact;             ///< whether the next pass sums integers instead of floats
-  std::int32_t outcome;   ///< drawn token, or RowProposals::kNextTurn or kPass
+  std::int32_t outcome;   ///< drawn token, or one of RowProposals::kNextTurn and
+                          ///< RowProposals::kPass
 
-  /// Returns the array of each tile's mass, rounded up, in 2^64 of the row's unit.
+  /// Returns the array of the tiles' masses, rounded up, in units of 2^64 times the row's unit.
   __device__ float* masses() const {
     return reinterpret_cast<float*>(const_cast<ProposalMemory*>(this) + 1);  // NOLINT
   }
@@ -86,7 +95,7 @@ struct ProposalMemory {
   }
 };
 
-/// Part of the integer sums that one block computes.
+/// Part of the integer sums that a single block computes.
 template <RowForm kForm, bool kFromProbs>
 class MassAbove {
   using Row = TileRow<kForm>;
@@ -104,7 +113,7 @@ class MassAbove {
         rule_{scale, true},
         weigher_(rule_, memory.order.largest) {}
 
-  /// Sums the masses above the pivots; called by all threads of the block.
+  /// Sums the masses above the pivots; all threads of the block must call this function.
   __device__ __forceinline__ void run() {
     const std::int32_t lowest = memory_.order.pivots[0];
     const auto reaches = [&](int tile) { return blocks_.kept_key(tile) > lowest; };
@@ -127,7 +136,8 @@ class MassAbove {
   }
 
  private:
-  /// Sums the tiles for which float arithmetic is exact. Returns whether other tiles remain.
+  /// Sums the values above the pivots in the tiles for which float arithmetic is exact. Returns
+  /// whether other tiles remain to be summed.
   template <int kCount, class Reaches>
   __device__ __forceinline__ bool sum(const Reaches& reaches) {
     float pivots[kCount];
@@ -156,7 +166,7 @@ class MassAbove {
     return left;
   }
 
-  /// Adds the sums of a tile, of which each lane has a part, to the sums above the pivots.
+  /// Adds the sums of a tile to the sums above the pivots; each lane has a part of the tile's sums.
   template <int kCount>
   __device__ __forceinline__ void add(std::int32_t key, const std::uint64_t (&above)[kCount]) {
     std::uint64_t of_pivot = 0;
@@ -199,11 +209,11 @@ class MassAbove {
   ProposalMemory& memory_;
   TileRule rule_;
   RowWeigher<kFromProbs> weigher_;
-  uint128_t mine_ = 0;  ///< in lane i: the mass above pivot i
+  uint128_t mine_ = 0;  ///< on lane i, the mass above pivot i
 };
 
-/// Number of octaves of a float sum's unit, in which a value in the octave of the row's largest
-/// value is about 1.
+/// Base-2 logarithm of a float sum's unit in the row's unit; in this unit, a value in the octave of
+/// the row's largest value weighs about 1.
 inline constexpr int kRoughUnit = 23 + kTileBits + kRowBits;
 inline constexpr float kRoughError = 0x1p-11F;
 
@@ -214,7 +224,7 @@ __device__ __forceinline__ float rough_exp2(float x) {
   return power;
 }
 
-/// Part of the float sums that one block computes, for rows of logits.
+/// Part of the float sums that a single block computes, for rows of logits.
 template <RowForm kForm>
 class RoughMassAbove {
   static constexpr int kPivots = ProposalMemory::kPivots;
@@ -230,7 +240,7 @@ class RoughMassAbove {
         scale_(scale),
         octave_(float_octave_origin(from_order_key(memory.order.largest), scale) - kOctaveOrigin) {}
 
-  /// Sums the masses above the pivots; called by all threads of the block.
+  /// Sums the masses above the pivots; all threads of the block must call this function.
   __device__ __forceinline__ void run() const {
     if (memory_.order.count == 1) {
       sum<1>();

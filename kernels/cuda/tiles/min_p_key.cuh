@@ -1,10 +1,10 @@
-// Smallest key that min_p keeps, which expresses min_p as a threshold on keys.
+// Finds the smallest key that min_p keeps, so that min_p becomes a threshold on keys.
 //
-// min_p keeps a logit if its distance to the largest logit, in octaves and float32, is not below
-// log2(min_p) (common/min_p.h), and a probability if it is not below min_p times the largest
-// probability, exactly. Both tests are monotone in the value, so the threshold is bisected over
-// keys, in at most 32 steps and without memory. The code that finishes rows then treats min_p as
-// one more lower bound.
+// A logit is kept if its distance to the largest logit, in octaves as float32, is not below
+// log2(min_p) (common/min_p.h). A probability is kept if it is not below the exact product of min_p
+// and the largest probability. Both conditions are monotone in the value, so the threshold is
+// bisected over the keys, in at most 32 steps and without reading memory. The code that finishes
+// rows then treats the threshold of min_p as one more lower bound.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ __device__ __noinline__ inline float called_min_p_octaves(float min_p) {
   return min_p_octaves(min_p);
 }
 
-/// Finds the smallest key that min_p keeps in a row. min_p in (0, 1]; scale: logit_scale(T). The
-/// search covers keys from `lowest` to `largest`, the row's largest key, which min_p always keeps.
+/// Finds the smallest key that min_p keeps in a row; min_p must be in (0, 1], and `scale` must be
+/// logit_scale(T). The search covers the keys from `lowest` to `largest`, the row's largest key,
+/// which min_p always keeps.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale,
                                                        std::int32_t lowest, std::int32_t largest) {
@@ -28,7 +29,7 @@ __device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale,
   const float octaves = kFromProbs ? 0.0F : called_min_p_octaves(min_p);
   const auto keeps = [&](std::int32_t key) {
     const float x = from_order_key(key);
-    if constexpr (kFromProbs) {  // the product of two floats is exact in double
+    if constexpr (kFromProbs) {  // the product of two floats is exact as a double
       return static_cast<double>(x) >= static_cast<double>(min_p) * static_cast<double>(max);
     } else {
       return __fmul_rn(__fsub_rn(x, max), scale) >= octaves;

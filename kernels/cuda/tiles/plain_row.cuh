@@ -1,16 +1,17 @@
-// Finishes a row without top_k and top_p after the first pass: greedy, with min_p, or unfiltered.
+// Finishes a row without top_k and top_p after the first pass: a greedy row, a row with min_p, or
+// an unfiltered row.
 //
-// Contract. The row's first block has the index, with sums if the row is unfiltered. The blocks
-// that take part know the largest value of each warp: the first block or, with min_p, all blocks,
-// whose warps also have the keys of their own tiles.
+// Contract. The first block of the row has the row's index, which includes the tiles' sums if the
+// row is unfiltered. The blocks that take part know the largest value of each warp: the first block
+// alone or, with min_p, all blocks, whose warps also have the keys of their own tiles.
 //
-// Algorithm and cost. Without min_p the first block alone draws from the sums and reads one tile
-// (tile_draw.cuh), or reads the first tile with the largest value. With min_p, each warp reads
-// those of its tiles that reach the threshold again, the last ones from its ring, and sends the
-// sums of the survivors; the first block then draws. The code after a pass is short, because its
-// instructions are loaded from memory.
+// Algorithm and cost. Without min_p, the first block works alone: it draws from the sums and reads
+// one tile (tile_draw.cuh), or, in a greedy row, reads the first tile with the largest value. With
+// min_p, each warp reads again those of its tiles that reach the threshold, the last of them from
+// its ring buffer, and sends the sums of the survivors to the first block, which then draws. The
+// code after a pass is short, because its instructions must first be loaded from memory.
 //
-// Numerics: the threshold of min_p is computed as in common/min_p.h.
+// Numerics: the threshold of min_p is computed by the rule of common/min_p.h.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,20 @@
 
 namespace fairdraw::cuda {
 
-/// Returns min_p > 0 in the form that min_p_rule needs, before the row's largest value is known:
-/// for logits log2(min_p), which takes long to compute.
+/// Returns min_p, which must be above 0, in the form that min_p_rule needs. For logits this is
+/// log2(min_p), which takes long to compute and does not depend on the row's largest value, so the
+/// first pass hides its time.
 template <bool kFromProbs>
 __device__ __forceinline__ float min_p_asked(float min_p) {
   return kFromProbs ? min_p : called_min_p_octaves(min_p);
 }
 
-/// Returns the rule by which min_p keeps values. asked: result of min_p_asked().
+/// Returns the rule by which min_p keeps values; `asked` is the result of min_p_asked().
 template <bool kFromProbs>
 __device__ __forceinline__ MinPRule min_p_rule(float asked, float max, float scale) {
   if constexpr (!kFromProbs) return {max, scale, asked};
-  // Smallest float that is not below min_p * max: the product of 24 by 24 bits is exact in double.
+  // The threshold is the smallest float that is not below min_p * max; the product of two
+  // significands of 24 bits is exact as a double.
   const double exact = static_cast<double>(asked) * static_cast<double>(max);
   const auto nearest = static_cast<float>(exact);
   return {0.0F, 1.0F, static_cast<double>(nearest) < exact ? next_above(nearest) : nearest};
@@ -47,7 +50,7 @@ class PlainRow {
   using Pass = TilePass<kForm, kFromProbs>;
 
  public:
-  /// `largest` has the row's largest key and the first tile with this key.
+  /// `largest` has the largest key of the row, and the first tile with this key.
   __device__ __forceinline__ PlainRow(const RowsTask& task, std::int64_t number, const Row& row,
                                       const RowBlocks& blocks, const TileRule& rule,
                                       const MinPRule& keep, const LargestTile& largest)
@@ -59,14 +62,14 @@ class PlainRow {
         keep_(keep),
         largest_(largest) {}
 
-  /// Sums, by tile, the tokens of this warp's tiles that min_p keeps. Precondition: the tiles' sums
-  /// are 0.
+  /// For each tile of this warp, sums the tokens that min_p keeps. Precondition: the sums of the
+  /// tiles are 0.
   __device__ __forceinline__ void filter(const TileRing<kForm>& ring) const {
     constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
     const auto reaches = [&](int tile) {
       return keep_.keeps(from_order_key(blocks_.kept_key(tile)));
     };
-    __syncwarp();  // after lane 0 has written the keys
+    __syncwarp();  // wait until lane 0 has written the keys
     revisit_tiles(row_, ring, blocks_.steps(), true, reaches, [&](int tile, const RawTile& raw) {
       float x[kLaneValues];
       Pass::read(row_, raw, x);
@@ -76,14 +79,15 @@ class PlainRow {
     });
   }
 
-  /// Finishes a greedy row, with the first block.
+  /// Finishes a greedy row in the first block.
   __device__ __forceinline__ void end_greedy() const {
     if (warp_of_thread() != 0) return;
     const std::int32_t token = indexed().first_largest(largest_);
     if (threadIdx.x == 0) write_greedy(RowOutputs::of(task_, number_), token, largest_.key);
   }
 
-  /// Draws a token with a random word. Called by the first block, after the sums have arrived.
+  /// Draws a token with a random word. All threads of the first block must call this function after
+  /// the sums have arrived.
   __device__ __forceinline__ void draw(TileDrawMemory<uint128_t>& memory, std::uint64_t word,
                                        float min_p) const {
     const DrawnToken drawn = indexed().draw_by_block(memory, word);

@@ -1,13 +1,14 @@
-// Hint for rows that draw by proposals: a value for which the first pass finds out whether all
-// larger proposals are accepted.
+// Finds a hint for a row that draws by proposals: a value for which the first pass finds out
+// whether all larger proposals are accepted.
 //
-// In calls with many rows, each row has one block, and a separate pass for proposals would read the
-// row from memory a second time. So the first pass sums the mass above one value, the hint, by
-// floats, in 4 instructions per value. The hint is found in nine halvings: a little less than top_p
-// of the mass of each warp's first tile is above it, on the average of the block's warps. If the
-// mass above the hint is less than the row's target, all proposals >= the hint are accepted; if it
-// is more, all proposals <= the hint are rejected. The quality of the hint decides only how many
-// rows need another pass.
+// In calls with many rows, each row has a single block, and a separate pass to decide about
+// proposals would read the row from memory a second time. So the first pass sums the mass above a
+// single value, the hint, with floats, which takes 4 instructions per value. The hint is found in
+// nine halvings of a range. On the average of the block's warps, the mass above the hint is a
+// little less than top_p of the mass of the warp's first tile. If the mass above the hint is less
+// than the row's target, all proposals >= the hint are accepted; if the mass is more, all proposals
+// <= the hint are rejected. A bad hint affects no result; it only makes more rows need another
+// pass.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the hint on which a block's warps agree.
+/// Returns the hint of a row, which combines the hints of the block's warps.
 __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& memory) {
   const int warps = warps_of_block();
   ProposalMemory::Hint mine{0.0F, -INFINITY};
@@ -26,14 +27,15 @@ __device__ __forceinline__ ProposalMemory::Hint hint_of(const ProposalMemory& me
   return {value, reduce_warp(mine.octave, Maximum{})};
 }
 
-/// Finds the hint of a row of logits, by all threads of the row's one block, each warp of which has
-/// a tile. Reads the warp's first tile, which is already being loaded, once more.
+/// Finds the hint of a row of logits, with all threads of the row's only block; each warp must have
+/// a tile. Each warp reads its first tile again, whose copy to shared memory is already under way.
 template <RowForm kForm>
 __device__ __noinline__ ProposalMemory::Hint find_hint(SharedRow<kForm> place) {
   constexpr int kHalvings = 9;
-  constexpr float kOctaves = 29.0F;  // range of the search below the tile's largest value
-  constexpr float kLess = 0.02F;  // part of the mass, as a margin for accepting proposals from the
-                                  // hint up
+  constexpr float kOctaves = 29.0F;  // width, in octaves, of the range below the tile's largest
+                                     // value that is searched
+  constexpr float kLess = 0.02F;  // part of the mass by which the mass above the hint is smaller,
+                                  // so that proposals from the hint up are likely to be accepted
   const TileRow<kForm> row = place.asked->row;
   const float scale = place.asked->rule.scale;
   ProposalMemory& memory = *place.proposals();

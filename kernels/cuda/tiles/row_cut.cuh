@@ -1,10 +1,11 @@
-// Survivors of a row's top_k and top_p, and exact searches for them by one block.
+// Survivors of top_k and top_p in a row, and exact searches for these survivors by a single block.
 //
-// A cut is a threshold on logits and, among the logits equal to it, a threshold on ids. The
-// searches read the list of values in a bracket (bracket_list.cuh). Keys are counted in levels of
-// bins (key_selection.cuh). Masses have up to 124 bits, too many to be added in shared memory, so
-// the threshold of top_p is bisected. At most 32 steps are needed for any values, and each step
-// weighs only the tokens that are still undecided.
+// A cut consists of a threshold on logits and a threshold on the ids of the tokens whose logits
+// equal the first threshold. The searches read the list of values in a bracket (bracket_list.cuh).
+// For top_k, the keys are counted in levels of bins (key_selection.cuh). For top_p, the masses have
+// up to 124 bits, which is too many for additions in shared memory, so the threshold is bisected. A
+// bisection takes at most 32 steps for any values, and each step weighs only the tokens that are
+// still undecided.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct RowFilters {
   float top_p;         ///< 1: off
   float min_p;         ///< 0: off
   bool lowest_id;      ///< exactly k tokens stay
-  bool by_row_mass;    ///< whether top_p is relative to row_mass; otherwise to the mass that top_k
-                       ///< and min_p keep
+  bool by_row_mass;    ///< whether top_p is relative to row_mass; otherwise top_p is relative to
+                       ///< the mass that top_k and min_p keep
   uint128_t row_mass;
   std::uint64_t word;
 
@@ -34,8 +35,8 @@ struct RowFilters {
   __device__ bool min_p_on() const { return min_p > 0.0F; }
 };
 
-/// Survivors of filters: tokens with keys above `low`, and tokens with keys equal to it and ids
-/// before tie_end.
+/// Survivors of filters: the tokens with keys above `low`, and the tokens with keys equal to `low`
+/// and ids below tie_end.
 struct RowCut {
   std::int32_t low;
   int tie_end;
@@ -45,8 +46,9 @@ struct RowCut {
   }
 };
 
-/// Searches for a cut among the tokens of a source. source.for_each(lowest, visit) calls visit(key,
-/// id, tile_key) for this thread's tokens with key >= lowest, and perhaps for others.
+/// Search for a cut among the tokens of a source. source.for_each(lowest, visit) must call
+/// visit(key, id, tile_key) for this thread's tokens with key >= lowest, and may call it for other
+/// tokens.
 template <bool kFromProbs>
 struct CutSearch {
   KeySelection& selection;
@@ -84,9 +86,10 @@ struct CutSearch {
     return mine;
   }
 
-  /// Returns the largest key in a range such that the tokens with at least this key weigh at least
-  /// `target`. above: weight of the tokens above the range. Precondition: the tokens with at least
-  /// the range's smallest key weigh at least `target`.
+  /// Returns the largest key in a range such that the tokens whose keys are at least this large
+  /// weigh at least `target` together. `above` is the weight of the tokens above the range.
+  /// Precondition: the tokens whose keys are at least the range's smallest key weigh at least
+  /// `target` together.
   template <class Source>
   __device__ std::int32_t nucleus_end(const Source& source, KeyInterval range, uint128_t above,
                                       uint128_t target) {

@@ -1,8 +1,8 @@
-// Data for finishing a row, in shared memory of the row's first block, in place of the ring of
-// tiles.
+// Data for finishing a row, in the shared memory of the row's first block, where they replace the
+// ring buffer of tiles.
 //
-// The row's parameters are also here and not in registers, because rare code is out of line, and
-// arguments passed to it by reference would be in local memory, for every thread and every row.
+// The row's parameters are here, too, instead of in registers: rarely executed code is out of line,
+// and arguments passed to it by reference would be in local memory, for every thread and every row.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct RowEnd {
   TileKeys keys;
   RowIndex index;
   std::uint64_t* sums;  ///< sums of the tiles in the index
-  RowCut cut;           ///< cut that passes of all blocks have found
+  RowCut cut;           ///< cut that the passes of all blocks have found
   std::int32_t token;   ///< accepted proposal; -1: none
-  float floor;          ///< smallest value that min_p keeps, stored for RowRecord
+  float floor;          ///< smallest value that min_p keeps, which is written to RowRecord
 
   TileSearchMemory search;
   KeySelection::Memory selection;
@@ -41,12 +41,12 @@ struct RowEnd {
   TileDrawMemory<uint128_t> drawn;
   GuessMemory guess;
   BracketList list_size;
-  unsigned bracket_capacity;  ///< number of entries that fit between `list` and the end of the
+  unsigned bracket_capacity;  ///< number of list entries that fit between `list` and the end of the
                               ///< memory
   std::int32_t low_of_warp[kEndWarps];
   RankedCandidates ranked;
-  CandidateList list;  ///< last member: the entries of a bracket replace it and use the memory
-                       ///< behind it
+  CandidateList list;  ///< last member, because the entries of a bracket's list replace it and also
+                       ///< use the memory after it
 
   __device__ BracketList::Entry* bracket_entries() const {
     return reinterpret_cast<BracketList::Entry*>(

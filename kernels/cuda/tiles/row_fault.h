@@ -1,4 +1,5 @@
-// Faults of a row's values and lists, as numbers of which the largest is reported.
+// Faults of a row's values and of its lists, as numbers; if there are several, the largest is
+// reported.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,16 @@
-// Index of a row while the row is being processed, in shared memory of the row's first block.
+// Index of a row while the row is being processed, in the shared memory of the row's first block.
 //
-// Contract. 1 to 16 blocks share a row as a thread-block cluster (device/row_cluster.cuh). Each
-// warp of these blocks sends the entries of its tiles, and its largest key, to the first block's
-// shared memory; after all warps have arrived, the first block finishes the row. If all blocks need
-// the row's largest key, each warp sends its own to all of them.
+// Contract. From 1 to 16 blocks share a row as a cluster of thread blocks (device/row_cluster.cuh).
+// Each warp of these blocks sends the entries of its tiles, and its largest key, to the shared
+// memory of the first block. After all warps have arrived at a barrier, the first block finishes
+// the row. If all blocks need the row's largest key, each warp sends the largest key of its tiles
+// to all blocks.
 //
-// A cluster is used instead of a counter that tells the last block that it is the last, because
-// nothing has to be initialised, so nothing can be left over from a row that failed, a launch that
-// was aborted, or another writer of the workspace. A counter would have to be 0 before a launch.
-// Measured on an H200, B = 1, V = 128256, one pass and a draw, microseconds:
+// The alternative to a cluster is a counter, by which the last block learns that it is the last. A
+// cluster needs no initialisation, so nothing can be left over from a row that failed, from a
+// launch that was aborted, or from another writer of the workspace. A counter, in contrast, would
+// have to be 0 before each launch. Measured on an H200, B = 1, V = 128256, one pass and a draw,
+// microseconds:
 //   9.9   a counter that happens to be 0       11.0  zeroed by a kernel that starts this one early
 //   10.6  a memset node before the kernel      11.0  zeroed by a kernel before this one
 // An index in shared memory also saves a round trip through L2, a fence and an atomic.
@@ -26,7 +28,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the bytes of an index in shared memory.
+/// Returns the number of bytes that an index takes in shared memory.
 constexpr int index_bytes(std::int64_t tiles) {
   return static_cast<int>(tiles) * static_cast<int>(sizeof(std::uint64_t) + sizeof(std::int32_t));
 }
@@ -38,13 +40,13 @@ struct RowIndex {
   int tiles;
 };
 
-/// The largest key among some tiles, and the first tile that has this key.
+/// Largest key among some tiles, with the first tile that has this key.
 struct LargestTile {
   std::int32_t key = INT_MIN;
   std::int32_t tile = INT_MAX;
 };
 
-/// Returns the largest key of all lanes and its tile, on every lane.
+/// Returns the largest key of all lanes and the first tile that has this key, on every lane.
 __device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
   const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
   return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX)};
@@ -55,7 +57,8 @@ struct LargestOfWarps {
   LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
 };
 
-/// Part of a row that one block has: its warps' tiles, and the memory to which they send entries.
+/// Part of a row that belongs to one block: the tiles of the block's warps, and the memory to which
+/// the warps send the tiles' entries.
 class RowBlocks {
  public:
   __device__ RowBlocks(int blocks_log2, int tiles, unsigned char* dynamic)
@@ -72,7 +75,7 @@ class RowBlocks {
   /// Returns the number of this warp within the row. Must be called by all lanes of a warp
   /// together.
   __device__ int warp() const {
-    // The shuffle lets the compiler know that all lanes have the same value.
+    // The shuffle shows the compiler that all lanes have the same value.
     const int of_block = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarp, 0);
     return cluster_.rank * warps_of_block() + of_block;
   }
@@ -80,32 +83,33 @@ class RowBlocks {
   /// Returns the tiles that this warp visits.
   __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
-  /// Sends a tile's entry to the first block; all lanes of the tile's warp must have the entry. The
-  /// key is also stored where this warp can read it.
+  /// Sends the entry of a tile to the first block; all lanes of the warp must have the entry. The
+  /// key is also stored in this block, where the warp itself can read the key.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;
     keys_[tile] = entry.key;
     keys_of_first_[tile] = entry.key;
     sums_of_first_[tile] = entry.sum;
   }
-  /// Sends a tile's sum alone to the first block. Precondition: the tile's key has been sent.
+  /// Sends only the sum of a tile to the first block. Precondition: the key of the tile has already
+  /// been sent.
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
   }
-  /// Sends 0 as a tile's sum, from any lane.
+  /// Sends 0 as the sum of a tile, from any lane.
   __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
-  /// Sends this warp's largest key to the first block, or to all blocks of the row.
+  /// Sends the largest key of this warp's tiles to the first block, or to all blocks of the row.
   __device__ void send_largest(const LargestTile& mine, bool to_all,
                                LargestOfWarps& largest) const {
-    const int number = warp();  // called by all lanes of the warp
+    const int number = warp();  // all lanes of the warp must call warp()
     if (lane() < (to_all ? cluster_.blocks : 1)) {
       *cluster_.at(largest.of_warps + number, lane()) = mine;
     }
   }
-  /// Returns the row's largest key. Precondition: a barrier of the row's blocks after the keys were
-  /// sent.
+  /// Returns the largest key of the row and its first tile. Precondition: a barrier of the row's
+  /// blocks has followed the sending of the keys.
   __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
     constexpr int kAtOnce = 4;
     LargestTile mine;
@@ -126,8 +130,8 @@ class RowBlocks {
     return warp_largest(mine);
   }
 
-  /// Returns the row's index, in the first block. Precondition: a barrier of the row's blocks after
-  /// the entries were sent.
+  /// Returns the index of the row, if this is the first block. Precondition: a barrier of the row's
+  /// blocks has followed the sending of the entries.
   __device__ RowIndex index() const { return {keys_, sums_, tiles_}; }
   __device__ std::uint64_t* sums() const { return sums_; }
 
@@ -139,7 +143,7 @@ class RowBlocks {
   int tiles_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
-  std::uint64_t* sums_of_first_;  ///< address of sums_ in the row's first block
+  std::uint64_t* sums_of_first_;  ///< address of the first block's sums_
   std::int32_t* keys_of_first_;
 };
 

@@ -1,30 +1,32 @@
-// Draws a token of a row by proposals (common/proposals.h), and chooses the first accepted
-// proposal.
+// Draws the token of a row by proposals (common/proposals.h): the first proposal that the filters
+// accept is the token.
 //
-// Contract. The first block has the row's index with sums of all allowed tokens, and its rings
-// contain the last tiles of the first pass; all other blocks wait for orders (shared_row.cuh).
-// Precondition: the row's status is ok. All threads of the first block call run(). The result is
-// the first proposal that is accepted, or -1 if none is.
+// Contract. The first block has the row's index with the sums of all allowed tokens, and its ring
+// buffers contain the last tiles of the first pass. All other blocks wait for orders
+// (shared_row.cuh). Precondition: the row's status is ok. All threads of the first block must call
+// run(). The result is the first proposal that is accepted, or -1 if no proposal is accepted.
 //
-// Algorithm and cost. The prefix sums of groups of tiles are reused for all proposals
-// (tile_draw.cuh). The first turn has 4 proposals if top_p is at least .7, otherwise 8; later turns
-// have one proposal per warp. Each warp of a turn draws a token and adds up the tiles whose largest
-// value is larger than the token's, which bounds A from above. Proposals that this bound does not
-// decide are decided by the mass above them, in one pass of all blocks (mass_above.cuh). Not every
-// proposal needs the pass: a proposal that is not larger than an earlier undecided one is rejected
-// if the earlier one is, and does not matter if the earlier one is accepted. So the pivots are
-// those undecided proposals that are larger than all earlier ones, up to four per pass. The first
-// warp decides, and gives orders for passes.
+// Algorithm and cost. The prefix sums over groups of tiles are computed once for all proposals
+// (tile_draw.cuh). The proposals are drawn in turns. The first turn has 4 proposals if top_p is at
+// least 0.7, and otherwise 8; each later turn has one proposal per warp. In a turn, each warp draws
+// a token and adds up the tiles whose largest value is larger than the token's; this sum is an
+// upper bound of A, the mass above the token. If this bound does not decide about a proposal, the
+// exact mass above the proposal decides, which one pass of all blocks sums (mass_above.cuh). Not
+// every undecided proposal needs the pass. If a proposal is not larger than an earlier undecided
+// one, it is rejected if the earlier one is rejected, and does not matter if the earlier one is
+// accepted. So the pivots of a pass are the undecided proposals that are larger than all earlier
+// undecided ones, at most four per pass. The first warp makes the decisions, and gives the orders
+// for passes.
 //
 // With min_p, the smallest value that min_p keeps is a pivot of the first pass, because the mass
-// that min_p keeps is not known before; until then only the largest value is accepted. Values that
-// min_p drops are rejected.
+// that min_p keeps is not known before this pass. Before this pass, only the largest value of the
+// row can be accepted. Proposals that min_p drops are rejected.
 //
-// A pass sums floats first, and integers if the target is within the floats' error (about one row
-// in a thousand).
+// A pass first sums floats. If the target is within the error of the float sums, which happens in
+// about one of a thousand rows, another pass sums integers.
 //
-// Determinism: float bounds are rounded up, the error of float sums is less than the margin allowed
-// for, and integers decide the remaining cases.
+// Determinism: the float bounds are rounded up, the error of float sums is less than the allowed
+// margin, and integers decide the remaining cases.
 #pragma once
 
 #include <climits>
@@ -39,7 +41,7 @@ namespace fairdraw::cuda {
 template <RowForm kForm, bool kFromProbs>
 class RowProposals {
  public:
-  /// Next steps after a decision that found no token.
+  /// Next step after a decision that found no token.
   static constexpr std::int32_t kNextTurn = -1;
   static constexpr std::int32_t kPass = -2;
 
@@ -53,9 +55,9 @@ class RowProposals {
         indexed_(row, place.blocks(row.tiles()).index(), place.asked->rule, ProposedTiles{floor},
                  largest) {}
 
-  /// Returns the accepted token, or -1 if no proposal is accepted. word: random word of the first
-  /// turn's attempt with the warp's number. hinted: whether the first pass had a hint
-  /// (proposal_hint.cuh).
+  /// Returns the accepted token, or -1 if no proposal is accepted. `word` is the random word of the
+  /// first turn's attempt that has the warp's number. `hinted` says whether the first pass had a
+  /// hint (proposal_hint.cuh).
   __device__ __forceinline__ std::int32_t run(const DrawWords& words, std::uint64_t word,
                                               bool hinted) {
     if (threadIdx.x == 0) {
@@ -108,12 +110,12 @@ class RowProposals {
   __device__ __forceinline__ const RowFilters& filters() const { return place_.asked->filters; }
   __device__ __forceinline__ float scale() const { return place_.asked->rule.scale; }
 
-  /// Returns whether every pass needs exact sums, because float sums do not suffice.
+  /// Returns whether every pass must sum integers, because float sums would not be accurate enough.
   __device__ __forceinline__ bool is_exact() const {
     return kFromProbs || !float_octaves_are_exact(from_order_key(largest_), scale());
   }
 
-  /// Draws this warp's proposal, and bounds the mass above it.
+  /// Draws the proposal of this warp, and bounds the mass above the proposal.
   __device__ __forceinline__ void propose(std::uint64_t word) const {
     const DrawnToken drawn = indexed_.draw(memory_.groups, word);
     if (threadIdx.x == 0 && !filters().min_p_on()) {
@@ -145,8 +147,8 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.proposals[warp_of_thread()] = {drawn.token, key, above};
   }
 
-  /// Decides the token of a turn with the first warp, if it is known; otherwise orders a pass if a
-  /// pass can decide.
+  /// Decides about the proposals of a turn, with the first warp: stores the token if one is known,
+  /// and otherwise orders a pass if a pass can decide.
   __device__ __forceinline__ void decide(int turn, bool passed) const {
     const bool there = lane_of_thread() < turn;
     const Proposal mine = memory_.proposals[there ? lane_of_thread() : 0];
@@ -156,7 +158,7 @@ class RowProposals {
     const std::int32_t accepted =
         min(memory_.accepted, __reduce_min_sync(kAllLanes, is_bounded ? key : INT_MAX));
     const unsigned sure = __ballot_sync(kAllLanes, there && key >= accepted);
-    std::int32_t before = key;  // largest key of the preceding lanes
+    std::int32_t before = key;  // largest key on the lanes before this one
 #pragma unroll
     for (int distance = 1; distance < kWarp; distance *= 2) {
       const std::int32_t other = __shfl_up_sync(kAllLanes, before, distance);
@@ -165,7 +167,7 @@ class RowProposals {
     before = __shfl_up_sync(kAllLanes, before, 1);
     before = lane_of_thread() == 0 ? memory_.rejected : max(before, memory_.rejected);
     const unsigned records = __ballot_sync(kAllLanes, there && key > before);
-    // Bits of the lanes before the first lane that is sure to be accepted.
+    // Bits of the lanes before the first lane whose proposal is certainly accepted.
     const unsigned open = records & ((sure & (0U - sure)) - 1U);
     __syncwarp();
     if (lane_of_thread() == 0) memory_.accepted = accepted;
@@ -178,7 +180,7 @@ class RowProposals {
   }
 
   /// Orders a pass. The pivots of the pass are the keys of the first lanes in `open`; in the first
-  /// pass min_p's floor comes first.
+  /// pass, the smallest key that min_p keeps comes before them.
   __device__ __forceinline__ void order_pass(std::int32_t key, unsigned open, bool passed) const {
     const bool has_floor = filters().min_p_on() && !passed;
     ProposalMemory::Order order{};
@@ -204,7 +206,8 @@ class RowProposals {
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }
 
-  /// Stores, by the first warp, whether the mass above the hint accepts or rejects it.
+  /// Finds, with the first warp, whether the mass above the hint accepts or rejects the hint, and
+  /// stores the result.
   __device__ __forceinline__ void note_hint() const {
     const ProposalMemory::Hint hint = hint_of(memory_);
     float above = lane_of_thread() < warps_of_block() ? memory_.above_hint[lane_of_thread()] : 0.0F;
@@ -219,7 +222,8 @@ class RowProposals {
     __syncwarp();
   }
 
-  /// Stores, by the first warp, which keys the masses of a pass accept or reject.
+  /// Finds, with the first warp, which keys the masses of a pass accept or reject, and stores the
+  /// result.
   __device__ __forceinline__ void note_masses(bool is_first) const {
     const ProposalMemory::Order& order = memory_.order;
     const int lane = min(lane_of_thread(), ProposalMemory::kPivots - 1);
@@ -238,7 +242,7 @@ class RowProposals {
       accepts = above < target;
       rejects = !accepts;
     } else {
-      // Lanes that differ by kPivots add up the sums of other blocks.
+      // Lanes whose numbers differ by a multiple of kPivots add up the sums of different blocks.
       constexpr int kAtOnce = kWarp / ProposalMemory::kPivots;
       const int pivot = lane_of_thread() % ProposalMemory::kPivots;
       float above = 0;
@@ -260,7 +264,7 @@ class RowProposals {
     const std::int32_t key = order.pivots[lane];
     const std::int32_t accepted = __reduce_min_sync(kAllLanes, counts && accepts ? key : INT_MAX);
     const std::int32_t rejected = __reduce_max_sync(kAllLanes, counts && rejects ? key : INT_MIN);
-    __syncwarp();  // after all lanes have read
+    __syncwarp();  // wait until all lanes have read
     if (lane_of_thread() == 0) {
       memory_.target = target;
       memory_.accepted = min(memory_.accepted, accepted);

@@ -1,9 +1,10 @@
-// Values of a row by quads: four consecutive ids that begin at a multiple of 4, at any address.
+// Values of a row in quads, which are four consecutive ids that begin at a multiple of 4, at any
+// address.
 //
-// Used to read parts of a row smaller than a tile a second time, with processing applied. A quad is
-// one load of 16 bytes (16-bit types: 8) if the row is aligned to that size and consists of whole
-// quads, with no branch between the loads of several quads; otherwise a quad is read value by
-// value.
+// Quads are used to read parts of a row that are smaller than a tile a second time, with processing
+// applied. A quad takes one load of 16 bytes (for 16-bit types, 8 bytes) if the row is aligned to
+// that size and consists of whole quads, and then no branch separates the loads of several quads.
+// In other rows, a quad is read value by value.
 #pragma once
 
 #include <cmath>
@@ -31,14 +32,15 @@ class RowQuads {
     return is_aligned(values_.bytes, kQuad * value_size(kForm.type)) && vocab_ % kQuad == 0;
   }
 
-  /// Quad in the form in which it was loaded: its values' bits (for vector loads of 16-bit types:
-  /// two values in each even word), and the words that contain the quad's allowed and edited bits.
+  /// Quad in the form in which it was loaded: the bits of its values (after vector loads of 16-bit
+  /// types, two values in each even word), and the words that contain the allowed and edited bits
+  /// of the quad.
   struct Raw {
     std::uint32_t bits[kQuad];
     std::uint32_t allowed, edited;
   };
 
-  /// Starts to load ids first ... first + 3. kVectors: has_vectors().
+  /// Starts to load the ids from `first` to first + 3; kVectors must be has_vectors().
   template <bool kVectors>
   __device__ __forceinline__ void load(int first, Raw& raw) const {
     if constexpr (kVectors) {
@@ -55,7 +57,7 @@ class RowQuads {
     if (edits_.edited != nullptr) raw.edited = edits_.edited[word];
   }
 
-  /// Converts a quad to its values; -inf for ids that are banned or beyond the vocabulary.
+  /// Converts a quad to its values, with -inf for ids that are banned or beyond the vocabulary.
   template <bool kVectors>
   __device__ __forceinline__ void convert(int first, const Raw& raw, float (&x)[kQuad]) const {
     constexpr bool kPairs = kVectors && kForm.type != DType::float32;
@@ -76,8 +78,8 @@ class RowQuads {
     }
   }
 
-  /// Reads a quad in code that is rarely executed, so that one instance suffices for vector and
-  /// scalar loads.
+  /// Reads a quad in rarely executed code, where a single instance serves vector loads and scalar
+  /// loads.
   __device__ __forceinline__ void load_any(int first, float (&x)[kQuad]) const {
     Raw raw;
     if (has_vectors()) {
@@ -90,9 +92,9 @@ class RowQuads {
   }
 
  private:
-  /// Loads a quad. The load is volatile, because the compiler otherwise moves loads behind the use
-  /// of earlier ones to save registers. For a quad beyond the vocabulary the row's first quad is
-  /// loaded instead, and is not used.
+  /// Loads a quad. The load is volatile, because the compiler would otherwise move loads behind the
+  /// uses of earlier loads to save registers. For a quad beyond the vocabulary, the first quad of
+  /// the row is loaded instead, but not used.
   __device__ __forceinline__ void load_vector(int first, std::uint32_t (&bits)[kQuad]) const {
     const auto quad = static_cast<unsigned>(first < vocab_ ? first : 0) / kQuad;
     if constexpr (kForm.type == DType::float32) {
@@ -108,7 +110,7 @@ class RowQuads {
 
   RowValues values_;
   RowEdits edits_;
-  const std::uint32_t* allowed_;  ///< allowed bits; null: all tokens are allowed
+  const std::uint32_t* allowed_;  ///< allowed bits, or null if all tokens are allowed
   int vocab_;
 };
 

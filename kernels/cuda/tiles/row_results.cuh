@@ -1,4 +1,4 @@
-// Loads the parameters of a row, derives the words of its draw, and writes its results.
+// Loads the parameters of a row, derives the random words of its draw, and writes its results.
 #pragma once
 
 #include <bit>
@@ -13,12 +13,13 @@
 
 namespace fairdraw::cuda {
 
-/// Parameters of a row as they arrive, in shared memory. Their copies are asynchronous, and begin
-/// before those of the row's tiles, because a load behind the first tiles of all rows of a large
-/// batch takes as long as those.
+/// Parameters of a row in shared memory, to which they are copied asynchronously. The copies begin
+/// before the copies of the row's tiles, because a load that queues behind the first tiles of all
+/// rows of a large batch takes as long as those tiles.
 class ArrivingParameters {
  public:
-  /// Starts to copy the parameters of a row, one word per lane. Called by one warp.
+  /// Starts to copy the parameters of a row, with one word per lane. One warp of the block must
+  /// call this function.
   __device__ __forceinline__ void start(const RowsTask& task, std::int64_t row) {
     Source source{};
     source.select<0>(task.temperature, row);
@@ -40,12 +41,12 @@ class ArrivingParameters {
                  "l"(source.at)
                  : "memory");
   }
-  /// Ends the group of copies of a warp.
+  /// Ends the warp's group of copies of the parameters.
   __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
-  /// Waits for the group of the parameters, after which kLater groups of the warp follow. Other
-  /// warps can read the parameters after a barrier.
+  /// Waits for the group of copies of the parameters, which kLater other groups of the warp may
+  /// follow. Other warps may read the parameters after a barrier.
   template <int kLater>
   __device__ __forceinline__ static void await() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kLater) : "memory");
@@ -66,12 +67,12 @@ class ArrivingParameters {
  private:
   static constexpr int kWords = 10;
 
-  /// Source of a lane's word: an address, or a scalar of the call.
+  /// Source of the word that a lane copies: an address, or a value that all rows of the call share.
   struct Source {
     const std::uint32_t* at;
     std::uint32_t scalar;
 
-    /// Takes the words of a parameter on the lanes from kLane on.
+    /// Selects the words of a parameter as the sources of the lanes from kLane on.
     template <int kLane, class T>
     __device__ __forceinline__ void select(const PerRequest<T>& parameter, std::int64_t row) {
       constexpr int kCount = sizeof(T) / sizeof(std::uint32_t);
@@ -97,7 +98,7 @@ class ArrivingParameters {
   std::uint32_t words_[kWords];
 };
 
-/// Returns the words of a row's draw.
+/// Returns the words from which the random words of a row's draw follow.
 __device__ __forceinline__ DrawWords words_of_row(const RowsTask& task, std::int64_t row,
                                                   const ArrivingParameters& arrived) {
   if (task.draws != nullptr) return task.draws[row];
@@ -105,7 +106,7 @@ __device__ __forceinline__ DrawWords words_of_row(const RowsTask& task, std::int
   return {arrived.seed(), arrived.offset(), task.purpose, index};
 }
 
-/// Destination of a row's results; null: not requested.
+/// Destination of a row's results, with null for results that were not requested.
 struct RowOutputs {
   std::int32_t* token;
   RowStatus* status;
@@ -118,7 +119,7 @@ struct RowOutputs {
   }
 };
 
-/// Writes the results of a row that is not ok.
+/// Writes the results of a row whose status is not ok.
 __device__ inline void write_failure(const RowOutputs& outputs, RowStatus status) {
   if (outputs.token != nullptr) *outputs.token = -1;
   if (outputs.status != nullptr) *outputs.status = status;
@@ -135,8 +136,8 @@ __device__ inline void write_greedy(const RowOutputs& outputs, std::int32_t toke
   *outputs.record = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
 }
 
-/// Writes the results of a row that is ok, by the thread that has the row's token. `floor` is
-/// stored in the RowRecord.
+/// Writes the results of a row whose status is ok, with the thread that has the row's token.
+/// `floor` is written to the RowRecord.
 __device__ inline void write_drawn(const RowOutputs& outputs, std::int32_t token,
                                    std::int32_t largest, const RowCut& cut, uint128_t total,
                                    float floor = INFINITY) {

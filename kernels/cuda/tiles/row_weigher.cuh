@@ -1,4 +1,4 @@
-// Weights in the row's unit (common/tile_weights.h), of tiles and of single tokens.
+// Computes weights of tiles and of single tokens in the row's unit (common/tile_weights.h).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 namespace fairdraw::cuda {
 
 /// Octave of a row's largest value, from which the shifts of the row's tiles follow. Octaves are
-/// computed in double, as in the definition, because that takes no branch for any finite logits.
+/// computed as doubles, as in their definition, because this takes no branch for any finite logits.
 template <bool kFromProbs>
 class RowOctave {
  public:
-  /// largest: the row's largest key. Octaves are monotone in the value, so E is the octave of the
-  /// largest value.
+  /// `largest` is the largest key of the row. Octaves increase with the value, so the octave E of
+  /// the row is the octave of the largest value.
   __device__ __forceinline__ RowOctave(float scale, std::int32_t largest)
       : scale_(scale), octave_(octave_of(largest)) {}
 
-  /// Returns row_shift of a tile whose largest key is given; -1 if the tile counts nothing.
+  /// Returns row_shift of a tile whose largest key is given, or -1 if the tile weighs nothing in
+  /// the row.
   __device__ __forceinline__ int shift_of(std::int32_t tile_key) const {
     return row_shift(octave_, octave_of(tile_key));
   }
@@ -35,11 +36,12 @@ class RowOctave {
   double octave_;
 };
 
-/// Returns a tile's weight, or a token's in it, in the row's unit. Two shifts of words take the
-/// place of one of 128 bits, which is slow on a GPU. shift: result of shift_of.
+/// Returns the weight of a tile, or of a token in the tile, in the row's unit. The function shifts
+/// two words instead of one 128-bit number, because shifts of 128 bits are slow on a GPU. `shift`
+/// is the result of shift_of.
 __device__ __forceinline__ uint128_t shifted_to_row(std::uint64_t of_tile, int shift) {
   if (shift < 0) return 0;
-  const auto by = static_cast<std::uint32_t>(shift);  // at most kRowBits, so below 64
+  const auto by = static_cast<std::uint32_t>(shift);  // at most kRowBits, and therefore below 64
   std::uint64_t high = 0;
   asm("shr.u64 %0, %1, %2;" : "=l"(high) : "l"(of_tile), "r"(64U - by));
   return (static_cast<uint128_t>(high) << 64) | (of_tile << by);
@@ -49,17 +51,18 @@ __device__ __forceinline__ uint128_t shifted_to_row(std::uint64_t of_tile, int s
 template <bool kFromProbs>
 class RowWeigher {
  public:
-  /// largest: the row's largest key.
+  /// `largest` is the largest key of the row.
   __device__ RowWeigher(const TileRule& rule, std::int32_t largest)
       : rule_(rule), octave_(rule.scale, largest) {}
 
   /// Returns row_shift of a tile whose largest key is given.
   __device__ int shift_of(std::int32_t tile_key) const { return octave_.shift_of(tile_key); }
 
-  /// Weight in the form of its definition: v, and the shift of v into the row's unit.
+  /// Weight in the form of its definition: the weight v in the tile's unit, and the shift of v into
+  /// the row's unit.
   struct Shifted {
     std::uint64_t of_tile;
-    int shift;  ///< shift of v; -1: the tile counts nothing in the row
+    int shift;  ///< shift of v, or -1 if the tile weighs nothing in the row
   };
 
   /// Returns the weight of an allowed value in a tile whose largest key is given.

@@ -1,14 +1,16 @@
-// Row shared by several blocks: the layout of shared memory, and passes of all blocks.
+// Row that several blocks share: the layout of the blocks' shared memory, and the passes of all
+// blocks.
 //
-// Dynamic shared memory has the same layout in every block of a row: the ring of the first pass,
-// later replaced by the data for finishing the row (in the first block) or a bracket's list; then
-// the keys of groups; then the index.
+// Dynamic shared memory has the same layout in every block of a row. First comes the ring buffer of
+// the first pass, which is later replaced by the data for finishing the row (in the first block) or
+// by a bracket's list; then come the keys of groups, and then the index.
 //
-// Cooperation. Every block of a row takes part in every barrier of the cluster. The threads that
-// finish the row (kEndThreads of the first block) give an order for each pass, and all other
-// threads wait for it: one barrier follows the order, and one follows the pass. The last order
-// tells that the row has ended. The passes are functions with few arguments, all in registers,
-// because an argument passed by reference is in local memory of every thread.
+// Cooperation. Every block of a row takes part in every barrier of the row's cluster. The threads
+// that finish the row (kEndThreads threads of the first block) give an order for each pass, for
+// which all other threads wait. One barrier follows the order, and another barrier follows the
+// pass. The last order says that the row has ended. The passes are functions with few arguments,
+// which are all in registers, because an argument passed by reference would be in the local memory
+// of every thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the bytes of shared memory before the keys of groups.
+/// Returns the number of bytes of shared memory before the keys of groups.
 template <RowForm kForm>
 __host__ __device__ constexpr int end_bytes(int threads) {
   const int ring = TileRing<kForm>::kLaneBytes * threads;
@@ -36,30 +38,31 @@ __device__ unsigned bracket_capacity() {
   return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
-/// Returns the bytes between the ring and the index, which contain the keys of groups or the memory
-/// of a row that draws by proposals.
+/// Returns the number of bytes between the ring buffer and the index, for the keys of groups or the
+/// memory of a row that draws by proposals.
 constexpr int middle_bytes(std::int64_t tiles) {
   return GroupKeys::bytes(tiles) > ProposalMemory::bytes(tiles) ? GroupKeys::bytes(tiles)
                                                                 : ProposalMemory::bytes(tiles);
 }
 
-/// A row as its block's code reads it, in shared memory of each of the row's blocks. The first pass
-/// has few registers, and spilled ones are loaded from L2, because shared memory takes L1's place.
-/// Functions out of line would also load the launch's arguments from there.
+/// Row as the code of a block reads it, in the shared memory of each of the row's blocks. The first
+/// pass has few registers, and spilled registers are loaded from L2, because shared memory takes
+/// the place of the L1 cache. Functions out of line would also load the arguments of the launch
+/// from L2.
 template <RowForm kForm>
 struct RowAsked {
-  RowStatus status;  ///< status of the parameters
+  RowStatus status;  ///< status that follows from the parameters alone
   bool greedy;
-  float min_p;  ///< result of min_p_asked(), for rows with min_p alone
+  float min_p;  ///< result of min_p_asked(), in rows with min_p as their only filter
   TileRule rule;
   RowFilters filters;  ///< filters of the row, without its random word
   TileRow<kForm> row;
   RowOutputs outputs;
-  PassOrder order;  ///< order for the next pass of this block
+  PassOrder order;  ///< order for the next pass, for this block
   ArrivingParameters arriving;
-  DrawWords words;  ///< words of the row's draw, in the first block only
+  DrawWords words;  ///< words of the row's draw; set in the first block only
   std::uint64_t word[kMaxThreadsOfBlock / kWarp];  ///< random word of each warp of the first block;
-                                                   ///< the first is the row's, too
+                                                   ///< the word of the first warp is also the row's
 };
 
 /// Place of a row in shared memory.
@@ -73,13 +76,13 @@ struct SharedRow {
   __device__ std::int64_t number() const {
     return blockIdx.x >> static_cast<unsigned>(blocks_log2);
   }
-  /// Returns the blocks of the row, for code of the first block that needs no other rank.
+  /// Returns the blocks of the row, for code of the first block that does not ask for its own rank.
   __device__ RowCluster cluster() const { return {1 << blocks_log2, 0}; }
   __device__ __forceinline__ GroupKeys groups(int tiles) const {
     return GroupKeys(dynamic + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
   }
-  /// Returns the memory of the warps' largest keys, which replaces the keys of groups if those are
-  /// not needed.
+  /// Returns the memory of the warps' largest keys, which replaces the keys of groups in rows that
+  /// need no keys of groups.
   __device__ __forceinline__ LargestOfWarps* largest_of_warps() const {
     return &proposals()->largest;
   }
@@ -94,7 +97,7 @@ struct SharedRow {
   }
 };
 
-/// Runs this block's part of a pass for proposals, with integer sums.
+/// Runs this block's part of a pass for proposals, with sums of integers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_exact_mass_above(SharedRow<kForm> place) {
   const TileRow<kForm> row = place.asked->row;
@@ -104,8 +107,8 @@ __device__ __noinline__ void called_exact_mass_above(SharedRow<kForm> place) {
       .run();
 }
 
-/// Runs this block's part of a pass for proposals, with float sums unless the order requires exact
-/// sums.
+/// Runs this block's part of a pass for proposals, with sums of floats unless the order requires
+/// exact sums.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
   ProposalMemory& memory = *place.proposals();
@@ -119,7 +122,7 @@ __device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
   RoughMassAbove<kForm>(row, ring, blocks, memory, place.asked->rule.scale).run();
 }
 
-/// Runs this block's part of the pass that its order requests.
+/// Runs this block's part of the pass that the order requests.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
   const PassOrder& order = place.asked->order;
@@ -139,8 +142,8 @@ __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
       .run();
 }
 
-/// Sends all blocks of a row the order for their work after the cluster's next barrier. Called by
-/// all threads of the first block, or by those that finish the row.
+/// Sends the order for their work after the cluster's next barrier to all blocks of a row. All
+/// threads of the first block must call this function, or all threads that finish the row.
 template <RowForm kForm>
 __device__ __forceinline__ void tell_blocks(const SharedRow<kForm>& place, const PassOrder& order) {
   const RowCluster cluster = place.cluster();
@@ -149,17 +152,17 @@ __device__ __forceinline__ void tell_blocks(const SharedRow<kForm>& place, const
   }
 }
 
-/// Sends all blocks the next order, followed by a barrier. Called by the threads that finish the
-/// row.
+/// Sends the next order to all blocks, and waits at a barrier. All threads that finish the row must
+/// call this function.
 template <RowForm kForm>
 __device__ __forceinline__ void give_order(const SharedRow<kForm>& place, const PassOrder& order) {
-  sync_end();  // after all threads have read the counts of the last pass
+  sync_end();  // wait until all threads have read the counts of the last pass
   tell_blocks(place, order);
   if (threadIdx.x == 0) place.end()->list_size = {0, 0, 0};
   place.cluster().sync();
 }
 
-/// Runs a pass with all blocks of the row. Called by the threads that finish the row.
+/// Runs a pass with all blocks of the row. All threads that finish the row must call this function.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_all(SharedRow<kForm> place, PassOrder order) {
   give_order(place, order);
@@ -167,8 +170,8 @@ __device__ __noinline__ void pass_of_all(SharedRow<kForm> place, PassOrder order
   place.cluster().sync();
 }
 
-/// Runs this block's parts of passes until the row has ended. Called by all threads that do not
-/// finish the row.
+/// Runs this block's parts of passes until the row has ended. All threads that do not finish the
+/// row must call this function.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void take_part(SharedRow<kForm> place) {
 #pragma unroll 1

@@ -1,10 +1,10 @@
-// Finishes a row with a short list, of at most one candidate per thread.
+// Finishes a row with a short list of candidates, which has at most one candidate per thread.
 //
-// A group of threads per candidate counts the larger candidates and adds up their weights, four
-// keys per load, which decides whether the candidate survives top_k and top_p. Then prefix sums
-// over the threads, in token-id order, find the drawn position. The list is not sorted, so there
-// are only two barriers, three with top_p. Sums are exact, because weights are integers of 104 bits
-// in the row's unit.
+// Several threads per candidate count the larger candidates and add up their weights, with four
+// keys per load; the count and the weight decide whether top_k and top_p keep the candidate. Then
+// prefix sums over the threads, in the order of token ids, find the drawn position. The list is not
+// sorted, so only two barriers are needed, or three with top_p. The sums are exact, because weights
+// are integers of 104 bits in the row's unit.
 #pragma once
 
 #include <climits>
@@ -16,29 +16,31 @@
 
 namespace fairdraw::cuda {
 
-/// Number of candidates that precede a candidate, and the weight of those with larger values.
+/// Number of candidates that precede a candidate, with the weight of the candidates that have
+/// larger values.
 struct CandidateRank {
   int before;
   uint128_t above;
 };
 
-/// Ranks candidate `number` with 2^log threads, of which this thread has index `first`. Weights are
-/// read only if kWeighs is true.
+/// Ranks candidate `number` with 2^log threads, of which this thread has the index `first`. Weights
+/// are added up only if kWeighs is true.
 template <bool kWeighs>
 __device__ __forceinline__ CandidateRank rank_candidate(const CandidateList& list, int n,
                                                         int number, int first, int log,
                                                         bool lowest_id) {
   constexpr int kAtOnce = CandidateList::kKeysAtOnce;
   const std::int32_t key = list.key[min(number, n - 1)];
-  const int own = number / kAtOnce;  // number of the four keys that include the candidate's own
+  const int own = number / kAtOnce;  // number of the load whose four keys include the candidate's
+                                     // own key
   int before = 0;
   RankedWeight above{0, 0};
 #pragma unroll 2
   for (int four = first; four * kAtOnce < n; four += 1 << log) {
     const int4 keys = reinterpret_cast<const int4*>(list.key)[four];
     const std::int32_t that[kAtOnce] = {keys.x, keys.y, keys.z, keys.w};
-    // With lowest_id, ties with lower ids come first; ties among the candidate's own four keys are
-    // counted below.
+    // With lowest_id, tied candidates with lower ids come first; ties within the candidate's own
+    // four keys are counted below.
     const std::int32_t from = lowest_id && four < own ? key - 1 : key;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -83,8 +85,8 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
   return {low, ties_cut ? tie_end : row.filters.vocab};
 }
 
-/// Finishes a row whose candidate list is short. Preconditions: 1 <= n <= kEndThreads candidates; a
-/// barrier after the list was written; top_k is on.
+/// Finishes a row whose candidate list is short. Preconditions: the list has n candidates, with 1
+/// <= n <= kEndThreads; a barrier has followed the writing of the list; top_k is on.
 template <bool kFromProbs>
 __device__ __forceinline__ void end_short_list(const RowOutputs& outputs, const RowFilters& filters,
                                                const RowIndex& index,

@@ -1,17 +1,19 @@
-// Draws tokens from a row's index, or finds the token of a greedy row.
+// Draws tokens from the index of a row, or finds the token of a greedy row.
 //
-// Contract. A block that can read a row's index and knows the row's largest key draws tokens, each
-// with one random word, or finds the lowest id among the largest values.
+// Contract. A block that can read a row's index and knows the row's largest key draws tokens, with
+// one random word each, or finds the lowest id among the row's largest values.
 //
-// Algorithm and cost. Tiles are combined into groups of 32. The block's warps add up the weights of
-// each group in the row's unit, in 128 bits, with one barrier. Then one warp per draw finds the
-// group that contains R by a prefix sum over the groups, the tile by a prefix sum over the group's
-// tiles, and the token by one over the tile, which is read again in id order. All three searches
-// share one piece of code, because a short kernel ends on a cold instruction cache, and code that
-// runs twice is warm.
+// Algorithm and cost. Tiles are combined into groups of 32. The warps of the block add up the
+// weights of each group in the row's unit, as 128-bit integers, with one barrier. Then one warp per
+// draw makes three searches by prefix sums: the first finds the group of tiles that contains the
+// drawn position R, the second finds the tile in the group, and the third finds the token in the
+// tile, whose values are read again in the order of ids. All three searches share one piece of
+// code, because a short kernel has to load each instruction from memory the first time, and code
+// that runs again is already loaded.
 //
-// Numerics: common/tile_weights.h. Octaves are computed in double, as in the definition: two
-// instructions per tile and no branch. Determinism: integers throughout.
+// Numerics: the weights are defined in common/tile_weights.h. Octaves are computed as doubles, as
+// in their definition, which takes two instructions per tile and no branch. Determinism: integers
+// throughout.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,8 @@
 
 namespace fairdraw::cuda {
 
-/// Rule by which min_p keeps values: (x - max) * scale >= octaves, each operation rounded once. For
-/// probabilities, max is 0 and scale is 1.
+/// Rule by which min_p keeps a value x: (x - max) * scale >= octaves, where each operation is
+/// rounded once. For probabilities, max is 0 and scale is 1.
 struct MinPRule {
   float max = 0.0F;
   float scale = 1.0F;
@@ -39,8 +41,8 @@ struct MinPRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// Rule by which a cut keeps values: those above `low`, and those equal to it with ids before
-/// tie_end.
+/// Rule by which a cut keeps values: the values above `low`, and the values equal to `low` with ids
+/// below tie_end.
 struct CutRule {
   float low;
   int tie_end;
@@ -51,8 +53,8 @@ struct CutRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// Tiles from which proposals are drawn (common/proposals.h): all allowed tokens of the tiles whose
-/// largest key min_p keeps.
+/// Tiles from which proposals are drawn (common/proposals.h), which are the tiles whose largest key
+/// min_p keeps, with all of their allowed tokens.
 struct ProposedTiles {
   std::int32_t lowest;
 
@@ -60,7 +62,7 @@ struct ProposedTiles {
   __device__ __forceinline__ bool takes(std::int32_t key) const { return key >= lowest; }
 };
 
-/// Drawn token, its value, and the total weight of the tokens that could be drawn.
+/// Drawn token, its value, and the total weight of all tokens that the draw could choose.
 struct DrawnToken {
   std::int32_t token;
   float value;
@@ -74,13 +76,13 @@ struct TileGroups {
   uint128_t weights[kMaxGroups];
 };
 
-/// Returns the first lane whose inclusive prefix sum exceeds the target.
+/// Returns the first lane whose inclusive prefix sum is above the target.
 template <class Sum>
 __device__ __forceinline__ int first_above(Sum upto, Sum target) {
   return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
 }
 
-/// Returns, on all lanes, the token at a position in a tile, of which each lane has the weights of
+/// Returns the token at a position in a tile, on all lanes; each lane has the weights of
 /// kLaneValues consecutive ids. Precondition: the position is below the sum of the tile's weights.
 __device__ __forceinline__ std::int32_t token_in_tile(int tile,
                                                       const std::uint64_t (&weights)[kLaneValues],
@@ -100,9 +102,9 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
   return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
 }
 
-/// Row with an index, for the code that finishes it. The index has the sums of the tokens that
-/// `keep` keeps, and only the tiles that `keep` accepts by their keys count. Type Row needs
-/// row.read_in_order(tile, x), as TileRow has.
+/// Row with an index, as the code that finishes the row uses it. The index has the sums of the
+/// tokens that `keep` keeps, and only tiles whose keys `keep` accepts are counted. The type Row
+/// must have the function read_in_order(tile, x), as TileRow has.
 template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:
@@ -112,12 +114,12 @@ class IndexedRow {
 
   __device__ __forceinline__ const RowIndex& index() const { return index_; }
 
-  /// Sums the groups with the first `warps` warps of a block, which must meet at a barrier before
-  /// the first draw.
+  /// Sums the weights of each group with the first `warps` warps of a block, which must meet at a
+  /// barrier before the first draw.
   __device__ void sum_groups(TileGroups& groups, int warps) const {
     sum_groups(groups, warps, [](int, const uint128_t&) {});
   }
-  /// Does the same as the other sum_groups, and calls visit(tile, weight) once per tile.
+  /// Sums the weights of each group, and calls visit(tile, weight) once for each tile.
   template <class Visit>
   __device__ __forceinline__ void sum_groups(TileGroups& groups, int warps,
                                              const Visit& visit) const {
@@ -159,8 +161,8 @@ class IndexedRow {
     return {drawn.token, drawn.value, total};
   }
 
-  /// Returns the token that a random word selects; all threads of a block have the same word. The
-  /// result is valid only on the lanes of the first warp.
+  /// Returns the token that a random word selects; all threads of a block must have the same word.
+  /// The result is valid only on the lanes of the first warp.
   __device__ __forceinline__ DrawnToken draw_by_block(TileDrawMemory<uint128_t>& memory,
                                                       std::uint64_t word) const {
     const DrawnTile<uint128_t> drawn =
@@ -170,7 +172,7 @@ class IndexedRow {
     return {token.token, token.value, drawn.total};
   }
 
-  /// Returns the first id in a tile whose value has the row's largest key, on all lanes of a warp.
+  /// Returns, on all lanes of a warp, the first id in a tile whose value has the row's largest key.
   __device__ std::int32_t first_largest(const LargestTile& largest) const {
     float x[kLaneValues];
     row_.read_in_order(largest.tile, x);
@@ -188,7 +190,8 @@ class IndexedRow {
     float value;
   };
 
-  /// Returns the left shift of a tile's weights into the row's unit; -1 if the tile counts nothing.
+  /// Returns the left shift of a tile's weights into the row's unit, or -1 if the tile weighs
+  /// nothing.
   __device__ __forceinline__ int shift_of(int tile) const {
     return octave_.shift_of(index_.keys[tile]);
   }
@@ -207,8 +210,8 @@ class IndexedRow {
     return draw_in_tile(drawn, within_tile(within, drawn));
   }
 
-  /// Returns a position in a tile in the tile's unit, given in the row's. The result has 64 bits,
-  /// because it is below the tile's sum.
+  /// Converts a position in a tile from the row's unit to the tile's unit. The result fits into 64
+  /// bits, because it is below the tile's sum.
   __device__ __forceinline__ std::uint64_t within_tile(uint128_t within, int tile) const {
     const auto by = static_cast<std::uint32_t>(shift_of(tile));
     const auto low = static_cast<std::uint64_t>(within);

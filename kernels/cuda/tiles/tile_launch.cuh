@@ -16,7 +16,7 @@
 namespace fairdraw::cuda {
 
 /// Returns whether the current device can schedule clusters of kMaxBlocksOfRow blocks of a kernel,
-/// with the kernel's maximum number of threads.
+/// with the maximum number of threads for which the kernel is compiled.
 template <class... Parameters>
 bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int dynamic_bytes) {
   const ClusterLaunch one(1, kMaxBlocksOfRow, threads, dynamic_bytes, nullptr);
@@ -30,17 +30,17 @@ bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int 
   return error == cudaSuccess && resident > 0;
 }
 
-/// Launch limits of a kernel on a device.
+/// Limits of a device for launches of a kernel.
 struct KernelLimits {
-  std::int32_t dynamic_bytes = 0;  ///< maximum dynamic shared memory per block
-  std::int16_t blocks = 0;         ///< maximum number of blocks per row; 0: not known yet
-  bool can_start_early = false;    ///< whether the kernel was compiled for 9.0 or newer, so that it
-                                   ///< waits for the previous kernel
+  std::int32_t dynamic_bytes = 0;  ///< maximum size of dynamic shared memory per block, in bytes
+  std::int16_t blocks = 0;         ///< maximum number of blocks per row, or 0 if not known yet
+  bool can_start_early = false;    ///< whether the kernel was compiled for compute capability 9.0
+                                   ///< or newer, and therefore waits for the previous kernel
 };
 
-/// Allows a kernel all shared memory that the current device has for a block, and finds the
-/// kernel's limits with this setting. The limits are kept per kernel, device and process, because
-/// finding them takes longer than a launch.
+/// Allows a kernel to use all shared memory that the current device has for a block, and finds the
+/// limits of the kernel under this setting. The limits are kept for each kernel and device until
+/// the process ends, because finding them takes longer than a launch.
 template <auto* kKernel>
 cudaError_t find_limits(KernelLimits& limits) {
   constexpr int kKnown = 64;
@@ -72,7 +72,8 @@ cudaError_t find_limits(KernelLimits& limits) {
   return cudaSuccess;
 }
 
-/// Returns how rows can be read: by vectors if all rows begin at multiples of 16 bytes.
+/// Returns how rows can be read: by vectors if each row begins at a multiple of 16 bytes, and
+/// otherwise value by value.
 inline TileAccess access_of(const RowsView& rows) {
   constexpr std::int64_t kVectorBytes = 16;
   const std::int64_t size = value_size(rows.dtype);
@@ -82,7 +83,7 @@ inline TileAccess access_of(const RowsView& rows) {
                                                           : TileAccess::values;
 }
 
-/// Calls launch.operator()<type>() with a dtype.
+/// Calls launch.operator()<type>(), a template, with the dtype as its argument.
 template <class Launch>
 cudaError_t launch_for_type(DType type, const Launch& launch) {
   switch (type) {
@@ -96,7 +97,7 @@ cudaError_t launch_for_type(DType type, const Launch& launch) {
   return launch.template operator()<DType::float32>();
 }
 
-/// Calls launch.operator()<form>() with the RowForm of the rows.
+/// Calls launch.operator()<form>(), a template, with the RowForm of the rows as its argument.
 template <class Launch>
 cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
   return launch_for_type(rows.dtype, [&]<DType kType>() {
@@ -106,19 +107,20 @@ cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
   });
 }
 
-/// Requirements of a launch besides its arguments.
+/// Requirements of a launch in addition to its arguments.
 template <class BytesOfThreads>
 struct SpreadNeeds {
-  BytesOfThreads dynamic_bytes;  ///< shared memory per block as a function of the number of
-                                 ///< threads: dynamic_bytes(512)
-  bool starts_early = false;     ///< whether to start while the stream's previous kernel runs
+  BytesOfThreads dynamic_bytes;  ///< size of the shared memory of a block as a function of the
+                                 ///< number of threads, as in dynamic_bytes(512)
+  bool starts_early = false;     ///< whether the kernel starts while the previous kernel of the
+                                 ///< stream still runs
 };
 template <class BytesOfThreads>
 SpreadNeeds(BytesOfThreads, bool) -> SpreadNeeds<BytesOfThreads>;
 
-/// Enqueues kKernel(arguments..., log2 of the number of blocks per row) over `rows` rows. If a
-/// device has less shared memory than the blocks need, blocks get fewer threads, but at least
-/// kLeastThreadsOfBlock; if that does not suffice, the launch fails.
+/// Enqueues kKernel(arguments..., base-2 logarithm of the number of blocks per row) for `rows`
+/// rows. If a device has less shared memory than the blocks need, each block gets fewer threads,
+/// but at least kLeastThreadsOfBlock. If even this does not suffice, the launch fails.
 template <auto* kKernel, class BytesOfThreads, class... Arguments>
 cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
                           const SpreadNeeds<BytesOfThreads>& needs, cudaStream_t stream,

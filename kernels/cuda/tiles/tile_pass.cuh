@@ -1,20 +1,22 @@
-// Index pass: a warp reduces the values of a tile to their maximum and the sum of their weights.
+// Index pass over a row, in which a warp reduces the values of a tile to their maximum and the sum
+// of their weights.
 //
-// Contract. TilePass gives order_key(M) and S of common/tile_weights.h for a tile that the warp has
-// in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0. A
-// tile with a value that makes its row fail, even at a banned id, instead has a key above all
-// others (kNegativeKey and above). So the largest key of a row determines its status, and no other
-// memory is needed for faults.
+// Contract. For a tile that the warp has in registers (tile_values.cuh), TilePass gives
+// order_key(M) of the tile's maximum M, and the sum S of common/tile_weights.h. A tile without an
+// allowed token has the key kEmptyTileKey and the sum 0. A tile with a value that makes its row
+// fail, even at a banned id, has a key above all other keys instead (kNegativeKey and above). So
+// the largest key of a row determines the status of the row, and faults need no other memory.
 //
-// Algorithm and cost. The largest value with NaN takes 8 instructions per lane (4 if 16-bit values
-// are compared in pairs) and one reduction of the warp, weights by float arithmetic 13 instructions
-// per value, and the sum over lanes 3 reductions of 27 bits. If float arithmetic is not exact
-// (float_octaves_are_exact), separate code weighs the tile in double, at one branch per tile. In
-// masked and processed rows the maximum is computed twice: of all values in memory, to find faults,
-// and of the allowed values.
+// Algorithm and cost. Per lane, the largest value and the check for NaN take 8 instructions (4 if
+// 16-bit values are compared in pairs) and one reduction of the warp. Weights by float arithmetic
+// take 13 instructions per value, and the sum over the lanes takes 3 reductions of 27 bits. If
+// float arithmetic is not exact for a tile (float_octaves_are_exact), separate code computes the
+// tile's weights with doubles, at the cost of one branch per tile. In masked and processed rows,
+// two maxima are computed: the maximum of all values in memory, which shows faults, and the maximum
+// of the allowed values.
 //
-// Numerics: the float functions of common/tile_weights.h. Determinism: integers and a maximum; the
-// result does not depend on lanes, warps or blocks.
+// Numerics: the weights are those of the float functions in common/tile_weights.h. Determinism: the
+// results are sums of integers and maxima, so that they do not depend on lanes, warps or blocks.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,8 +32,8 @@
 
 namespace fairdraw::cuda {
 
-/// Keys of tiles with a value that makes the row fail are above the keys of all finite values. A
-/// more severe fault has a larger key.
+/// Keys of tiles with a value that makes the row fail, which are above the keys of all finite
+/// values. A more severe fault has a larger key.
 inline constexpr std::int32_t kNegativeKey = 0x7f800000;
 inline constexpr std::int32_t kInfiniteKey = 0x7f800001;
 inline constexpr std::int32_t kNanKey = 0x7f800002;
@@ -44,8 +46,9 @@ __device__ inline RowStatus status_of_key(std::int32_t key) {
   return key == kInfiniteKey ? RowStatus::infinite_input : RowStatus::nan_input;
 }
 
-/// Returns the status of a processed row, given its largest key and the faults in `edits`. Faults
-/// of the row's values take precedence, except that faults of parameters precede them.
+/// Returns the status of a processed row, given the largest key of the row and the faults in
+/// `edits`. A fault of the row's values takes precedence over faults in `edits`, unless the latter
+/// is a fault of parameters.
 __device__ __noinline__ inline RowStatus status_of_fault(std::int32_t key, RowFault edits) {
   RowFault fault = RowFault::none;
   if (key == kInfiniteKey) fault = RowFault::infinite_input;
@@ -71,10 +74,11 @@ __device__ __forceinline__ float max_or_nan(float a, float b) {
   return larger;
 }
 
-/// Returns the sum over all lanes of each lane's sum of 8 weights: below 2^59 each, below 2^64 in
-/// total.
+/// Returns the sum over all lanes, each of which has a sum of 8 weights; a lane's sum is below
+/// 2^59, and the result is below 2^64.
 __device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
-  constexpr int kPartBits = 27;  // the sum of 32 parts of this many bits fits into a word
+  constexpr int kPartBits = 27;  // number of bits of a part, such that the sum of 32 parts fits
+                                 // into a 32-bit word
   constexpr std::uint32_t kPart = (1U << kPartBits) - 1;
   const std::uint32_t low = __reduce_add_sync(kAllLanes, static_cast<std::uint32_t>(sum) & kPart);
   const std::uint32_t middle =
@@ -84,8 +88,8 @@ __device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
   return low + (std::uint64_t{middle} << kPartBits) + (std::uint64_t{high} << (2 * kPartBits));
 }
 
-/// Returns tile_weight without the branch of its definition, because a shift by 64 or more gives 0
-/// on the device.
+/// Returns tile_weight without the branch of its definition, because on the device a shift by 64 or
+/// more gives 0.
 __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significand,
                                                         std::uint32_t below) {
   std::uint64_t weight = 0;
@@ -98,7 +102,8 @@ __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significan
 /// Rule that turns a row's values into weights.
 struct TileRule {
   float scale;      ///< result of logit_scale(T), for logits only
-  bool wants_sums;  ///< whether sums are computed; otherwise only keys are, and sums are 0
+  bool wants_sums;  ///< whether sums are computed; otherwise only keys are computed, and all sums
+                    ///< are 0
 };
 
 /// Weights of a tile's logits or probabilities, given the tile's largest allowed value.
@@ -111,7 +116,7 @@ class TileWeights<false> {
   __device__ __forceinline__ TileWeights(float maximum, const TileRule& rule)
       : scale_(rule.scale), maximum_(maximum) {}
 
-  /// Returns whether float arithmetic is exact for the tile, so that weigh() may be called.
+  /// Returns whether float arithmetic is exact for the tile, which is the precondition of weigh().
   __device__ __forceinline__ bool are_quick() const {
     return float_octaves_are_exact(maximum_, scale_);
   }
@@ -121,13 +126,13 @@ class TileWeights<false> {
     return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin) -
                                                    std::bit_cast<std::uint32_t>(octaves.origin));
   }
-  /// Returns the number of octaves of a value below the maximum's octave; 64 or more if the value's
-  /// weight is 0.
+  /// Returns the distance of a value's octave below the octave of the maximum, which is 64 or more
+  /// if the weight of the value is 0.
   __device__ __forceinline__ std::uint32_t octaves_below(float x) const {
     return std::bit_cast<std::uint32_t>(float_octave_origin(maximum_, scale_)) -
            std::bit_cast<std::uint32_t>(float_octave_origin(x, scale_));
   }
-  /// Returns the weight in double by its definition, for any finite maximum.
+  /// Returns the weight of a value by the definition, in double arithmetic, for any finite maximum.
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const {
     if (x == -INFINITY) return 0;
     return tile_weight(octaves_of(x, scale_), octaves_of(maximum_, scale_).whole);
@@ -137,8 +142,8 @@ class TileWeights<false> {
   float scale_, maximum_;
 };
 
-/// Weights of probabilities, computed from the floats' own exponents and significands.
-/// Precondition: no value is negative.
+/// Weights of probabilities, computed from the exponents and significands of the floats.
+/// Precondition: no probability is negative.
 template <>
 class TileWeights<true> {
  public:
@@ -149,7 +154,8 @@ class TileWeights<true> {
   __device__ __forceinline__ std::uint64_t weigh(float x) const {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t exponent = exponent_of(bits);
-    // The bit above the fraction is set in floats that are not subnormal.
+    // The leading bit of the significand, above the fraction, is set in floats that are not
+    // subnormal.
     const std::uint32_t significand = bits - ((exponent - 1) << 23);
     return shifted_weight(significand, exponent_ - exponent);
   }
@@ -159,7 +165,8 @@ class TileWeights<true> {
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const { return weigh(x); }
 
  private:
-  /// Returns the exponent of a float; subnormal numbers have the smallest exponent of normal ones.
+  /// Returns the exponent of a float; a subnormal number gets the smallest exponent of normal
+  /// numbers.
   __device__ __forceinline__ static std::uint32_t exponent_of(std::uint32_t bits) {
     return ::max(bits >> 23, 1U);
   }
@@ -170,8 +177,8 @@ class TileWeights<true> {
 template <RowForm kForm, bool kFromProbs>
 class TilePass {
  public:
-  /// Returns the key of a tile's largest allowed value over all lanes, or the key of a fault. Sets
-  /// x to the lane's values, with empty values for tokens that are not allowed.
+  /// Returns the key of a tile's largest allowed value, found over all lanes, or the key of a
+  /// fault. Sets x to the lane's values, with empty values in place of tokens that are not allowed.
   __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues]) {
@@ -180,8 +187,8 @@ class TilePass {
     return fault ? fault_of_tile(x) : key;
   }
 
-  /// Returns the largest key without replacing it by a fault's key; `fault` is set to whether there
-  /// is a fault.
+  /// Returns the key of the largest value even if there is a fault, and sets `fault` to whether
+  /// there is a fault.
   __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues], bool& fault) {
@@ -198,14 +205,14 @@ class TilePass {
     }
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
     if (fault || key >= kNegativeKey) {
-      // Processing made a value infinite, which the row's edits report as a fault.
+      // Logits processing has made a value infinite, which the edits of the row report as a fault.
       fault = fault || !row.is_masked();
       return kEmptyTileKey;
     }
     return kFromProbs && key == 0 ? kEmptyTileKey : key;
   }
 
-  /// Reads the lane's values, with empty values for tokens that are not allowed.
+  /// Reads the lane's values, with empty values in place of tokens that are not allowed.
   __device__ __forceinline__ static void read(const TileRow<kForm>& row, const RawTile& raw,
                                               float (&x)[kLaneValues]) {
     TileRow<kForm>::convert(raw, x);
@@ -226,8 +233,8 @@ class TilePass {
     return warp_sum_of_tile(of_lane);
   }
 
-  /// Returns the sum of weights if float arithmetic is exact or the tile is empty; otherwise
-  /// returns 0 and sets `exact` to false.
+  /// Returns the sum of the weights if float arithmetic is exact for the tile or the tile is empty.
+  /// Otherwise the function returns 0 and sets `exact` to false.
   __device__ __forceinline__ static std::uint64_t quick_sum(const float (&x)[kLaneValues],
                                                             std::int32_t key, const TileRule& rule,
                                                             bool& exact) {
@@ -248,8 +255,8 @@ class TilePass {
                       max_or_nan(max_or_nan(x[4], x[5]), max_or_nan(x[6], x[7])));
   }
 
-  /// Returns the largest of the lane's values, including banned ones; two at a time if they are
-  /// stored in pairs.
+  /// Returns the largest of the lane's values, including banned values; values that are stored in
+  /// pairs are compared in pairs.
   __device__ __forceinline__ static float largest_of_lane(const RawTile& raw,
                                                           const float (&x)[kLaneValues]) {
     if constexpr (kForm.type == DType::float32 || kForm.access == TileAccess::values) {
@@ -278,8 +285,8 @@ class TilePass {
     return fault;
   }
 
-  /// Replaces values that are not allowed by empty ones, and edited values by their processed
-  /// values.
+  /// Replaces values of tokens that are not allowed by empty values, and edited values by their
+  /// processed values.
   __device__ __forceinline__ static void change(const TileRow<kForm>& row, const RawTile& raw,
                                                 float (&x)[kLaneValues]) {
     const std::uint32_t bits = TileRow<kForm>::allowed_bits(raw);
@@ -291,7 +298,8 @@ class TilePass {
   __device__ __forceinline__ static std::int32_t fault_of_tile(const float (&x)[kLaneValues]) {
     return fault_of_values(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
   }
-  /// Returns the key of the fault among some values. Out of line because it is rarely executed.
+  /// Returns the key of the fault among the given values. The function is out of line, because it
+  /// is rarely executed.
   __device__ __noinline__ static std::int32_t fault_of_values(float x0, float x1, float x2,
                                                               float x3, float x4, float x5,
                                                               float x6, float x7) {
@@ -304,8 +312,8 @@ class TilePass {
     return __reduce_max_sync(kAllLanes, key);
   }
 
-  /// Sums a lane's weights in a loop that is not unrolled: in each step all values move one place
-  /// to the front.
+  /// Sums the weights of a lane in a loop that is not unrolled; in each step, all values move one
+  /// place to the front.
   __device__ __noinline__ static std::uint64_t slow_sum_of(float x0, float x1, float x2, float x3,
                                                            float x4, float x5, float x6, float x7,
                                                            TileWeights<kFromProbs> weights) {

@@ -1,10 +1,11 @@
-// Finds a threshold such that a given number of keys are at least as large, with three pivots at a
-// time.
+// Finds a threshold that a given number of keys reach, by counting the keys that reach each of
+// three pivots at a time.
 //
-// Every thread counts those of its keys that are at least each pivot. Two counts share a word, so
-// that a round takes two reductions of the warp, one barrier and a few loads, and reduces the range
-// to a quarter. The search ends when the count exceeds the requested number by only a few keys, or
-// when the range is a single key: after at most 17 rounds for any keys.
+// Every thread counts, for each pivot, those of its keys that are at least the pivot. Two of the
+// counts share a word, so that a round takes two reductions of the warp, one barrier and a few
+// loads; each round divides the range of keys by four. The search ends when the count exceeds the
+// requested number by only a few keys, or when the range is a single key. This takes at most 17
+// rounds for any keys.
 #pragma once
 
 #include <climits>
@@ -15,14 +16,15 @@
 
 namespace fairdraw::cuda {
 
-/// Number of tiles with an allowed token, and the smallest and largest of their keys. smallest is
-/// INT_MAX if there are none.
+/// Number of tiles with an allowed token, with the smallest and the largest key of these tiles. The
+/// member `smallest` is INT_MAX if there are no such tiles.
 struct TileKeys {
   std::int32_t smallest, largest;
   int count;
 };
 
-/// Calls visit(key) for the keys of this lane's tiles. Every warp visits all tiles of the row.
+/// Calls visit(key) for the keys of the tiles that this lane visits. In each warp, the lanes
+/// together visit all tiles of the row.
 template <class Visit>
 __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit& visit) {
   constexpr int kAtOnce = 8;
@@ -39,8 +41,8 @@ __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit&
   }
 }
 
-/// Finds the number, smallest and largest of the tiles' keys, in each warp for itself and without a
-/// barrier.
+/// Finds the number of keys of a row's tiles and the smallest and largest key; every warp computes
+/// them by itself, without a barrier.
 __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
   TileKeys keys{INT_MAX, kEmptyTileKey, 0};
   for_each_key(index, [&](std::int32_t key) {
@@ -52,9 +54,10 @@ __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
           __reduce_add_sync(kAllLanes, keys.count)};
 }
 
-/// Counts of keys that are at least each of three pivots: at most 2^16 - 1 in a block.
+/// Numbers of keys that are at least each of three pivots, each at most 2^16 - 1 in a block.
 struct PivotCounts {
-  std::uint32_t first_two = 0;  ///< count of the first pivot and, in the upper half, of the second
+  std::uint32_t first_two = 0;  ///< count for the first pivot and, in the upper half, count for the
+                                ///< second pivot
   std::uint32_t third = 0;
 
   __device__ __forceinline__ void add(bool first, bool second, bool third_too) {
@@ -68,8 +71,8 @@ struct TileSearchMemory {
   alignas(16) PivotCounts counts[2][kEndWarps];
 };
 
-/// Range of keys that may be the threshold, from low to high. `reached` keys in total, at least k,
-/// are >= low.
+/// Range of keys, from low to high, that contains the threshold. In total, `reached` keys are >=
+/// low, which are at least k.
 struct KeyRange {
   std::int32_t low, high;
   int reached;
@@ -79,10 +82,10 @@ class PivotSearch {
  public:
   __device__ explicit PivotSearch(TileSearchMemory& memory) : memory_(memory) {}
 
-  /// Returns a key such that at least k keys are >= it, and at most k + slack unless they are tied,
-  /// and the number of these keys. `first` is the smallest pivot of the first round; it must be in
-  /// the range. Called by all threads that finish the row; count(pivots) returns PivotCounts of
-  /// this thread's keys.
+  /// Returns a key and the number of keys >= this key, which is at least k, and at most k + slack
+  /// unless keys are tied. `first` is the smallest pivot of the first round, and must be in the
+  /// range. All threads that finish the row must call this function, and count(pivots) must return
+  /// the PivotCounts of this thread's keys.
   template <class Count>
   __device__ __forceinline__ KeyRange search(KeyRange range, std::int32_t first, int k, int slack,
                                              const Count& count) {
@@ -118,7 +121,7 @@ class PivotSearch {
     return range;
   }
 
-  /// Returns the sums of all threads' counts. One barrier.
+  /// Returns the sums of the counts of all threads. The function has one barrier.
   __device__ __forceinline__ PivotCounts sum(const PivotCounts& mine) {
     turn_ ^= 1;
     PivotCounts* counts = memory_.counts[turn_];

@@ -1,25 +1,27 @@
-// Row as tiles of 256 ids, which a warp reads from any address.
+// Row as a sequence of tiles of 256 ids, which a warp reads from any address.
 //
-// Contract. Any dtype, stride and byte address are supported; tiles are by token id, so a tile's
-// content does not depend on the address. A warp reads a tile, and each lane reads kLaneValues of
-// its values. Ids beyond the row get a value of weight 0 (-inf; for probabilities 0), and no memory
-// beyond the row is read.
+// Contract. Any dtype, stride and byte address are supported. Tiles are defined by token ids, so
+// the content of a tile does not depend on the row's address. A warp reads a tile, of which each
+// lane reads kLaneValues values. Ids beyond the end of the row get a value of weight 0 (-inf, or 0
+// for probabilities), and no memory beyond the row is read.
 //
 // Algorithm and cost. Rows are read by vectors if all rows of a call are aligned to 16 bytes and
-// are whole numbers of vectors (access_of in tile_launch.cuh; code for both ways in one kernel
-// costs it registers and instructions). A lane copies 2 vectors of float32, or 1 of 16-bit types,
-// into a ring in shared memory that holds the warp's next tiles (TileRing), so that values in
-// flight occupy no registers. A thread reads only values that it has copied itself, so no barrier
-// is needed. With many rows instructions are the limit, so a whole tile costs about 20 of them
-// here: an address takes one multiplication, and only the last, partial tile of a row has bounds
-// checks. Otherwise rows are read by values: the 32 lanes read consecutive ids, with 8 loads per
-// lane into registers, while the next tiles are prefetched into L2. A row whose address is not
-// aligned to its values is read byte by byte. The bits of `allowed` are loaded as one word per
-// lane, and shuffled to the lanes that need them.
+// consist of whole vectors (access_of in tile_launch.cuh). Other rows have kernels of their own,
+// because code for both ways of reading in one kernel takes more registers and instructions. A lane
+// copies 2 vectors of float32, or 1 vector of a 16-bit type, into a ring buffer in shared memory
+// that holds the warp's next tiles (TileRing), so that values in flight occupy no registers. A
+// thread reads only values that it has copied itself, so no barrier is needed. In calls with many
+// rows, the number of instructions limits the speed, so reading a whole tile takes only about 20 of
+// them: an address takes one multiplication, and only the last, partial tile of a row has bounds
+// checks. Rows that vectors cannot read are read value by value: the 32 lanes read consecutive ids,
+// with 8 loads per lane into registers, while the next tiles are prefetched into L2. If the address
+// of a row is not aligned to the size of its values, the row is read byte by byte. Each lane loads
+// at most one word of the bits of `allowed`, and shuffles give the words to the lanes that need
+// them.
 //
-// In a processed row (edit_planes.h) the caller's values are read first, while edit_rows may still
-// run. The bits of allowed and of edited tokens follow, on alternate groups of 8 lanes, and then
-// the few edited values, when they are needed (TilePass).
+// In a processed row (edit_planes.h), the caller's values are read first, at a time when edit_rows
+// may still run. Then alternate groups of 8 lanes read the bits of allowed tokens and the bits of
+// edited tokens, and finally the few edited values are read when they are needed (TilePass).
 #pragma once
 
 #include <cstdint>
@@ -33,26 +35,27 @@
 
 namespace fairdraw::cuda {
 
-/// Number of a tile's values that each lane has.
+/// Number of values of a tile that each lane has.
 inline constexpr int kLaneValues = kTileSize / kWarp;
-/// Number of words of a tile's bits.
+/// Number of words that the bits of a tile take.
 inline constexpr int kTileWords = kTileSize / 32;
 
-/// Values of a tile in registers, in the form in which they are in memory.
+/// Values of a tile in registers, in the same form as in memory.
 struct RawTile {
-  std::uint32_t words[kLaneValues];  ///< 16-bit values read by vectors: two values in each of the
-                                     ///< first half of the words
-  /// Word (lane % 8) of the tile's allowed bits, if the row has any. In a processed row, lanes 0 to
-  /// 7 have allowed bits, lanes 8 to 15 edited bits, and so on.
+  std::uint32_t words[kLaneValues];  ///< for 16-bit values read by vectors, each of the first half
+                                     ///< of the words has two values
+  /// Word (lane % 8) of the tile's allowed bits, if the row has allowed bits. In a processed row,
+  /// lanes 0 to 7 have the words of allowed bits, lanes 8 to 15 the words of edited bits, and so on
+  /// in turn.
   std::uint32_t allowed;
   int tile;
 };
 
-/// Assignment of a tile's ids to lanes.
+/// Assignment of the ids of a tile to lanes.
 enum class TileAccess {
-  vectors,  ///< 16 bytes of consecutive ids of each half of a tile (16-bit types: of the whole
-            ///< tile)
-  values,   ///< id 32 i + lane for the i-th value
+  vectors,  ///< each lane has 16 bytes of consecutive ids in each half of the tile (for 16-bit
+            ///< types, in the whole tile)
+  values,   ///< the i-th value of a lane has the id 32 i + lane
 };
 
 /// Form of rows for which a kernel is compiled.
@@ -64,7 +67,7 @@ struct RowForm {
 template <RowForm kForm>
 class TileRow {
  public:
-  /// Takes a row. `edits` are the edits of a processed call, and replace `allowed`.
+  /// Takes a row. `edits` has the edits of a call with logits processing, which replace `allowed`.
   __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                      std::int64_t number, bool from_probs, const EditPlanes& edits = {})
       : values_(RowValues::of(rows, number)),
@@ -76,18 +79,18 @@ class TileRow {
         vocab_(static_cast<int>(rows.vocab)),
         empty_bits_(from_probs ? 0 : minus_infinity_bits(kForm.type)) {}
 
-  TileRow() = default;  // a place in shared memory
+  TileRow() = default;  // for a row in shared memory that is set later
 
   __device__ const RowValues& values() const { return values_; }
   __device__ const RowEdits& edits() const { return edits_; }
-  /// Returns the words of allowed bits; null: all tokens are allowed.
+  /// Returns the words of allowed bits, or null if all tokens are allowed.
   __device__ const std::uint32_t* allowed() const { return allowed_; }
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
-  /// Returns the number of tiles that are complete, which excludes a partial last tile.
+  /// Returns the number of complete tiles, which do not include a partial last tile.
   __device__ int whole_tiles() const { return vocab_ / kTileSize; }
   __device__ bool is_masked() const { return is_masked_; }
-  /// Returns whether the row is processed. A processed row is always masked, too.
+  /// Returns whether the row has edits of logits processing. Every processed row is also masked.
   __device__ bool is_processed() const { return edits_.edited != nullptr; }
   /// Loads the values of a tile one by one.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
@@ -108,11 +111,11 @@ class TileRow {
     raw.allowed = word < words() ? bit_words()[word] : 0;
   }
 
-  /// Returns the index of the word of allowed bits that this lane reads for a tile. The caller
-  /// checks that the word exists.
+  /// Returns the index of the word of bits that this lane reads for a tile. The caller must check
+  /// that this word exists.
   __device__ static int word_of(int tile) { return tile * kTileWords + lane() % kTileWords; }
   __device__ int words() const { return (vocab_ + 31) / 32; }
-  /// Returns the array of bits that this lane reads, allowed or edited.
+  /// Returns the array of bits that this lane reads, which has allowed bits or edited bits.
   __device__ const std::uint32_t* bit_words() const {
     return is_processed() && lane() / kTileWords % 2 == 1 ? edits_.edited : allowed_;
   }
@@ -120,23 +123,23 @@ class TileRow {
   static constexpr int kPerVector = kForm.type == DType::float32 ? 4 : 8;
   static constexpr int kVectors = kLaneValues / kPerVector;  // vectors of a lane
 
-  /// Returns the first id of a lane's vector.
+  /// Returns the first id of one of the lane's vectors.
   __device__ static int token_of(int tile, int vector) {
     return tile * kTileSize + (vector * kWarp + lane()) * kPerVector;
   }
-  /// Returns the address of a lane's vector, in a row that has vectors.
+  /// Returns the address of one of the lane's vectors, in a row that is read by vectors.
   __device__ const uint4* vector_at(int tile, int vector) const {
     return reinterpret_cast<const uint4*>(values_.bytes) + lane() +
            static_cast<unsigned>(tile) * (kVectors * kWarp) + vector * kWarp;
   }
   __device__ bool has_vector(int tile, int vector) const { return token_of(tile, vector) < vocab_; }
-  /// Returns the vector that is used for positions beyond the row.
+  /// Returns the vector that takes the place of values beyond the end of the row.
   __device__ uint4 empty_vector() const {
     const std::uint32_t word = empty_word();
     return make_uint4(word, word, word, word);
   }
-  /// Reads the values of a tile in id order, kLaneValues consecutive ids per lane, after
-  /// processing. Banned ids and ids beyond the row get empty values.
+  /// Reads the values of a tile in the order of ids, with kLaneValues consecutive ids per lane,
+  /// after logits processing. Ids that are banned or beyond the end of the row get empty values.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int first = tile * kTileSize + lane() * kLaneValues;
     std::uint32_t bits = 0xffU;
@@ -153,7 +156,7 @@ class TileRow {
     }
   }
 
-  /// Reads the values of consecutive ids, beginning at a multiple of kLaneValues, without
+  /// Reads the values of consecutive ids, from a multiple of kLaneValues on, without logits
   /// processing.
   __device__ __forceinline__ void read_neighbours(int first, float (&x)[kLaneValues]) const {
     if constexpr (kForm.access == TileAccess::vectors) {
@@ -176,7 +179,7 @@ class TileRow {
     }
   }
 
-  /// Stores one of a lane's vectors of a tile.
+  /// Stores one of the lane's vectors of a tile.
   __device__ __forceinline__ static void set_vector(RawTile& raw, int number, const uint4& vector) {
     raw.words[4 * number] = vector.x;
     raw.words[4 * number + 1] = vector.y;
@@ -201,14 +204,14 @@ class TileRow {
     }
   }
 
-  /// Returns bits, of which bit i tells whether this lane's i-th value is allowed. Called by a
-  /// whole warp, for a row with bits.
+  /// Returns a word in which bit i tells whether the i-th value of this lane is allowed. A whole
+  /// warp must call this function, for a row with allowed bits.
   __device__ __forceinline__ static std::uint32_t allowed_bits(const RawTile& raw) {
     return bits_of_lane(raw, 0);
   }
 
-  /// Replaces the lane's values that are allowed and edited by their processed values. `allowed`:
-  /// the lane's allowed_bits. Called by a whole warp.
+  /// Replaces those values of the lane that are allowed and edited by their processed values.
+  /// `allowed` is the result of allowed_bits for this lane. A whole warp must call this function.
   __device__ __forceinline__ void edit(const RawTile& raw, std::uint32_t allowed,
                                        float (&x)[kLaneValues]) const {
     const std::uint32_t edited = allowed & bits_of_lane(raw, kTileWords);
@@ -219,7 +222,7 @@ class TileRow {
     }
   }
 
-  /// Returns the id of this lane's i-th value.
+  /// Returns the id of the i-th value of this lane.
   __device__ __forceinline__ static int id_of(int tile, int i) {
     if constexpr (kForm.access == TileAccess::values) return tile * kTileSize + kWarp * i + lane();
     return token_of(tile, i / kPerVector) + i % kPerVector;
@@ -231,7 +234,7 @@ class TileRow {
   }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  /// Loads the bits of the values with ids first + i * kStep.
+  /// Loads the bits of the values whose ids are first + i * kStep.
   template <int kStep>
   __device__ __forceinline__ void load_values(int first,
                                               std::uint32_t (&words)[kLaneValues]) const {
@@ -240,8 +243,8 @@ class TileRow {
                                        vocab_ - first, empty_bits_, words);
   }
 
-  /// Returns the bits of this lane's values in a tile, whose words are on the lanes from
-  /// `first_lane` on.
+  /// Returns the bits for the values of this lane in a tile; the lanes from `first_lane` on have
+  /// the words of these bits.
   __device__ __forceinline__ static std::uint32_t bits_of_lane(const RawTile& raw, int first_lane) {
     if constexpr (kForm.access == TileAccess::values) {
       std::uint32_t bits = 0;
@@ -265,13 +268,13 @@ class TileRow {
 
   RowValues values_;
   RowEdits edits_;
-  const std::uint32_t* allowed_;  ///< allowed bits; null: all tokens are allowed
+  const std::uint32_t* allowed_;  ///< allowed bits, or null if all tokens are allowed
   bool is_masked_;
   int vocab_;
   std::uint32_t empty_bits_;
 };
 
-/// Ring buffer of the next tiles of each warp, in shared memory.
+/// Ring buffer with the next tiles of each warp, in shared memory.
 template <RowForm kForm>
 class TileRing {
  public:
@@ -281,9 +284,9 @@ class TileRing {
   static constexpr int kStages = 4;
   static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
 
-  /// Place for a tile. Stage 0 is the first, and also follows the last.
+  /// Place for a tile. The stages form a ring, in which stage 0 follows the last stage.
   struct Stage {
-    unsigned vector;  ///< this lane's first vector, counted from the start of the warp's memory
+    unsigned vector;  ///< first vector of this lane, counted from the start of the warp's memory
 
     __device__ Stage next() const {
       static_assert((kStages & (kStages - 1)) == 0);
@@ -292,11 +295,12 @@ class TileRing {
   };
   __device__ static Stage first_stage() { return {lane()}; }
 
-  /// `memory` has kLaneBytes per thread, aligned to 16 bytes. The memory of a warp is contiguous.
+  /// `memory` has kLaneBytes bytes for each thread, and is aligned to 16 bytes. The memory of a
+  /// warp is contiguous.
   __device__ explicit TileRing(unsigned char* memory)
       : memory_(memory + threadIdx.x / kWarp * (kWarp * kLaneBytes)) {}
 
-  /// Starts the copy of a tile's values.
+  /// Starts to copy the values of a tile.
   __device__ __forceinline__ void start(const Row& row, Stage stage, int tile) const {
     if (tile < row.whole_tiles()) {
 #pragma unroll
@@ -311,7 +315,7 @@ class TileRing {
       }
     }
   }
-  /// Starts the copy of a tile's bits.
+  /// Starts to copy the bits of a tile.
   __device__ __forceinline__ void start_bits(const Row& row, Stage stage, int tile) const {
     if (Row::word_of(tile) < row.words()) {
       asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
@@ -322,11 +326,12 @@ class TileRing {
     }
   }
 
-  /// Ends a group of copies of one tile. Each tile has one group, even if the tile is not copied.
+  /// Ends the group of copies for one tile. Every tile has one group, even if nothing of the tile
+  /// is copied.
   __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
-  /// Waits for all groups of copies except the last kStages - 1.
+  /// Waits until all groups of copies except the last kStages - 1 groups have completed.
   __device__ __forceinline__ static void await_oldest() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
   }
@@ -334,7 +339,7 @@ class TileRing {
     asm volatile("cp.async.wait_all;" ::: "memory");
   }
 
-  /// Reads a tile whose copy has completed.
+  /// Reads a tile after its copy has completed.
   __device__ __forceinline__ void read(const Row& row, Stage stage, int tile, RawTile& raw) const {
     raw.tile = tile;
 #pragma unroll
@@ -367,7 +372,8 @@ class TileRing {
   unsigned char* memory_;  ///< shared memory of this warp
 };
 
-/// Tiles of a row that a warp visits: first, first + step, ... below end.
+/// Tiles of a row that a warp visits: first, first + step and so on, as long as they are below
+/// `end`.
 struct TileSteps {
   int first, end, step;
 
@@ -380,9 +386,9 @@ struct AllTiles {
   __device__ bool operator()(int) const { return true; }
 };
 
-/// Reads those of a warp's tiles for which wanted(tile), in a row that has vectors. Calls prepare()
-/// once, when the first tiles are in flight, and visit(tile, raw) for each tile. Called by all
-/// lanes of a warp with the same arguments.
+/// Visits those of a warp's tiles for which wanted(tile) is true, in a row that is read by vectors.
+/// The function calls prepare() once, when the first tiles are in flight, and visit(tile, raw) for
+/// each of the tiles. All lanes of a warp must call this function with the same arguments.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, TileRing<kForm> ring,
                                                  const TileSteps& steps, const Wanted& wanted,
@@ -431,14 +437,14 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, Tile
   }
 }
 
-/// Reads a warp's tiles for which wanted(tile), value by value, in any row. The next tiles are
-/// prefetched into L2, because keeping their values in registers would leave `visit` too few, and
-/// spill registers in every tile.
+/// Visits those of a warp's tiles for which wanted(tile) is true, value by value, in any row. The
+/// next tiles are prefetched into L2. If their values were kept in registers, too few registers
+/// would be left for `visit`, which would spill registers in every tile.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,
                                                 const Visit& visit) {
-  constexpr int kAhead = 3;  // distance of the prefetch, in tiles
+  constexpr int kAhead = 3;  // distance of the prefetch in tiles
   const auto prefetch = [&](int tile) {
     if (tile < steps.end && wanted(tile)) row.prefetch(tile);
   };
@@ -457,8 +463,8 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const
   }
 }
 
-/// Visits tiles a second time, after a visit of all tiles of the same TileSteps. The last kStages
-/// tiles are still in the ring if is_first, which means that no tile was visited in between.
+/// Visits tiles again, after all tiles of the same TileSteps have been visited. is_first says that
+/// no tile was visited in between, so that the last kStages tiles are still in the ring buffer.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
                                                    const TileRing<kForm>& ring,
@@ -493,8 +499,8 @@ __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const Til
   }
 }
 
-/// Visits again the tiles for which wanted(tile), after visit_tiles by the same warp. is_first:
-/// whether this is the first such visit.
+/// Visits the tiles for which wanted(tile) is true again, after visit_tiles by the same warp.
+/// is_first says whether this is the first such visit.
 template <RowForm kForm, class Wanted, class Visit>
 __device__ __forceinline__ void revisit_tiles(const TileRow<kForm>& row,
                                               const TileRing<kForm>& ring, const TileSteps& steps,

@@ -1,23 +1,26 @@
 // Guesses a bracket of values that contains a row's threshold, from a sample of tiles.
 //
-// Contract. The threshold is the largest value such that the tokens whose values are at least as
-// large have a given part of the row's mass, or a given number. A wrong bracket is no error: the
-// next pass measures the bracket exactly (bracket_search.cuh), and a miss costs another pass.
+// Contract. The threshold is the largest value v for which the tokens with values of at least v
+// have a given part of the row's mass (top_p), or have a given number (top_k). A bracket that
+// misses the threshold is no error: the next pass of all blocks measures the bracket exactly
+// (bracket_search.cuh), and a miss costs one more pass.
 //
-// Algorithm. The guess uses a histogram over values with bins of equal width (for probabilities, in
-// octaves). The index gives the largest value of each tile. The other values are sampled: all
-// blocks of the row count the values of some tiles spread over it, one tile per warp but at least
-// 64 tiles. The values of one bin have about the same weight, so counts are enough, and a value
-// costs one addition in its block's shared memory. A tile whose other values have more than 1/64 of
-// the mass is always read and counts exactly as itself, so that a few tokens with most of the mass
-// are not left to chance. The bracket consists of the bins within some standard deviations of the
-// target. The variance is that of W(>= v) - p Z, in which values above v count 1 - p and the others
-// p.
+// Algorithm. The guess is read from a histogram of the row's values, whose bins have equal width
+// (for probabilities, equal width in octaves). The row's index already has the largest value of
+// each tile. The other values are sampled: the row's blocks count the values of some tiles that are
+// spread evenly over the row, one tile per warp and at least 64 tiles in total. The values of one
+// bin have about the same weight, so it suffices to count them, and each value costs one addition
+// in the shared memory of its block. If the values of a tile, without its largest value, have more
+// than 1/64 of the mass, the tile is always read and its values are counted with their own weights,
+// so that a few tokens with most of the mass are not left to chance. The bracket consists of the
+// bins within a few standard deviations of the target. The variance is that of W(>= v) - p Z, where
+// W(>= v) is the mass of the values from v up, Z the mass of the row, and p the target's part of Z;
+// a value above v counts 1 - p times its weight, and any other value p times its weight.
 //
-// Cost: one pass of all blocks over the sample, which is read from L2; about 10 instructions per
-// value.
+// Cost: all blocks read the sample once, from the L2 cache, with about 10 instructions per value.
 //
-// Determinism: counts and units are integers. The guess affects only the bracket, never the result.
+// Determinism: the counts and the units that are summed are integers. The guess affects only the
+// bracket, never the result of the search.
 #pragma once
 
 #include <cstdint>
@@ -32,31 +35,33 @@
 namespace fairdraw::cuda {
 
 /// Sample of a row's tiles, and the rule that assigns values to bins. All blocks of the row read
-/// it.
+/// this rule.
 struct SampleRule {
   static constexpr int kLeast = 64;  ///< minimum number of sampled tiles; a row with fewer tiles is
                                      ///< sampled completely
   static constexpr int kMost = kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp;
 
   std::int32_t largest, lowest;  ///< keys of the row's largest value, and of the smallest value
-                                 ///< that counts
+                                 ///< that is counted
   float bins_of_distance;        ///< number of bins per unit of distance from the largest value
   int tiles;                     ///< number of tiles in the sample
-  std::uint32_t left_out[kMost / 32];  ///< bits of the tiles in the sample that are not read
+  std::uint32_t left_out[kMost / 32];  ///< one bit per tile of the sample, set if the tile is not
+                                       ///< read
 };
 
-/// number of sampled values per bin, with the largest values in bin 0
+/// Shared memory for a guess, with the histogram of a row's values.
 struct GuessMemory {
   static constexpr int kBins = 1024;
   static constexpr int kMostHeavy = 64;
 
-  alignas(16) unsigned counts[kBins];  ///< total units of the values that are counted exactly
-  unsigned units[kBins];               ///< whether weights are summed; otherwise tokens are counted
+  alignas(16) unsigned counts[kBins];  ///< number of sampled values per bin; bin 0 has the largest
+                                       ///< values
+  unsigned units[kBins];               ///< units per bin of the values that are counted exactly
   SampleRule rule;
-  bool weighs;  ///< octaves per unit of distance between logits
-  float scale;  ///< units that a sampled value counts if it is as heavy as the largest value
-  float units_of_value;  ///< units that a sampled value stands for if it is as heavy as the largest
-                         ///< one
+  bool weighs;  ///< whether weights are summed; otherwise tokens are counted
+  float scale;  ///< octaves per unit of distance between logits
+  float units_of_value;  ///< units that a sampled value stands for if its weight is that of the
+                         ///< row's largest value
   double units_of_mass;  ///< units per weight, or units per token
   int heavy[kMostHeavy];
   int heavy_count;
@@ -65,7 +70,7 @@ struct GuessMemory {
   int edges[2];  ///< first and last bin of the bracket
 };
 
-/// Returns the tile that is number `number` of a row's sample.
+/// Returns the number of the tile at position `number` of a row's sample.
 __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) {
   return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(tiles) /
                           (2U * static_cast<unsigned>(samples)));
@@ -115,17 +120,18 @@ class SamplePass {
   GuessMemory& memory_;
 };
 
-/// Work of the threads that finish a row on the histogram, before and after all blocks count the
+/// Steps of a guess that the threads that finish a row do before and after all blocks count the
 /// sample.
 template <RowForm kForm, bool kFromProbs>
 class RowSample {
   using Row = TileRow<kForm>;
   using Weigher = RowWeigher<kFromProbs>;
-  static constexpr double kUnits = 0x1p26;     ///< units of the whole mass of a row
-  static constexpr double kUnitsOfToken = 16;  ///< units per token, if tokens are counted
-  /// If tokens are counted, the bins extend to kReach times the distance of the smallest tile
-  /// maximum. The smallest tile maximum is 3 to 5 standard deviations below the largest value for V
-  /// = 1000 to 2^20, so the bins extend to 7.5 to 12 standard deviations.
+  static constexpr double kUnits = 0x1p26;     ///< number of units into which the whole mass of a
+                                               ///< row is divided
+  static constexpr double kUnitsOfToken = 16;  ///< number of units per token if tokens are counted
+  /// If tokens are counted, the bins cover kReach times the distance from the row's largest value
+  /// to the smallest of the tiles' largest values. For a vocabulary of 1000 to 2^20 tokens, this
+  /// distance is 3 to 5 standard deviations, so the bins cover 7.5 to 12 standard deviations.
   static constexpr float kReach = 2.5F;
 
  public:
@@ -139,9 +145,9 @@ class RowSample {
         vocab_(vocab),
         lowest_(lowest) {}
 
-  /// Chooses the sample for `warps` warps and adds the known values to the histogram. `mass` is the
-  /// total of the tiles' sums, or 0 if tokens are counted, not weighed. `target` is the weight, or
-  /// number, of the tokens above the threshold.
+  /// Chooses the sample for `warps` warps, and adds the values that are already known exactly to
+  /// the histogram. `mass` is the total of the tiles' sums, or 0 if tokens are counted instead of
+  /// weighed. `target` is the weight, or the number, of the tokens above the threshold.
   __device__ void plan(uint128_t mass, uint128_t target, int warps, const Row& row,
                        BlockMasses& masses) {
     const auto thread = static_cast<int>(threadIdx.x);
@@ -161,7 +167,8 @@ class RowSample {
       rest += weight;
       if (!is_heavy(weight)) continue;
       heavy += weight;
-      memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // at most 63 tiles can be heavy
+      memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // at most 63 tiles can have more
+                                                                 // than 1/64 of the mass each
     }
     uint128_t light = 0;
     for (int number = thread; number < samples; number += kEndThreads) {
@@ -227,8 +234,8 @@ class RowSample {
     }
   }
 
-  /// Adds up the counts of all blocks. Each thread adds up the bins that it reads in
-  /// guessed_bracket.
+  /// Adds up the counts of all blocks of the row. Each thread adds up the bins that the same thread
+  /// reads in guessed_bracket.
   __device__ void gather(const RowCluster& cluster) {
     static_assert(GuessMemory::kBins == 4 * kEndThreads);
     uint4* mine = reinterpret_cast<uint4*>(memory_.counts) + threadIdx.x;
@@ -242,7 +249,8 @@ class RowSample {
   }
 
  private:
-  /// Returns the weight of a tile without its largest value, or the number of its other ids.
+  /// Returns the weight of a tile's values without the largest value, or the number of these
+  /// values.
   __device__ uint128_t rest_of(int tile, bool weighs) const {
     if (!weighs) {
       return static_cast<unsigned>(min(kTileSize, vocab_ - tile * kTileSize) - 1);
@@ -255,7 +263,8 @@ class RowSample {
     return all > largest ? all - largest : uint128_t{0};
   }
 
-  /// Returns the distance from the largest value to the smallest tile maximum.
+  /// Returns the distance from the row's largest value to the smallest of the tiles' largest
+  /// values.
   __device__ float tile_distance() const {
     if constexpr (kFromProbs) return static_cast<float>(keys_.largest - keys_.smallest);
     return from_order_key(keys_.largest) - from_order_key(keys_.smallest);
@@ -275,8 +284,8 @@ class RowSample {
   std::int32_t lowest_;
 };
 
-/// Returns the bracket that the histogram gives for a threshold at `target` tokens, or mass, with a
-/// margin of `deviations` standard deviations on each side.
+/// Returns the bracket in which the histogram places a threshold at `target` tokens, or at a mass
+/// of `target`, with a margin of `deviations` standard deviations on each side.
 template <bool kFromProbs>
 __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
                                                     float deviations, std::int32_t lowest) {
@@ -284,7 +293,7 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
   const auto thread = static_cast<int>(threadIdx.x);
   const BinRule<kFromProbs> bins(memory.rule.largest, memory.rule.bins_of_distance,
                                  GuessMemory::kBins);
-  float sampled[kBinsOfThread];  // units that a sampled value of the bin counts
+  float sampled[kBinsOfThread];  // number of units that one sampled value of the bin stands for
   float units[kBinsOfThread];
   float mine = 0;
 #pragma unroll
@@ -330,7 +339,8 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
     const float above = upto;
     upto += units[i];
     const int bin = thread * kBinsOfThread + i;
-    // These floats were summed in different orders, so rounding may make more than one bin qualify.
+    // Threads sum these floats in different orders, so that rounding may let more than one bin
+    // qualify.
     if (above < wanted - margin && upto >= wanted - margin) memory.edges[0] = bin;
     if (above <= wanted + margin && upto > wanted + margin) memory.edges[1] = bin;
   }

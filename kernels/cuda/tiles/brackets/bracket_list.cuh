@@ -1,19 +1,20 @@
-// Finds the threshold of a row in the list of its values in a bracket.
+// Finds the threshold of a row in the list of those values of the row that are in a bracket.
 //
-// Contract. The list is complete and unordered. The index contains the tiles' sums above the
-// bracket. The functions find the cut in the list, and add the listed tokens that survive the cut
-// to the sums of their tiles.
+// Contract. The list has all values in the bracket, in any order. For each tile, the row's index
+// has the sum of the weights above the bracket. The functions find the cut in the list, and add the
+// weight of each listed token that survives the cut to the sum of the token's tile.
 //
-// Algorithm for a nucleus. A histogram of 256 bins of keys, with each bin's mass estimated from its
-// middle, indicates the bins near the threshold. The values above these bins are added to the
-// tiles' sums exactly, and the mass of all sums is compared with the target. At most 256 of the
-// remaining values are then ranked exactly; more are divided into bins again. No estimate decides:
-// if an estimate was wrong, the sums reveal it, and the threshold is bisected by exact sums.
+// Algorithm for a nucleus. A histogram over the keys with 256 bins shows which bins are near the
+// threshold; the mass of a bin is estimated from the weight in the middle of the bin. The values
+// above these bins are added to the tiles' sums exactly, and the total of all sums is compared with
+// the target. If at most 256 values remain, they are ranked exactly; if more remain, they are
+// divided into bins again. No estimate decides the result: if an estimate was wrong, the sums show
+// it, and the threshold is then bisected by exact sums.
 //
-// Each function begins with a barrier or follows one, because the slots of BlockMasses alternate
-// only within one BlockMasses object.
+// Each function begins with a barrier or is called after a barrier, because only the calls to one
+// BlockMasses object alternate between the two arrays of sums.
 //
-// Determinism: integers decide, and the result does not depend on the order of the list.
+// Determinism: integers decide the result, which does not depend on the order of the list.
 #pragma once
 
 #include <climits>
@@ -24,8 +25,9 @@
 
 namespace fairdraw::cuda {
 
-/// List of a bracket, distributed over the threads. Each thread has an odd number of consecutive
-/// entries, so that the lanes of a warp add to different tiles and read from different banks.
+/// List of the values in a bracket, divided among the threads. Each thread has an odd number of
+/// consecutive entries, so that the lanes of a warp add to different tiles and read from different
+/// banks of shared memory.
 struct ListedBracket {
   const RowEnd& row;
   int size;
@@ -42,7 +44,7 @@ struct ListedBracket {
   }
 };
 
-/// Returns the weight of this thread's part of an index's sums.
+/// Returns the total weight of the tiles that this thread visits, from the sums of an index.
 template <bool kFromProbs>
 __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFromProbs> weigh) {
   uint128_t mine = 0;
@@ -54,7 +56,7 @@ __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFrom
   return mine;
 }
 
-/// Returns the total mass of the sums in the row's index. Two barriers.
+/// Returns the total mass of the sums in the row's index. The function has two barriers.
 template <bool kFromProbs>
 __device__ __noinline__ uint128_t mass_of_sums(const RowEnd& row) {
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
@@ -76,8 +78,8 @@ __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key,
             static_cast<unsigned long long>(weight));
 }
 
-/// Adds the listed tokens with keys in a range that survive a cut to the sums of their tiles. One
-/// barrier.
+/// Adds the weights of those listed tokens whose keys are in a range and that survive a cut to the
+/// sums of their tiles. The function has one barrier.
 template <bool kFromProbs>
 __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
                                         RowCut cut) {
@@ -89,8 +91,8 @@ __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval
   sync_end();
 }
 
-/// Returns any key in [low, high] of the list entries written so far; INT_MIN if there is none. Two
-/// barriers.
+/// Returns any key in [low, high] of the list entries written so far, or INT_MIN if there is no
+/// such key. The function has two barriers.
 __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t low,
                                                        std::int32_t high) {
   std::int32_t mine = INT_MIN;
@@ -112,8 +114,8 @@ __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t
   return found;
 }
 
-/// Finds the cut at the k-th largest value of the list, and adds the tokens that survive it to the
-/// tiles' sums.
+/// Finds the cut at the k-th largest value of the list, and adds the weights of the tokens that
+/// survive the cut to their tiles' sums.
 template <bool kFromProbs>
 __device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval bracket, int k) {
   KeySelection selection(row.selection);
@@ -129,14 +131,14 @@ __device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval br
   return cut;
 }
 
-/// Range of keys that consists of whole bins, and the number of values in it.
+/// Range of keys that consists of whole bins, and the number of values in this range.
 struct OpenBins {
   KeyInterval range;
   int count;
 };
 
-/// Returns the bins near the threshold as a range of keys. This is one level of KeySelection, with
-/// estimated masses instead of counts.
+/// Returns the bins near the threshold as one range of keys. The function is one level of
+/// KeySelection, with estimated masses in place of counts.
 template <bool kFromProbs>
 __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval open,
                                             uint128_t above, uint128_t target) {
@@ -163,7 +165,8 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   }
   float upto = warp_inclusive_sum(mine);
   if (lane_of_thread() == kWarp - 1) row.guess.of_warp[warp_of_thread()] = upto;
-  if (thread == 0) row.guess.edges[0] = kBins;  // no bin has reached the target yet
+  if (thread == 0) row.guess.edges[0] = kBins;  // larger than every bin, because no bin has reached
+                                                // the target yet
   sync_end();
 #pragma unroll
   for (int warp = 0; warp < kEndWarps; ++warp) {
@@ -179,15 +182,16 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   const int to = min(at + 1, open.bin_of(open.high));
   OpenBins result{{open.of_bin(from).low, open.of_bin(to).high}, 0};
   for (int i = from; i <= to; ++i) result.count += counts[i];
-  // Bins of one key cannot be divided further, so only the middle bin is returned.
+  // A bin of a single key cannot be divided further, so only the bin that reaches the target is
+  // returned.
   if (open.shift() == 0 && result.count > kEndThreads) result = {open.of_bin(at), counts[at]};
   sync_end();
   return result;
 }
 
-/// Ranks the list's values in a range of keys, at most kEndThreads of them, and adds the values in
-/// the nucleus to their tiles' sums. Returns the smallest key of the nucleus; INT_MAX if all the
-/// values do not reach the target.
+/// Ranks the list's values in a range of keys, at most kEndThreads of them, and adds the weights of
+/// the values in the nucleus to their tiles' sums. Returns the smallest key of the nucleus, or
+/// INT_MAX if all these values together do not reach the target.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInterval open, int count,
                                                  uint128_t above, uint128_t target) {
@@ -227,9 +231,10 @@ __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInter
   return low;
 }
 
-/// Returns the smallest key of the nucleus and adds the listed tokens of the nucleus to their
-/// tiles' sums. `above`, less than `target`, is the mass above the bracket. Returns INT_MAX if the
-/// sums contradict the estimate or do not reach the target; the tiles' sums are then meaningless.
+/// Returns the smallest key of the nucleus, and adds the weights of the listed tokens in the
+/// nucleus to their tiles' sums. `above` is the mass above the bracket, which is less than
+/// `target`. If the sums contradict the estimate or do not reach the target, the function returns
+/// INT_MAX, and the tiles' sums have no meaning afterwards.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, KeyInterval open,
                                                        uint128_t above, uint128_t target) {
@@ -253,8 +258,8 @@ __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, Ke
   }
 }
 
-/// Finds the smallest key of the nucleus by exact sums of the list, bit by bit, without changing
-/// the tiles' sums. Returns INT_MAX if the list does not reach the target.
+/// Finds the smallest key of the nucleus by exact sums over the list, one bit of the key at a time,
+/// without changing the tiles' sums. Returns INT_MAX if the list does not reach the target.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInterval bracket,
                                                  uint128_t above, uint128_t target) {
@@ -270,8 +275,8 @@ __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInter
   return search.nucleus_end(listed, bracket, above, target);
 }
 
-/// Returns the id after the n-th token with a given key, in a tile that has at least n such tokens.
-/// For one warp.
+/// Returns the id that follows the n-th token with a given key, in a tile that has at least n such
+/// tokens. A whole warp must call this function.
 template <RowForm kForm>
 __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, std::int32_t key,
                                            int n) {
@@ -292,8 +297,9 @@ __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, 
   return __reduce_min_sync(kAllLanes, before < n ? end : INT_MAX);
 }
 
-/// Returns the id after the n-th token of the row with a given key; vocab if there are fewer such
-/// tokens. Precondition: the tiles' sums are the numbers of tokens with this key.
+/// Returns the id that follows the row's n-th token with a given key, or vocab if the row has fewer
+/// such tokens. Precondition: the sum of each tile in the index is the number of the tile's tokens
+/// with this key.
 template <RowForm kForm>
 __device__ __noinline__ int end_of_ties(RowEnd& row, const TileRow<kForm>& values, std::int32_t key,
                                         int n) {

@@ -1,23 +1,24 @@
-// A second pass of all blocks of a row over its tiles: sums the tokens above a bracket of values by
-// tile, and lists the tokens in the bracket.
+// Second pass of all blocks of a row over the row's tiles, which sums the tokens above a bracket of
+// values by tile and lists the tokens in the bracket.
 //
-// Contract. The row's index is in the first block's shared memory, and each block has the keys of
-// its own tiles. The first block gives the same order (PassOrder) to every block, and all warps of
-// all blocks take part. Postcondition: the sum of each tile in the index is the sum of its tokens
-// above the bracket, the number of those tokens is known, and the first block has an unordered list
-// of the tokens in the bracket. If the list overflows, its tokens are counted, but not written
-// beyond the list's end.
+// Contract. The row's index is in the shared memory of the first block, and each block has the keys
+// of its own tiles. The first block gives every block the same order for the pass (PassOrder), and
+// all warps of all blocks take part. Postcondition: the sum of each tile in the index is the sum of
+// its tokens above the bracket, the number of those tokens is known, and the first block has an
+// unordered list of the tokens in the bracket. If there are more tokens in the bracket than fit
+// into the list, they are counted, but none is written beyond the list's end.
 //
-// Algorithm and cost. A warp reads those of its tiles whose largest value reaches the bracket, two
-// at a time, into registers, because the ring buffer of the first pass is now the memory of the
-// threads that finish the row. The tiles are read from L2, or prefetched into L2 some tiles ahead.
-// Each tile reserves its list entries by one atomic addition in the block's own shared memory;
-// atomic additions to one word in the first block would serialise the 500 tiles of a row. After a
-// barrier of the block's warps, the block reserves its range in the first block's list once and
-// copies its entries there.
+// Algorithm and cost. A warp reads only those of its tiles whose largest value reaches the bracket.
+// Two tiles at a time are read into registers, because the threads that finish the row now use the
+// memory of the first pass's ring buffer. The tiles are read from the L2 cache, into which they are
+// prefetched some tiles ahead if they are not there yet. Each tile reserves its entries of the list
+// by one atomic addition in the block's own shared memory; if all tiles added to one word in the
+// first block, the additions for the 500 tiles of a row would have to wait for each other. After a
+// barrier of its warps, each block reserves a range of the first block's list once, and copies its
+// entries into this range.
 //
-// Numerics: common/tile_weights.h. Determinism: sums and counts are integers. Readers of the list
-// must not depend on its order.
+// Numerics: the weights are defined in common/tile_weights.h. Determinism: the sums and counts are
+// integers. Code that reads the list must not depend on the order of its entries.
 #pragma once
 
 #include <cstdint>
@@ -29,27 +30,29 @@
 
 namespace fairdraw::cuda {
 
-/// Work that the blocks of a row do next.
+/// Work that the blocks of a row do in their next pass.
 enum class PassKind : std::int32_t {
-  row_has_ended,  ///< no more work, because the row is finished
-  sum_and_list,   ///< sums tokens above the bracket and lists the tokens in it
-  sample,         ///< counts the sample for a guess (bracket_guess.cuh)
-  mass_above,  ///< sums the mass above the pivots of a row that draws by proposals (mass_above.cuh)
-  count_in_bracket,  ///< counts the tokens in the bracket per tile, in place of the sums; lists
-                     ///< nothing
+  row_has_ended,  ///< there is no more work, because the row is finished
+  sum_and_list,   ///< sum the tokens above the bracket, and list the tokens in the bracket
+  sample,         ///< count the sample for a guess of a bracket (bracket_guess.cuh)
+  mass_above,  ///< sum the mass above a few values (pivots) of a row that draws by proposals
+               ///< (mass_above.cuh)
+  count_in_bracket,  ///< count the tokens in the bracket by tile, store the counts in place of the
+                     ///< sums, and list nothing
 };
 
 /// Order of a pass. Each block of the row has a copy of the order in shared memory.
 struct PassOrder {
   PassKind kind;
-  RowCut floor;            ///< tokens that this cut drops take no part in the pass
-  std::int32_t low, high;  ///< keys of the bracket, not below the floor's key; empty if low > high
+  RowCut floor;            ///< tokens that this cut drops are ignored in the pass
+  std::int32_t low, high;  ///< smallest and largest key of the bracket, both at least the floor's
+                           ///< key; the bracket is empty if low > high
 
-  /// Returns the smallest key that takes part in the pass.
+  /// Returns the smallest key that the pass includes.
   __device__ std::int32_t lowest() const { return low <= high ? low : high + 1; }
 };
 
-/// Counters of a bracket's list, in shared memory of each block of the row.
+/// Counters for the list of a bracket, in the shared memory of each block of the row.
 struct BracketList {
   struct alignas(8) Entry {
     std::int32_t key;
@@ -57,8 +60,8 @@ struct BracketList {
   };
 
   unsigned above;  ///< number of tokens above the bracket
-  unsigned size;   ///< number of tokens in the bracket; may exceed the list's capacity
-  unsigned first;  ///< index in the row's list of the block's first entry
+  unsigned size;   ///< number of tokens in the bracket, which may exceed the list's capacity
+  unsigned first;  ///< position of the block's first entry in the row's list
 };
 
 /// Reads a tile's values and allowed bits into registers.
@@ -79,7 +82,7 @@ __device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, 
   row.load_bits(tile, raw);
 }
 
-/// Part of a bracket pass that one warp does.
+/// Part of a bracket pass that a single warp does.
 template <RowForm kForm, bool kFromProbs>
 class BracketPass {
   using Row = TileRow<kForm>;
@@ -87,7 +90,7 @@ class BracketPass {
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
  public:
-  /// `list` and `entries` are in this block's shared memory.
+  /// `list` and `entries` are in the shared memory of this block.
   __device__ __forceinline__ BracketPass(const Row& row, const RowBlocks& blocks,
                                          const PassOrder& order, BracketList& list,
                                          BracketList::Entry* entries, unsigned capacity,
@@ -115,11 +118,11 @@ class BracketPass {
   }
 
  private:
-  /// Prefetch distance in steps, long enough for a tile to arrive in time.
+  /// Number of steps by which tiles are prefetched ahead, enough for a tile to arrive in time.
   static constexpr int kAhead = 4;
 
-  /// Appends the block's list to the row's list in the first block. Called by all threads of the
-  /// block.
+  /// Appends this block's list to the row's list in the first block. All threads of the block must
+  /// call this function.
   __device__ __forceinline__ void hand_on() const {
     sync_block();
     const unsigned size = list_.size;

@@ -1,26 +1,28 @@
-// Finds the threshold of a row that has too many candidates for any list. All blocks of the row
-// measure brackets of values, one after another.
+// Finds the threshold of a row whose candidates do not fit into any list. The blocks of the row
+// together measure one bracket of values after another.
 //
-// Contract. The threshold is the largest value such that the tokens whose values are at least as
-// large have at least a target weight, or a target number, among the tokens that a floor keeps; all
-// tokens that the floor keeps reach the target. The result is the cut at the threshold. Afterwards,
-// the row's index has the sums of the tokens that the cut keeps.
+// Contract. The threshold is the largest value v for which the tokens with values of at least v
+// have at least a target weight, or are at least a target number. Only the tokens that a floor
+// keeps count, and all of them together reach the target. The result is the cut of the row at this
+// threshold. Afterwards, the row's index has, for each tile, the sum of the tokens that the cut
+// keeps.
 //
-// Algorithm and cost. A bracket is guessed (bracket_guess.cuh) and measured by a pass of all blocks
-// (bracket_pass.cuh), which gives the exact mass above the bracket by tile, and a list of its
-// values. If the threshold is in the list, it is found there; the list's survivors are added to the
-// sums of their tiles, and no further pass is needed. Otherwise the measurement narrows the range
-// of possible keys; the next guess is wider after a miss, or narrower after a list that overflowed.
-// After some guesses, or if ties keep the list from becoming shorter, the range is divided at keys
-// of listed values, and after some of these pivots it is halved. So there are at most about 50
-// passes, for any values, and usually one. Once the range is a single key, counts and sums end the
-// search, however many tokens are tied.
+// Algorithm and cost. A bracket is first guessed (bracket_guess.cuh) and then measured by a pass of
+// all blocks (bracket_pass.cuh), which gives the exact mass above the bracket by tile, and a list
+// of the values in the bracket. If the threshold is in the list, the search ends there: the weights
+// of the list's survivors are added to the sums of their tiles, and no further pass is needed.
+// Otherwise the measurement narrows the range of keys that may be the threshold. The next guess is
+// wider if this bracket missed the threshold, and narrower if its list overflowed. After a number
+// of guesses, or if tied values keep the list from becoming shorter, the range is divided at keys
+// of listed values; after a number of these divisions, the range is halved. So a search takes at
+// most about 50 passes, whatever the values are, and usually takes one. Once the range is a single
+// key, counts and sums end the search, however many tokens have this key.
 //
-// All threads have the same state in registers. Larger steps are out-of-line functions
-// (bracket_list.cuh, bracket_guess.cuh), because a called function spills fewer registers than an
-// inlined one.
+// The state of the search is in registers, and equal in all threads. The larger steps are functions
+// out of line (bracket_list.cuh, bracket_guess.cuh), because a function that is called spills fewer
+// registers than one that is inlined.
 //
-// Determinism: integers decide. The result depends neither on the order of a list nor on a guess.
+// Determinism: integers decide. The result depends neither on the order of a list nor on any guess.
 #pragma once
 
 #include <climits>
@@ -32,8 +34,8 @@
 
 namespace fairdraw::cuda {
 
-/// Samples the row for guesses of the key at which `target` is reached. `mass` is the total of the
-/// sums in the index, or 0 if tokens are counted.
+/// Samples the row, so that the key at which `target` is reached can be guessed. `mass` is the
+/// total of the sums in the index, or 0 if tokens are counted instead of weighed.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(SharedRow<kForm> place, std::int32_t lowest, uint128_t mass,
                                         uint128_t target) {
@@ -50,7 +52,7 @@ __device__ __noinline__ void sample_row(SharedRow<kForm> place, std::int32_t low
   sync_end();
 }
 
-/// Search for the cut of a row, by the threads that finish the row.
+/// Search for the cut of a row, run by the threads that finish the row.
 template <RowForm kForm, bool kFromProbs>
 class BracketSearch {
  public:
@@ -58,7 +60,7 @@ class BracketSearch {
       : place_(place), row_(*place.end()) {}
 
   /// Returns the cut of the row by top_k and top_p among the tokens that the floor `cut` keeps.
-  /// Afterwards, the index has the sums of the tokens that the result keeps.
+  /// Afterwards, the index has the sums of the tokens that the returned cut keeps.
   __device__ __forceinline__ RowCut filter(RowCut cut) {
     const bool top_k_on = row_.filters.top_k_on();
     const bool top_p_on = row_.filters.top_p_on();
@@ -69,7 +71,7 @@ class BracketSearch {
       if (by_count_) {
         target_ = static_cast<unsigned>(row_.filters.top_k);
       } else {
-        // Without top_k the sums in the index add up to the row's mass.
+        // Without top_k, the sums in the index add up to the mass of the row.
         kept = row_.filters.by_row_mass && !top_k_on ? row_.filters.row_mass
                                                      : mass_of_sums<kFromProbs>(row_);
         target_ = nucleus_target(row_.filters.top_p,
@@ -84,13 +86,13 @@ class BracketSearch {
  private:
   static constexpr int kGuesses = 6;
   static constexpr int kPivots = 16;
-  static constexpr float kDeviations = 3.0F;  ///< the threshold is outside the bracket in about one
-                                              ///< row of 370
+  static constexpr float kDeviations = 3.0F;  ///< the threshold is outside such a bracket in about
+                                              ///< one of 370 rows
   static constexpr float kWiden = 3.0F;       ///< factor by which the guess is wider after a miss
-  static constexpr float kOfCapacity = 0.7F;  ///< part of the list's capacity to fill after a list
-                                              ///< that overflowed
+  static constexpr float kOfCapacity = 0.7F;  ///< part of the list's capacity that the next guess
+                                              ///< aims at after a list that overflowed
 
-  /// Sums the tokens that a cut keeps, per tile.
+  /// Sums the tokens that a cut keeps, by tile.
   __device__ __forceinline__ void sum_kept(const RowCut& cut) {
     pass({PassKind::sum_and_list, cut, cut.low, cut.low - 1});
   }
@@ -98,13 +100,14 @@ class BracketSearch {
     pass_of_all<kForm, kFromProbs>(place_, order);
   }
 
-  /// Returns the cut that keeps all keys >= `key`. Ties that the floor has cut stay cut.
+  /// Returns the cut that keeps all keys >= `key`. Tied tokens that the floor drops stay dropped.
   __device__ RowCut cut_at(std::int32_t key) const {
     return key > floor_.low ? RowCut{key, row_.filters.vocab} : floor_;
   }
 
-  /// Finds the cut by one filter among the tokens that a floor keeps. `mass` is the mass of all
-  /// tokens that the floor keeps, whose sums are in the index, or 0 if tokens are counted.
+  /// Finds the cut of one filter among the tokens that a floor keeps. `mass` is 0 if tokens are
+  /// counted; otherwise `mass` is the mass of all tokens that the floor keeps, and the index has
+  /// their sums.
   __device__ __forceinline__ RowCut find(const RowCut& floor, uint128_t mass) {
     floor_ = floor;
     low_ = floor.low;
@@ -126,7 +129,7 @@ class BracketSearch {
           bracket = guessed_bracket<kFromProbs>(row_.guess, nearest_double(target_), deviations,
                                                 floor_.low);
           bracket = {min(max(bracket.low, low_), high_), max(min(bracket.high, high_), low_)};
-          deviations *= kWiden;  // for the next guess, if this bracket misses the threshold
+          deviations *= kWiden;  // the next guess is wider, if this bracket misses the threshold
         } else {
           const std::int32_t key = pivot(round < kGuesses + kPivots);
           bracket = {key, key - 1};
@@ -144,7 +147,8 @@ class BracketSearch {
       high_ = bracket.high < bracket.low ? high_ : bracket.high;
       above_high_ = above;
       if (size > capacity) {
-        guesses = size < shortest / 4 * 3;  // otherwise ties keep the list long
+        guesses = size < shortest / 4 * 3;  // guess again only if the lists become shorter, because
+                                            // ties would keep them long
         shortest = size;
         deviations *=
             kOfCapacity / kWiden * static_cast<float>(capacity) / static_cast<float>(size);
@@ -165,9 +169,9 @@ class BracketSearch {
     return end_at_one_key();
   }
 
-  /// Finds the cut among the values in a bracket, and sums the tokens that the cut keeps. tie_end
-  /// is -1 if the bracket does not reach the target. reached: mass, or number of tokens, above the
-  /// bracket.
+  /// Finds the cut among the values in a bracket, and sums the tokens that the cut keeps. The
+  /// result's tie_end is -1 if the bracket does not reach the target. `reached` is the mass, or the
+  /// number, of the tokens above the bracket.
   __device__ __forceinline__ RowCut find_in_list(const KeyInterval& bracket, unsigned size,
                                                  uint128_t reached) {
     constexpr RowCut kNone{0, -1};
@@ -180,14 +184,14 @@ class BracketSearch {
     std::int32_t key =
         narrow_to_nucleus<kFromProbs>(row_, static_cast<int>(size), bracket, reached, target_);
     if (key != INT_MAX) return cut_at(key);
-    // The estimate was wrong, or the threshold is below the listed values.
+    // Either the estimate was wrong, or the threshold is below the listed values.
     key = bisect_list<kFromProbs>(row_, static_cast<int>(size), bracket, reached, target_);
     if (key == INT_MAX) return kNone;
     sum_kept(cut_at(key));
     return cut_at(key);
   }
 
-  /// Returns a key in (low_, high_], preferably the key of a listed value.
+  /// Returns a key in (low_, high_], which is the key of a listed value if possible.
   __device__ __forceinline__ std::int32_t pivot(bool of_list) {
     const std::uint32_t half =
         (static_cast<std::uint32_t>(high_) - static_cast<std::uint32_t>(low_) + 1U) / 2U;
@@ -197,8 +201,8 @@ class BracketSearch {
     return key > low_ ? key : low_ + 1;
   }
 
-  /// Returns the cut at the threshold low_, at which the tied tokens may exceed the list's
-  /// capacity.
+  /// Returns the cut at the threshold low_ when no other key remains; the list may be too short for
+  /// all tokens with this key.
   __device__ __forceinline__ RowCut end_at_one_key() {
     RowCut cut = cut_at(low_);
     if (by_count_ && row_.filters.lowest_id) {
@@ -218,16 +222,17 @@ class BracketSearch {
   uint128_t target_ = 0;
   RowCut floor_{};
   std::int32_t low_ = 0, high_ = 0;  ///< range of keys that contains the threshold
-  unsigned most_inside_ = 0;         ///< upper bound of the number of tokens whose keys are >= low_
-  unsigned above_high_ = 0;  ///< lower bound of the number of tokens whose keys are above high_
+  unsigned most_inside_ = 0;         ///< upper bound of the number of tokens with keys >= low_
+  unsigned above_high_ = 0;  ///< lower bound of the number of tokens with keys above high_
 };
 
-/// Sets row.cut to the cut by top_k, top_p or both among the tokens that a floor keeps. Called by
-/// the threads that finish the row. Out of line because few rows need it.
+/// Sets row.cut to the cut of top_k, top_p or both among the tokens that a floor keeps. All threads
+/// that finish the row must call this function. The function is out of line, because few rows need
+/// it.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void filter_by_passes(SharedRow<kForm> place, RowCut floor) {
-  sync_end();  // after the first thread has written, and all threads have read the counters of the
-               // list
+  sync_end();  // wait until the first thread has written, and all threads have read the counters of
+               // the list
   const RowCut cut = BracketSearch<kForm, kFromProbs>(place).filter(floor);
   if (threadIdx.x == 0) place.end()->cut = cut;
   sync_end();

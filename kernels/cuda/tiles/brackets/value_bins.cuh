@@ -1,9 +1,11 @@
-// Bins of a row's values by distance to the largest value, for guesses of a threshold.
+// Bins that group a row's values by their distance to the largest value, for guesses of a
+// threshold.
 //
-// Bins have equal width (for probabilities, in octaves), so that the values of one bin have about
-// the same weight. The target of a nucleus bounds how far the bins must reach: the tokens below its
-// threshold have the weight (1 - p) Z together and at most the threshold each, so that the
-// threshold is at least (1 - p) Z / V.
+// The bins have equal width (for probabilities, equal width in octaves), so that the values of one
+// bin have about the same weight. The target p of a nucleus limits how far the bins must reach: the
+// tokens below the threshold together have the weight (1 - p) Z, where Z is the mass of the row,
+// and each of them weighs at most as much as the threshold. So the threshold's weight is at least
+// (1 - p) Z / V.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +17,9 @@ namespace fairdraw::cuda {
 
 inline constexpr float kKeysOfOctave = 0x1p23F;  ///< number of keys per octave of probabilities
 
-/// Returns a quotient accurate to two units in the last place, which is enough for guesses. For
-/// operands as large as masses, a correctly rounded division calls a function, whose code is loaded
-/// from memory once per call.
+/// Returns a quotient that is accurate to two units in the last place, which is enough for guesses.
+/// A correctly rounded division of numbers as large as masses calls a function, whose code each
+/// call of the kernel loads from memory.
 __device__ __forceinline__ float rough_quotient(float dividend, float divisor) {
   return __fdividef(dividend, divisor);
 }
@@ -40,19 +42,20 @@ struct BinRule {
     if constexpr (kFromProbs) return static_cast<float>(largest_key - order_key(x));
     return largest - x;
   }
-  /// Returns the bin of values at a distance from the largest value. The last bin also contains all
-  /// more distant values.
+  /// Returns the bin of the values at a given distance from the largest value. The last bin also
+  /// contains all values that are farther away.
   __device__ __forceinline__ int bin_of(float distance) const {
     return static_cast<int>(fminf(distance * bins_of_distance, static_cast<float>(count - 1)));
   }
-  /// Returns a key near the start of a bin or, for a fractional bin number, near a point within it.
+  /// Returns a key near the start of a bin; for a fractional bin number, returns a key near the
+  /// corresponding point within the bin.
   __device__ std::int32_t key_of(float bin) const {
     const float distance = rough_quotient(bin, bins_of_distance);
     if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
     return order_key(fmaxf(largest - distance, from_order_key(kEmptyTileKey + 1)));
   }
-  /// Returns the approximate weight of a value in the middle of a bin, relative to the largest
-  /// value.
+  /// Returns the approximate weight of a value in the middle of a bin, relative to the weight of
+  /// the largest value.
   __device__ __forceinline__ float weight_of(int bin, float scale) const {
     const float middle = rough_quotient(static_cast<float>(bin) + 0.5F, bins_of_distance);
     if constexpr (kFromProbs) {
@@ -63,19 +66,19 @@ struct BinRule {
   }
 };
 
-/// Returns the number of octaves from the largest value, whose weight is `largest`, to the smallest
-/// possible threshold of a nucleus, plus one. rest: mass below the threshold, in the same unit as
-/// `mass`.
+/// Returns the number of octaves, plus one, from the largest value, whose weight is `largest`, to
+/// the smallest threshold that a nucleus may have. `rest` is the mass below the threshold, in the
+/// same unit as `mass`.
 __device__ inline float octaves_to_reach(float mass, float rest, float largest, int vocab) {
-  constexpr float kLeastRest = 0x1p-24F;  // smallest part of the mass that is used, because floats
-                                          // lack the mass's last bits
-  constexpr float kMostOctaves = 40.0F;   // limit for p close to 1
+  constexpr float kLeastRest = 0x1p-24F;  // smallest part of the mass that counts, because floats
+                                          // do not have the last bits of the mass
+  constexpr float kMostOctaves = 40.0F;   // limit of the result, which is needed if p is close to 1
   const float least = rough_quotient(fmaxf(rest, mass * kLeastRest), static_cast<float>(vocab));
   return fminf(fmaxf(log2f(rough_quotient(largest, least)), 0.0F) + 1.0F, kMostOctaves);
 }
 
-/// Calls visit(value) for a lane's values of a tile, except for one occurrence of the tile's
-/// largest value.
+/// Calls visit(value) for a lane's values of a tile, except for one value that equals the tile's
+/// largest.
 template <class Visit>
 __device__ __forceinline__ void visit_rest(const float (&x)[kLaneValues], const Visit& visit) {
   float largest = x[0];
