@@ -1,7 +1,8 @@
-// Kernel that answers the requests of rows for tokens or sums from this shard (row_answerer.cuh).
+// Kernel that answers the requests of rows for tokens or sums, for the columns of this shard
+// (row_answerer.cuh).
 //
-// One block of 256 threads per row. Rows that make no request end at once and leave their part of
-// the block unchanged.
+// Each row has one block of 256 threads. A row that makes no request ends at once, and its part of
+// the exchange block does not change.
 #include <cstdint>
 
 #include "cuda/device/early_start.h"

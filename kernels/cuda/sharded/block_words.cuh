@@ -1,4 +1,5 @@
-// Access to an exchange block by words of 32 bits, because a row's part is aligned only to 4 bytes.
+// Access to exchange blocks by words of 32 bits, because a row's part of a block is aligned only to
+// 4 bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace fairdraw::cuda {
 
-/// Returns a 32-bit word of a row's part. The size of parts is a multiple of 4 bytes, and parts are
-/// aligned to 4 bytes.
+/// Returns a 32-bit word of a row's part of an exchange block. The sizes and addresses of parts are
+/// multiples of 4 bytes.
 __device__ __forceinline__ std::uint32_t& word_of(std::byte* part, std::size_t byte) {
   return *reinterpret_cast<std::uint32_t*>(part + byte);
 }
@@ -31,7 +32,7 @@ __device__ __forceinline__ uint128_t read_sum(const std::byte* part, std::size_t
   return sum;
 }
 
-/// Writes the header of an exchange block. Called by one thread of a launch.
+/// Writes the header of an exchange block. One thread of a launch must call this function.
 __device__ __forceinline__ void write_header(const ShardedTask& task, ShardedExchange exchange) {
   std::byte* block = task.send[static_cast<int>(exchange)];
   *reinterpret_cast<sharded::BlockHeader*>(block) = {

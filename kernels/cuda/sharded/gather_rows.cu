@@ -1,18 +1,20 @@
-// Gathers rows that the shards' candidates do not decide: sends their columns to all ranks, and
-// assembles whole rows from the received columns.
+// Gathers rows whose results do not follow from the shards' candidates: sends the columns of these
+// rows to all ranks, and assembles whole rows from the received columns.
 //
-// Contract. The group of rows in an exchange is the first `count` rows that wait to be gathered, in
-// order of their numbers; all ranks find the same group. A shard sends its columns as filters see
-// them, with -inf (for probabilities 0) for tokens that are not allowed. If reports use the
-// caller's logits, the caller's columns follow. A shard with fewer columns than others sends zeros
-// for the missing columns. After all columns have arrived, the group's rows are whole in the
-// workspace, with their parameters, for the kernels that filter rows of one GPU and draw from them.
+// Contract. The group of rows in an exchange consists of the first `count` rows that wait to be
+// gathered, in the order of their numbers, so that all ranks find the same group. A shard sends its
+// columns as the filters see them, with -inf (0 for probabilities) for tokens that are not allowed.
+// If reports use the caller's logits, the caller's columns are sent after these columns. A shard
+// with fewer columns than others sends zeros for the missing columns. After all columns have
+// arrived, the workspace has the whole rows of the group and their parameters. The kernels that
+// filter and draw from rows on one GPU then use these rows.
 //
-// Algorithm and cost. One block finds the group in one pass over the states of all rows and one
-// pass over the outputs. One block per row copies the columns, twice: 4 bytes per column each time,
-// 0.5 MB per row of 128256.
+// Algorithm and cost. One block finds the group, by one pass over the states of all rows and one
+// pass over the outputs. For each row of the group, one block copies the columns, once to send and
+// once to assemble them. Each copy moves 4 bytes per column, which is 0.5 MB for a row of 128256
+// columns.
 //
-// Randomness, numerics: none. Determinism: the rows of a group are in order of their numbers.
+// Randomness, numerics: none. Determinism: the rows of a group are in the order of their numbers.
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
@@ -26,15 +28,15 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-/// Finds the rows of an exchange's group, with one block.
+/// Finds the rows of the group in an exchange, with one block.
 __global__ void __launch_bounds__(kThreads)
     find_group_kernel(const __grid_constant__ ShardedTask task) {
   __shared__ std::int32_t of_warp[kMaxWarps];
   const GatheredRows& group = task.gathered;
   const auto thread = static_cast<std::int64_t>(threadIdx.x);
   for (std::int64_t slot = thread; slot < group.count; slot += kThreads) group.numbers[slot] = -1;
-  // The threads of a step take consecutive rows, so the rows of a step follow the rows of the
-  // previous step.
+  // The threads of a step take consecutive rows, so the rows of each step follow the rows of the
+  // step before.
   std::int32_t before = 0;
   for (std::int64_t first = 0; first < task.rows(); first += kThreads) {
     const std::int64_t row = first + thread;
@@ -47,13 +49,13 @@ __global__ void __launch_bounds__(kThreads)
       slot += warp < warp_of_thread() ? of_warp[warp] : 0;
       before += of_warp[warp];
     }
-    __syncthreads();  // after all threads have read the counts
+    __syncthreads();  // wait until all threads have read the counts
     if (row >= task.rows()) continue;
     const bool is_in = waits && slot < group.count;
     task.states[row].slot = is_in ? slot : -1;
     if (is_in) group.numbers[slot] = static_cast<std::int32_t>(row);
   }
-  __syncthreads();  // after all threads have written the slots
+  __syncthreads();  // wait until all threads have written the slots
   const std::int64_t outputs = task.indices.given() ? task.indices.size : task.rows();
   for (std::int64_t output = thread; output < outputs; output += kThreads) {
     const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;

@@ -1,19 +1,20 @@
-// Index of a shard's whole tiles, stored in the workspace, which the other phases of a sharded call
-// read instead of the row.
+// Computes the index of a shard's whole tiles and stores it in the workspace, where the other
+// phases of a sharded call read the index instead of the row.
 //
-// Contract. For each row that is not padding and each of the shard's whole tiles the index has: the
-// largest allowed value (or a fault, tile_pass.cuh), the sum of weights, the number of allowed
-// tokens, and, if filters may need candidates, the keys of the tile's groups
-// (tiles/group_keys.cuh). Ids are counted from the shard's first whole tile, which begins at a
-// multiple of 256 ids of the vocabulary, so the tiles are tiles of the whole row.
+// Contract. The index covers each row that is not padding, and each of the shard's whole tiles. For
+// each tile, it has the largest allowed value (or a fault, tile_pass.cuh), the sum of weights, and
+// the number of allowed tokens; if filters may need candidates, it also has the keys of the tile's
+// groups (tiles/group_keys.cuh). Ids are counted from the first whole tile of the shard. This tile
+// begins at a multiple of 256 ids of the vocabulary, so the tiles are tiles of the whole row.
 //
-// Algorithm and cost. The kernel runs the pass of tile_pass.cuh with 1 to 16 blocks per row. Blocks
-// share no data and need no barrier: each tile writes 14 bytes, and 32 bytes for groups, for 1024
-// bytes that are read. The bits of `allowed` belong to the shard's columns; if the first whole tile
-// does not begin at a word of these bits, another kernel shifts the bits first.
+// Algorithm and cost. The kernel runs the pass of tile_pass.cuh with 1 to 16 blocks per row. The
+// blocks share no data and need no barrier. For each tile of 1024 bytes, 14 bytes are written, and
+// 32 bytes more for the keys of groups. Bit 0 of `allowed` belongs to the shard's first column. If
+// the first whole tile does not begin at a word of these bits, another kernel shifts the bits
+// first.
 //
-// Randomness: none. Numerics: common/tile_weights.h. Determinism: all values are integers, and each
-// is written to its own place.
+// Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
+// values are integers, and each is written to a place of its own.
 #include "common/parameters.h"
 #include "cuda/device/early_start.h"
 #include "cuda/device/row_launch.h"
@@ -25,8 +26,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Returns the number of a tile's values above -inf (for probabilities, above 0), on all lanes.
-/// Most tiles of logits have only values above -inf.
+/// Returns the number of values of a tile that are above -inf (above 0 for probabilities), on all
+/// lanes. In most tiles of logits, all values are above -inf.
 template <bool kFromProbs>
 __device__ __forceinline__ std::uint32_t allowed_of(const float (&x)[kLaneValues]) {
   constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
@@ -46,16 +47,18 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   constexpr RowForm kForm{kType, kAccess};
   extern __shared__ __align__(16) unsigned char dynamic[];
   let_next_kernel_start();
-  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // no row is undecided yet
+  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // at the beginning of a call, no
+                                                                 // row is undecided
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
   const TileRow<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);
-  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // the index inside this object is not
-                                                              // used
-  const RowCluster alone{1, 0};  // the keys of groups are in global memory
+  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // the memory for an index in this
+                                                              // object is not used
+  const RowCluster alone{1, 0};  // a cluster of one block, because the keys of groups are written
+                                 // to global memory
   const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
-  const std::int64_t first = number * task.keys.row_stride;  // index of the row's first key, sum
-                                                             // and count
+  const std::int64_t first = number * task.keys.row_stride;  // position of the row's first key,
+                                                             // first sum and first count
   TileRule rule{1.0F, true};
   visit_tiles(
       row, TileRing<kForm>(dynamic), blocks.steps(),
@@ -85,8 +88,8 @@ cudaError_t launch(const ShardedTask& task, const TileSpread& spread, cudaStream
       task.rows(), spread, needs, stream, task);
 }
 
-/// Shifts the bits of a row's columns so that they begin at the first whole tile; one block per
-/// row.
+/// Shifts the bits of a row's columns so that they begin at the first whole tile, with one block
+/// per row.
 __global__ void shift_bits_kernel(const __grid_constant__ ShardedTask task) {
   const int head = task.parts[task.shard].head();
   const int words = (task.parts[task.shard].whole() + 31) / 32;

@@ -1,12 +1,14 @@
-// Values of a row that all ranks know, in shared memory: the shards' candidates, and the values of
-// tiles that shard boundaries cut.
+// Values of a row that all ranks know, in shared memory: the candidates of all shards, and the
+// values of tiles that shard boundaries cut.
 //
-// The index of a candidate is its shard's number times the capacity of a list, plus its number in
-// the list; the values of cut tiles follow, in id order. The known values above the certificate
-// (the key above which lists are complete) are all of the row's values there. The known values are
-// ordered by value (descending) and id, with prefix sums of their weights. A shard's list already
-// has this order, so binary searches in the other lists find a value's rank among all known values;
-// only a few values of cut tiles are above the certificate.
+// The index of a candidate is the number of its shard times the capacity of a list, plus the
+// candidate's position in the list. The values of cut tiles follow the candidates, in the order of
+// ids. The certificate is the key above which the shards' lists are complete: the known values
+// above the certificate are all values of the row above it. The known values are ordered by value,
+// in descending order, and then by id; their weights have prefix sums in this order. The list of
+// each shard already has this order. So the rank of a value among all known values is found by
+// binary searches in the lists of the other shards. Only a few values of cut tiles are above the
+// certificate.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +20,27 @@
 
 namespace fairdraw::cuda {
 
-/// Number of tokens, and their total weight in the row's unit.
+/// Number of some tokens, with their total weight in the row's unit.
 struct Totals {
   std::uint64_t count;
   uint128_t mass;
 };
 
-/// Arrays in dynamic shared memory, whose length depends on the call.
+/// Arrays in dynamic shared memory whose lengths depend on the call.
 struct KnownArrays {
   uint128_t* weight;       ///< [places]
-  uint128_t* prefix;       ///< [known values], prefix sums in the order of values
-  std::int32_t* key;       ///< [known values]; kEmptyTileKey: no value
+  uint128_t* prefix;       ///< prefix sums of weights in the order of values [known values]
+  std::int32_t* key;       ///< keys of the known values [known values]; kEmptyTileKey marks a place
+                           ///< without a value
   std::int32_t* id;        ///< [places]
-  std::int32_t* tile_max;  ///< [tiles of the vocabulary], largest key of each tile
+  std::int32_t* tile_max;  ///< largest key of each tile [tiles of the vocabulary]
   std::uint16_t* order;    ///< [places]
-  std::uint16_t* cut;      ///< [values of cut tiles]: indices of the values above the certificate
-  std::byte* summaries;    ///< [shards, bytes of a row's summary], received summaries
+  std::uint16_t* cut;      ///< indices of the cut tiles' values that are above the certificate
+                           ///< [values of cut tiles]
+  std::byte* summaries;    ///< received summaries [shards, bytes of a row's summary]
 
   __host__ __device__ static int places(const ShardedTask& task) {
-    // The caller's logits replace the known values after the last use of these.
+    // After the known values have been used for the last time, the caller's logits replace them.
     const int of_raw = task.raw.given ? task.raw.candidates : 0;
     return task.shards * (task.candidates > of_raw ? task.candidates : of_raw) + task.cut_total;
   }
@@ -63,16 +67,16 @@ struct KnownArrays {
   }
 };
 
-/// Scratch of KnownValues in shared memory, besides the arrays.
+/// Shared memory of KnownValues in addition to the arrays.
 struct KnownValuesMemory {
   BlockMasses::Memory masses;
-  int above[kMaxDeviceShards];  ///< number of each shard's candidates that are above the
+  int above[kMaxDeviceShards];  ///< for each shard, the number of its candidates that are above the
                                 ///< certificate
-  int cut_above;                ///< number of values of cut tiles that are above the certificate
+  int cut_above;                ///< number of values of cut tiles above the certificate
 };
 
 /// Known values of a row, in descending order. All kEndThreads threads of a block must call the
-/// functions.
+/// member functions together.
 template <bool kFromProbs>
 class KnownValues {
  public:
@@ -87,26 +91,26 @@ class KnownValues {
   __device__ std::int32_t id_of(int place) const { return arrays_.id[place]; }
   __device__ uint128_t weight_of(int place) const { return arrays_.weight[place]; }
 
-  /// Returns the number of values above the certificate; place(i) and key(i) are numbered in their
-  /// order.
+  /// Returns the number of values above the certificate; the arguments of place(i) and key(i) are
+  /// positions in the order of these values.
   __device__ int size() const { return size_; }
   __device__ int place(int number) const { return arrays_.order[number]; }
   __device__ std::int32_t key(int number) const { return arrays_.key[arrays_.order[number]]; }
-  /// Returns count and weight of the first n values.
+  /// Returns the number and the total weight of the first n values.
   __device__ Totals first(int n) const {
     return {static_cast<std::uint64_t>(n), n == 0 ? uint128_t{0} : arrays_.prefix[n - 1]};
   }
-  /// Returns the number of known values whose keys are >= key.
+  /// Returns the number of known values whose keys are at least `key_`.
   __device__ int reaching(std::int32_t key_) const {
     return partition(0, size_, [&](int number) { return key(number) >= key_; });
   }
-  /// Returns the index of the first value whose prefix sum is at least `mass`; size() if there is
-  /// none.
+  /// Returns the position of the first value whose prefix sum is at least `mass`, or size() if
+  /// there is no such value.
   __device__ int first_reaching(uint128_t mass) const {
     return partition(0, size_, [&](int number) { return arrays_.prefix[number] < mass; });
   }
-  /// Returns the number of known values that precede a given value, including values below the
-  /// certificate.
+  /// Returns the number of known values that precede a given value in the order; values below the
+  /// certificate count, too.
   __device__ __noinline__ int rank_of_all(int place_) const {
     int before = 0;
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -119,17 +123,18 @@ class KnownValues {
     }
     return before;
   }
-  /// Returns the index of a shard's first candidate; the shard's candidates follow in order.
+  /// Returns the index of a shard's first candidate; the other candidates of the shard follow in
+  /// order.
   __device__ int first_of(int shard) const { return shard * task_.candidates; }
 
-  /// Orders the known values above the certificate. Precondition: a barrier after keys and ids were
-  /// written, and after the keys of cut tiles were written to tile_max, which has kEmptyTileKey for
-  /// all other tiles.
+  /// Orders the known values above the certificate. Precondition: a barrier has followed the
+  /// writing of the keys and ids. For cut tiles, tile_max has their keys; for all other tiles,
+  /// tile_max has kEmptyTileKey.
   __device__ void arrange(std::int32_t left_key, const TileRule& rule, std::int32_t largest) {
     const int threads = kEndThreads;
     const int candidates = first_cut();
     if (thread() == 0) memory_.cut_above = 0;
-      // A list that contains a value of a tile also contains the tile's largest value.
+      // If a list contains any value of a tile, the list also contains the tile's largest value.
 #pragma unroll 1
     for (int i = thread(); i < candidates; i += threads) {
       if (arrays_.key[i] == kEmptyTileKey) continue;
@@ -174,8 +179,9 @@ class KnownValues {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Returns the first number >= `begin` that does not pass; `end` if all numbers pass.
-  /// Precondition: the numbers that pass precede those that do not.
+  /// Returns the first number >= `begin` for which `passes` is false, or `end` if `passes` is true
+  /// for all numbers. Precondition: all numbers for which `passes` is true precede all numbers for
+  /// which `passes` is false.
   template <class Passes>
   __device__ static int partition(int begin, int end, const Passes& passes) {
 #pragma unroll 1
@@ -211,7 +217,7 @@ class KnownValues {
     return before;
   }
 
-  /// Computes prefix sums over the ordered values, with a run of consecutive values per thread.
+  /// Computes prefix sums over the ordered values; each thread has a run of consecutive values.
   __device__ void sum() {
     const int share = (size_ + kEndThreads - 1) / kEndThreads;
     const int begin = ::min(thread() * share, size_);

@@ -1,14 +1,16 @@
 // Lists the outputs that name each row, in calls with row indices.
 //
 // Contract. The outputs of a row are consecutive in the list, in any order (row_outputs.cuh). An
-// output whose index is out of range fails in this kernel, without effect on others.
+// output whose row index is out of range gets a failure from this kernel, and does not affect other
+// outputs.
 //
-// Algorithm and cost. One block counts the outputs of each row, adds the counts up to the start of
-// each row's list, and writes the outputs there. The kernel makes three passes over rows or
-// outputs, a few per thread, and takes a few microseconds for thousands of both.
+// Algorithm and cost. A single block counts the outputs of each row, adds the counts up to the
+// position at which each row's list begins, and writes the outputs to the lists. The kernel makes
+// three passes over the rows or the outputs, with a few of them per thread. For thousands of rows
+// and outputs, the kernel takes a few microseconds.
 //
-// Randomness, numerics: none. Determinism: positions in a list depend on the order of threads, but
-// no result depends on these positions.
+// Randomness, numerics: none. Determinism: the order of a list depends on the order of threads, but
+// no result of the call depends on the order of a list.
 #include <math_constants.h>
 
 #include <cstdint>
@@ -22,7 +24,7 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-/// Writes the failure results of an output. Called by one thread.
+/// Writes the results of an output that fails. A single thread must call this function.
 __device__ void fail_output(const ShardedTask& task, std::int64_t output, RowStatus status) {
   if (task.statuses != nullptr) task.statuses[output] = status;
   if (task.support_size != nullptr) task.support_size[output] = 0;
@@ -41,9 +43,9 @@ __device__ void fail_output(const ShardedTask& task, std::int64_t output, RowSta
   }
 }
 
-/// Lists the outputs of rows. begins[r] is first the number of the row's outputs, then the start of
-/// its list, then the next free position in the list, and at last the list's end, so at the end all
-/// values move by one row.
+/// Lists the outputs of rows. The value begins[r] is first the number of the row's outputs, then
+/// the start of the row's list, then the next free position in the list, and in the end the end of
+/// the list. So at the end of the kernel, all values move by one row.
 __global__ void __launch_bounds__(kThreads)
     list_outputs_kernel(const __grid_constant__ ShardedTask task) {
   __shared__ BlockScratch<std::int32_t> scratch;
@@ -62,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   __syncthreads();
-  // Each thread processes consecutive rows.
+  // Each thread processes several consecutive rows.
   const std::int64_t share = (rows + kThreads - 1) / kThreads;
   const std::int64_t first = thread * share < rows ? thread * share : rows;
   const std::int64_t end = first + share < rows ? first + share : rows;
@@ -85,8 +87,8 @@ __global__ void __launch_bounds__(kThreads)
     task.outputs_by_row[atomicAdd(&begins[row], 1)] = static_cast<std::int32_t>(i);
   }
   __syncthreads();
-  // Moves the ends of the lists by one row, so that they are the starts. All threads read before
-  // any thread writes.
+  // Moves the ends of the lists by one row, because the end of each list is the start of the next.
+  // All threads must read before any thread writes.
   const std::int32_t at_first = first == 0 ? 0 : begins[first - 1];
   __syncthreads();
   for (std::int64_t row = end - 1; row > first; --row) begins[row] = begins[row - 1];

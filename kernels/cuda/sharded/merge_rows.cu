@@ -1,5 +1,5 @@
-// Kernel that merges the summaries of shards (row_merger.cuh). One block of 256 threads per row, or
-// per place of a group of gathered rows.
+// Kernel that merges the summaries of shards (row_merger.cuh). Each row, or each place of a group
+// of gathered rows, has one block of 256 threads.
 #include <cstdint>
 
 #include "cuda/device/early_start.h"
@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(kEndThreads)
   let_next_kernel_start();
   std::int64_t number = blockIdx.x;
   if (exchange == ShardedExchange::gather) number = task.gathered.numbers[number];
-  if (number < 0) return;  // no row, because the group has fewer
+  if (number < 0) return;  // there is no row at this place, because the group has fewer rows than
+                           // places
   RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task), exchange, number, dynamic).run();
 }
 

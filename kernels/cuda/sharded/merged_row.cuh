@@ -1,9 +1,10 @@
-// Row as all ranks know it from the summaries of all shards: its largest value, its mass, and its
-// known values (sharded/merged_row.h).
+// Row as all ranks know the row from the summaries of all shards, with its largest value, its mass,
+// and its known values (sharded/merged_row.h).
 //
-// All kEndThreads threads of a block must call the functions. One warp per shard adds the shard's
-// sums, and one warp per cut tile weighs the tile: every shard has sent its part of the cut tiles,
-// so every rank can weigh them. Only received data is read.
+// All kEndThreads threads of a block must call the member functions together. One warp per shard
+// adds up the shard's sums, and one warp per cut tile weighs the tile. Every rank can weigh a cut
+// tile, because every shard has sent its part of the tile. Only received data is read, and nothing
+// of this rank's own columns.
 #pragma once
 
 #include <climits>
@@ -20,8 +21,8 @@
 
 namespace fairdraw::cuda {
 
-// Code here is out of line if a row needs it in several places, or rarely: a row executes code
-// once, loaded from memory, so the code should be short and without gaps.
+// Code here is out of line if a row needs the code in several places, or rarely. A row executes the
+// code once, after it is loaded from memory, so the code should be short and without gaps.
 
 /// Returns the octave of the value with a given key.
 template <bool kFromProbs>
@@ -30,8 +31,8 @@ __device__ __noinline__ double octave_of_key(std::int32_t key, float scale) {
   return octaves_of(from_order_key(key), scale).whole;
 }
 
-/// Returns the sum of a tile's weights, by the keys of its values in shared memory, of which `key`
-/// is the largest. Called by a warp.
+/// Returns the sum of a tile's weights, from the keys of the tile's values in shared memory; `key`
+/// is the largest of these keys. A whole warp must call this function.
 template <bool kFromProbs>
 __device__ __noinline__ std::uint64_t sum_of_keys(const std::int32_t* keys, int size,
                                                   std::int32_t key, TileRule rule) {
@@ -47,7 +48,7 @@ __device__ __noinline__ std::uint64_t sum_of_keys(const std::int32_t* keys, int 
   return warp_sum_of_tile(sum);
 }
 
-/// A known token and its value.
+/// Known token and the bits of its value.
 struct KnownToken {
   std::int32_t id;
   std::uint32_t bits;
@@ -63,22 +64,24 @@ struct ShardHead {
 /// Tile that is cut by shard boundaries.
 struct CutTile {
   std::int32_t key;
-  KnownToken first;  ///< first token with the tile's largest key
+  KnownToken first;  ///< first token that has the largest key of the tile
   std::uint64_t sum;
-  std::int32_t raw_key;   ///< largest key of the caller's logits in the tile, if those are reported
-  std::uint64_t raw_sum;  ///< weight of the caller's logits in the tile at temperature 1, if those
-                          ///< are reported
+  std::int32_t raw_key;   ///< largest key of the caller's logits in the tile, if the call reports
+                          ///< the caller's logits
+  std::uint64_t raw_sum;  ///< weight of the caller's logits in the tile at temperature 1, if the
+                          ///< call reports the caller's logits
   int shift;
 };
 
-/// Scratch of MergedRow, in shared memory.
+/// Shared memory of MergedRow.
 struct MergedRowMemory {
   KnownValuesMemory known;
   BlockScratch<std::int32_t> keys;
   ShardHead heads[kMaxDeviceShards];
   CutTile cut[kMaxCutTiles];
-  uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles, in the row's unit
-  uint128_t raw[kMaxDeviceShards];    ///< mass of each shard's logits at temperature 1
+  uint128_t whole[kMaxDeviceShards];  ///< for each shard, the mass of its whole tiles in the row's
+                                      ///< unit
+  uint128_t raw[kMaxDeviceShards];    ///< for each shard, the mass of its logits at temperature 1
 };
 
 template <bool kFromProbs>
@@ -100,7 +103,7 @@ class MergedRow {
                     task.min_p.at(number)} {}
 
   /// Copies the summaries of all shards to shared memory, with as many loads in flight as possible.
-  /// Must be called first, with a barrier after the call.
+  /// This function must be called before all others, and a barrier must follow the call.
   __device__ void load() {
     greedy_ = is_greedy(parameters_);
     top_k_ = top_k_is_on(parameters_.top_k, task_.vocab);
@@ -118,8 +121,8 @@ class MergedRow {
     }
   }
 
-  /// Returns the first fault among all shards, in the order of RowStatus. The status is
-  /// no_allowed_token only if no shard has an allowed token.
+  /// Returns the first fault among all shards, in the order of the values of RowStatus. The status
+  /// is no_allowed_token only if none of the shards has an allowed token.
   __device__ RowStatus status() const {
     constexpr int kLast = 1 << 16;
     int worst = kLast;
@@ -164,7 +167,7 @@ class MergedRow {
       unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
     }
     if (task_.raw_at > 0) {
-      MergedRow copy(*this);  // a copy, so that *this stays in registers
+      MergedRow copy(*this);  // works on a copy, so that *this stays in registers
       copy.merge_raw();
       raw_ = copy.raw_;
       raw_max_key_ = copy.raw_max_key_;
@@ -183,34 +186,36 @@ class MergedRow {
   __device__ bool is_greedy_row() const { return greedy_; }
   __device__ bool has_top_k() const { return top_k_; }
   __device__ bool is_filtered() const { return filtered_; }
-  /// Returns the certificate, a key: shards have listed all values above it.
+  /// Returns the certificate, which is a key such that the shards have listed all values with
+  /// larger keys.
   __device__ std::int32_t left_key() const { return left_key_; }
   __device__ std::int32_t max_key() const { return max_key_; }
   __device__ double octave() const { return octave_; }
   __device__ const KnownToken& first_at_max() const { return first_at_max_; }
   __device__ const Totals& unfiltered() const { return unfiltered_; }
   __device__ const KnownValues<kFromProbs>& known() const { return known_; }
-  /// Returns the weight of the caller's logits at temperature 1; raw_max_key() is their largest
-  /// key. Valid only if raw_logprobs are requested.
+  /// Returns the weight of the caller's logits at temperature 1; their largest key is
+  /// raw_max_key(). The result is valid only if the call requests raw_logprobs.
   __device__ uint128_t raw() const { return raw_; }
   __device__ std::int32_t raw_max_key() const { return raw_max_key_; }
-  /// Returns the float bits of a known value.
+  /// Returns the bits of a known value as a float.
   __device__ std::uint32_t bits_of(int place) const {
     const std::int32_t key = known_.key_of(place);
     if (key != 0) return std::bit_cast<std::uint32_t>(from_order_key(key));
-    // The two zeros have the same key.
+    // The zeros 0.0 and -0.0 have the same key, so the bits are read instead.
     if (place >= known_.first_cut()) return cut_bits(place - known_.first_cut());
     const int shard = place / task_.candidates;
     return word_of(summary(shard), candidate_at(place % task_.candidates));
   }
-  /// Returns the float bits of the caller's logit for a known value.
+  /// Returns the bits, as a float, of the caller's logit for the token of a known value.
   __device__ std::uint32_t raw_bits_of(int place) const {
     if (!task_.raw.given) return bits_of(place);
     if (place >= known_.first_cut()) return raw_cut_bits(place - known_.first_cut());
     return word_of(summary(place / task_.candidates),
                    candidate_at(place % task_.candidates) + sizeof(sharded::Candidate));
   }
-  /// Returns the float bits of the caller's logit for the first token with the row's largest value.
+  /// Returns the bits, as a float, of the caller's logit for the first token that has the row's
+  /// largest value.
   __device__ std::uint32_t raw_bits_of_first() const {
     const KnownToken& first = first_at_max_;
     if (!task_.raw.given) return first.bits;
@@ -227,9 +232,9 @@ class MergedRow {
     return raw_cut_bits(i);
   }
 
-  /// Replaces the known values by the largest of the caller's logits that shards have listed, and
-  /// by the caller's logits of cut tiles. Returns their number. Called by all threads, with a
-  /// barrier after it, for masked or processed rows.
+  /// Replaces the known values by the largest of the caller's logits, as the shards have listed
+  /// them, and by the caller's logits in cut tiles. Returns their number. All threads must call
+  /// this function, for a masked or processed row, and a barrier must follow the call.
   __device__ int load_raw() const {
     const int listed_of_all = task_.shards * task_.raw.candidates;
     const int n = listed_of_all + task_.cut_total;
@@ -256,7 +261,7 @@ class MergedRow {
     }
     return n;
   }
-  /// Returns the key of a value that load_raw has loaded.
+  /// Returns the key of one of the caller's logits that load_raw has loaded.
   __device__ std::int32_t raw_key(int i) const { return arrays_.key[i]; }
   __device__ std::int32_t raw_id(int i) const { return arrays_.id[i]; }
   __device__ std::uint32_t loaded_raw_bits(int i) const {
@@ -266,7 +271,7 @@ class MergedRow {
   }
   __device__ uint128_t whole(int shard) const { return memory_.whole[shard]; }
   __device__ const CutTile& cut_tile(int number) const { return memory_.cut[number]; }
-  /// Returns scratch memory for the next reduction.
+  /// Returns shared memory that the next reduction may use.
   __device__ BlockScratch<std::int32_t>& scratch() const { return memory_.keys; }
 
  private:
@@ -275,7 +280,8 @@ class MergedRow {
     return arrays_.summaries + shard * task_.each[0];
   }
 
-  /// Returns the piece of a cut tile that contains value i of the cut tiles.
+  /// Returns the piece of a cut tile that contains the value with index i among all values of cut
+  /// tiles.
   __device__ const CutPiece& piece_of(int i) const {
     int number = 0;
 #pragma unroll 1
@@ -324,7 +330,7 @@ class MergedRow {
     }
   }
 
-  /// Computes largest key and sum of each cut tile, one warp per tile.
+  /// Computes the largest key and the sum of each cut tile, with one warp per tile.
   __device__ void index_cut_tiles() {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {
@@ -377,9 +383,9 @@ class MergedRow {
     octave_ = octave_of_key<kFromProbs>(max_key_, rule_.scale);
   }
 
-  /// Returns the weight of a shard's whole tiles from their sums by octave, in the unit of a row
-  /// whose largest value has octave `row_octave`. `key` is the largest key of the shard's whole
-  /// tiles. Called by a warp.
+  /// Computes the weight of a shard's whole tiles, in the unit of a row whose largest value has the
+  /// octave `row_octave`, from the shard's sums by octave. `key` is the largest key of the shard's
+  /// whole tiles. A whole warp must call this function.
   __device__ __noinline__ static uint128_t mass_of_octaves(const std::byte* sums, std::int32_t key,
                                                            float scale, double row_octave) {
     uint128_t mass = 0;
@@ -395,7 +401,7 @@ class MergedRow {
     return value_of_lane(warp_inclusive_sum(mass), kWarp - 1);
   }
 
-  /// Computes the mass of the shards, one warp per shard, and the shifts of cut tiles.
+  /// Computes the mass of each shard, with one warp per shard, and the shifts of the cut tiles.
   __device__ void weigh_shards() {
 #pragma unroll 1
     for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
@@ -417,7 +423,7 @@ class MergedRow {
         word_of(summary(shard),
                 static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, max_key)));
   }
-  /// Merges the shards' masses of the caller's logits at temperature 1.
+  /// Adds up the masses of the shards for the caller's logits at temperature 1.
   __device__ __noinline__ void merge_raw() {
     if (task_.raw.given) index_raw_cut_tiles();
     raw_max_key_ = kEmptyTileKey;
@@ -446,8 +452,8 @@ class MergedRow {
       raw_ += row_weight(cut.raw_sum, row_shift(octave, of_tile));
     }
   }
-  /// Computes largest key and sum of the caller's logits in each cut tile, one warp per tile. Ends
-  /// with a barrier.
+  /// Computes the largest key and the sum of the caller's logits in each cut tile, with one warp
+  /// per tile. The function ends with a barrier.
   __device__ void index_raw_cut_tiles() {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {

@@ -1,8 +1,10 @@
-// Adds up the sums of tiles by octave, in the form of a summary, with a block of kEndThreads.
+// Adds up the sums of tiles by octave, in the form in which a summary has them, with a block of
+// kEndThreads threads.
 //
-// Most tiles have one of a few octaves, and 64-bit additions to the same word of shared memory
-// serialise, so a warp adds its tiles by octave first. Sums are kept in two 32-bit halves, because
-// 4096 halves of a tile's sum fit into a word.
+// Most tiles have one of a few octaves, and 64-bit additions to the same word of shared memory have
+// to wait for each other. So each warp first adds up its tiles with the same octave. Each sum is
+// kept in two words of 64 bits, which add up the low and the high 32 bits of the tiles' sums, so
+// that the sums of up to 4096 tiles fit.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@ namespace fairdraw::cuda {
 
 using sharded::kOctaveSums;
 
-/// Sums by octave in two halves, in shared memory.
+/// Sums by octave in shared memory, each in two halves.
 struct OctaveSumsMemory {
   std::uint64_t low[kOctaveSums];
   std::uint64_t high[kOctaveSums];
@@ -30,8 +32,8 @@ class OctaveAdder {
 
   __device__ explicit OctaveAdder(Memory& memory) : memory_(memory) {}
 
-  /// Writes the sums of an index to a summary, at byte offset `at`. largest: the key of the index's
-  /// largest tile. Precondition: all threads have read the sums of the previous call.
+  /// Writes the sums of an index to a summary, at byte offset `at`; `largest` is the largest key of
+  /// the index's tiles. Precondition: all threads have read the sums of the previous call.
   __device__ __forceinline__ void add(const RowIndex& index, std::int32_t largest, float scale,
                                       std::byte* part, std::size_t at) {
 #pragma unroll 1
@@ -58,8 +60,8 @@ class OctaveAdder {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Returns the number of octaves by which a tile is below the largest tile; kOctaveSums if the
-  /// tile's weight is negligible.
+  /// Returns the number of octaves by which a tile is below the largest tile, or kOctaveSums if the
+  /// weight of the tile is negligible.
   __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
     const TileWeights<kFromProbs> weights(from_order_key(largest), {scale, true});
     if (!weights.are_quick()) return slow_gap_of(largest, key, scale);
@@ -74,7 +76,8 @@ class OctaveAdder {
   }
 
   __device__ __forceinline__ void add_of_warp(int gap, std::uint64_t sum) {
-    constexpr int kPartBits = 27;  // the sum of 32 parts of this many bits fits into a word
+    constexpr int kPartBits = 27;  // number of bits of a part, such that the sum of 32 parts fits
+                                   // into a 32-bit word
     unsigned left = __ballot_sync(kAllLanes, gap < kOctaveSums);
 #pragma unroll 1
     while (left != 0) {

@@ -1,38 +1,41 @@
-// Exchange blocks that ranks write into each other's memory, and the access of receiving kernels to
-// them.
+// Exchange blocks that ranks write into each other's memory, and the access of the receiving
+// kernels to these blocks.
 //
-// Contract. A sending kernel calls end_sending() once for each of its rows, by all threads of the
-// row's block. A receiving kernel constructs ReceivedBlocks first and then waits for the rows that
-// it reads. If a transport carries the blocks (task.peers is not given), both functions do nothing.
+// Contract. A kernel that sends calls end_sending() once for each of its rows, with all threads of
+// the row's block. A kernel that receives constructs a ReceivedBlocks first, and then waits for the
+// rows that it reads. If a transport outside of the kernels carries the blocks (task.peers is not
+// given), both functions do nothing.
 //
-// Algorithm and cost. A row's part is copied word by word to the memory of all ranks. Then the
-// row's flag in that memory is set to the number of the exchange, with a release over the system; a
-// receiver of the row waits for the flags of all shards with an acquire. So a row costs one write
-// over NVLink and its latency, about 2 microseconds, but neither an additional kernel nor a barrier
-// of all rows. Numbers of exchanges only grow, so flags need not be cleared. A flag above the
-// awaited number belongs to a later exchange, which the other rank could only reach after the
-// awaited one.
+// Algorithm and cost. The part of a row is copied word by word to the memory of all ranks. Then the
+// row's flag in that memory is set to the number of the exchange, by a store with release semantics
+// at system scope. The receiver of a row waits for the flags of all shards with acquire loads. So a
+// row costs one write over NVLink and the latency of this write, about 2 microseconds, but neither
+// another kernel nor a barrier of all rows. The numbers of exchanges only grow, so the flags need
+// not be cleared. If a flag is above the awaited number, it belongs to a later exchange, which the
+// other rank can reach only after the awaited exchange.
 //
-// Placement. Calls alternate between two halves of the memory, whatever their shapes. A rank that
-// sends in a call has received a row from every rank in the previous call, so all ranks have
-// finished the call before the previous one. A half has one place for the summary and tokens of a
-// row, but there may be many groups of gathered rows; gathered rows use the flags of the first
-// rows. Each group is awaited before the next group is sent, so two copies would suffice; but
-// exchanges between ranks may occur between two groups and are counted too, so there are three
-// copies, selected by number.
+// Placement. Calls alternate between two halves of the memory, whatever the shapes of the calls
+// are. A rank that sends in a call has received a row from every rank in the previous call, so all
+// ranks have finished the call before the previous one, which used the same half. A half has one
+// place for the summary and the tokens of a row, but there may be many groups of gathered rows.
+// Gathered rows use the flags of the first rows. All ranks await each group before they send the
+// next group, so two copies of a group's blocks would suffice. But other exchanges may occur
+// between two groups and are counted, too, so there are three copies, which the number of the
+// exchange selects.
 //
-// Padding rows send and await the flag of a summary, but no data. In later exchanges only rows that
-// make requests send and await flags.
+// For rows that are padding, ranks send and await the flag of a summary, but no data. In later
+// exchanges, ranks send and await flags only for rows that make requests.
 //
-// Blocks occupy the GPU while they wait for other ranks' blocks. There is no deadlock, because
-// ranks begin rows in the same order, and a block sends before it waits. So the first row that
-// waits is being sent, or the other rank's earlier rows wait only for parts that this rank has
-// sent.
+// The blocks of a kernel occupy the GPU while they wait for the blocks of other ranks. There is no
+// deadlock, because all ranks begin the rows in the same order, and each block sends before it
+// waits. So the first row that waits is already being sent by the other rank, or earlier rows of
+// the other rank wait only for parts that this rank has already sent.
 //
-// Tokens and sums that a row requests may be exchanged inside the merge kernel: shards answer and
-// send, and all wait for the answers. This is one kernel instead of three or five.
+// Tokens and sums that a row requests may be exchanged inside the kernel that merges: the shards
+// answer and send, and all of them wait for the answers. This takes one kernel instead of three or
+// five.
 //
-// Determinism: receivers read the data that was sent.
+// Determinism: receivers read exactly the data that was sent.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +51,8 @@ namespace fairdraw::cuda {
 /// merged.
 enum class PeerFlags { parts, tokens, sums };
 
-/// Returns the address of a flag in a rank's memory. The array of flags is [3, shards, most_rows].
+/// Returns the address of a flag in the memory of a rank. The flags are an array of the shape [3,
+/// shards, most_rows].
 __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
                                                     PeerFlags kind, int rank, int shard,
                                                     std::int64_t row) {
@@ -56,7 +60,7 @@ __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int
   return flags + (static_cast<int>(kind) * shards + shard) * peers.most_rows + row;
 }
 
-/// Identity of an exchange: its number, and the number of its call.
+/// Identity of an exchange, which consists of its number and the number of its call.
 struct PeerExchange {
   std::uint64_t number, call;
 };
@@ -87,8 +91,8 @@ __device__ __forceinline__ void await_number(const std::uint64_t* flag, std::uin
   }
 }
 
-/// Copies this rank's answers for a row's outputs into another rank's block. Out of line because it
-/// is rarely executed.
+/// Copies this rank's answers for the outputs of a row into the block of another rank. The function
+/// is out of line, because it is rarely executed.
 __device__ __noinline__ inline void send_outputs(const ShardedTask& task, ShardedExchange exchange,
                                                  std::int64_t row, std::byte* block) {
   const RowOutputs outputs(task, row);
@@ -104,10 +108,11 @@ __device__ __noinline__ inline void send_outputs(const ShardedTask& task, Sharde
   }
 }
 
-/// Sends the first `bytes` of a row's part to all ranks or, in exchanges that have a place for each
-/// output, the parts of the row's outputs. The header of `send` is sent before the first row's
-/// part. Then sets the row's flags in all ranks' memory to the exchange's number. Called by all
-/// threads of the row's block.
+/// Sends the first `bytes` bytes of a row's part to all ranks. In exchanges that have a place for
+/// each output, the function sends the parts of the row's outputs instead. The header of the
+/// exchange block is sent before the first row's part. Then the function sets the row's flags in
+/// the memory of all ranks to the number of the exchange. All threads of the row's block must call
+/// this function.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
                                           std::size_t bytes, PeerFlags kind,
@@ -139,8 +144,9 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
 }
 
-/// Sends the first `bytes` of a row's part, which must already be written, to all ranks. Called by
-/// all threads of the row's block, in a launch with one block per row. part null: no part is sent.
+/// Sends the first `bytes` bytes of a row's part, which must already be written, to all ranks. All
+/// threads of the row's block must call this function, in a launch with one block per row. If
+/// `part` is null, no part is sent.
 __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
                                                     ShardedExchange exchange, std::int64_t row,
                                                     const std::byte* part, std::size_t bytes) {
@@ -148,7 +154,7 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
   const PeerExchange sent{counts.exchanges + 1, counts.calls + (is_summary ? 1U : 0U)};
-  __syncthreads();  // after the part is written and all threads have read the counts
+  __syncthreads();  // wait until the part is written and all threads have read the counts
   if (part != nullptr) {
     send_part(task, exchange, row, part, bytes, PeerFlags::parts, sent);
   }
@@ -160,7 +166,7 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   return sent;
 }
 
-/// Blocks received from all shards, for the kernel that reads them.
+/// Access to the blocks received from all shards, for the kernel that reads them.
 class ReceivedBlocks {
  public:
   __device__ explicit ReceivedBlocks(const ShardedTask& task) : task_(task) {
@@ -169,12 +175,13 @@ class ReceivedBlocks {
     known_ = {counts.exchanges, counts.calls};
   }
 
-  /// Constructs the access in a kernel that has sent the same exchange itself.
+  /// Constructs the access in a kernel that has itself sent the same exchange.
   __device__ ReceivedBlocks(const ShardedTask& task, const PeerExchange& sent)
       : task_(task), known_(sent) {}
 
-  /// Waits until the row's parts from all shards have arrived in the last exchange that was sent;
-  /// for a summary also the header, which arrives with the first row. For all threads.
+  /// Waits until the row's parts from all shards have arrived, in the last exchange that was sent.
+  /// For a summary, the function also waits for the header, which arrives with the first row. All
+  /// threads must call this function.
   __device__ __forceinline__ void await(ShardedExchange exchange, std::int64_t row) const {
     if (!task_.peers.given()) return;
     const auto shard = static_cast<int>(threadIdx.x);
@@ -185,11 +192,11 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// Sends this shard's answers for a row, tokens or sums, and waits for the answers of all shards.
-  /// For all threads.
+  /// Sends this shard's answers for a row, which are tokens or sums, and waits for the answers of
+  /// all shards. All threads must call this function.
   __device__ __forceinline__ void exchange_in_merge(ShardedExchange exchange,
                                                     std::int64_t row) const {
-    __syncthreads();  // after all threads have written the answers
+    __syncthreads();  // wait until all threads have written the answers
     const PeerFlags kind =
         exchange == ShardedExchange::tokens ? PeerFlags::tokens : PeerFlags::sums;
     send_part(task_, exchange, row, task_.mine(exchange, row),
@@ -199,15 +206,15 @@ class ReceivedBlocks {
     __syncthreads();
   }
 
-  /// Returns a shard's block. The blocks of all shards except the first are aligned only to 4
-  /// bytes.
+  /// Returns a shard's block. The block of the first shard may be aligned better, but the blocks of
+  /// all other shards are aligned only to 4 bytes.
   __device__ __forceinline__ const std::byte* block(ShardedExchange exchange, int shard) const {
     const auto number = static_cast<int>(exchange);
     if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
     return peer_block(task_, exchange, task_.shard, shard, known_);
   }
-  /// Returns a row's part of a received block; in exchanges of tokens, sums and ranks, an output's
-  /// part.
+  /// Returns the part of a row in a received block; in exchanges of tokens, sums and ranks, returns
+  /// the part of an output.
   __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
                                                   std::int64_t row) const {
     return block(exchange, shard) + sizeof(sharded::BlockHeader) +

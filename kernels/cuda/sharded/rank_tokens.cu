@@ -1,18 +1,19 @@
-// Computes the ranks of known tokens: counts the columns of each shard that precede a token, and
-// adds the counts up.
+// Computes the ranks of known tokens: counts, in each shard, the columns that precede a token, and
+// adds up the counts of all shards.
 //
-// Contract. Only rows whose tokens are known and have no ranks yet take part. Among this shard's
-// columns, in the form that reports use (fairdraw/log_probabilities.h), the kernel counts the
-// columns with a larger value than the token's, and the columns with the same value whose id is
-// below the end that the rank rule gives. The sum of the counts over all shards is the token's
-// rank. Rows that do not wait for ranks are left unchanged.
+// Contract. Only rows take part whose tokens are known and have no ranks yet. The kernel counts,
+// among this shard's columns, the columns with a larger value than the token's, and the columns
+// with the same value whose id is below an end that the rank rule gives. Columns have the form that
+// reports use (fairdraw/log_probabilities.h). The rank of a token is the sum of its counts over all
+// shards. Rows that do not wait for ranks are left unchanged.
 //
-// Algorithm and cost. One block of 256 threads per row. Tiles whose largest value is below a
-// token's value are not read: for a token among the first hundred all but about a hundred tiles.
-// All values of cut tiles are compared, each by the shard that has its column. 4 bytes per token
-// are exchanged.
+// Algorithm and cost. Each row has one block of 256 threads. Tiles whose largest value is below a
+// token's value are not read. For a token among the first hundred, about a hundred tiles at most
+// are read. All values of cut tiles are compared, each by the shard that has the value's column.
+// The shards exchange 4 bytes per token.
 //
-// Randomness: none. Numerics: values are only compared. Determinism: integers.
+// Randomness: none. Numerics: values are compared, and nothing is computed from them. Determinism:
+// integers.
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -45,8 +46,8 @@ class CountedRow {
     whole_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
   }
 
-  /// Returns this thread's number of columns with a value above x, or equal to x and an id below
-  /// `end`.
+  /// Returns the number of this thread's columns with a value above x, or with a value equal to x
+  /// and an id below `end`.
   __device__ int count(float x, int end) const {
     int in_front = 0;
     const auto see = [&](int id, float value) {
@@ -74,7 +75,8 @@ class CountedRow {
   const std::int32_t* keys_;
 };
 
-/// Returns the id below which values equal to a token's value count for its rank.
+/// Returns the id below which a column that has the same value as a token counts for the token's
+/// rank.
 __device__ int end_of_equals(const ShardedTask& task, const ShardedRowState& state,
                              const ShardedToken& token) {
   if (task.rank_rule == RankRule::position) return token.id + 1;
@@ -134,7 +136,7 @@ __global__ void __launch_bounds__(kEndThreads)
     }
     task.ranks[at] = static_cast<std::int32_t>(rank);
   }
-  __syncthreads();  // after all threads have read that the row waits
+  __syncthreads();  // wait until all threads have read that the row waits
   if (threadIdx.x == 0) task.states[row].awaits_ranks = false;
 }
 

@@ -1,14 +1,14 @@
-// Writes whole rows of log-probabilities of a sharded call, for this shard's columns.
+// Writes the log-probabilities of all columns of this shard, for calls that request whole rows.
 //
-// Contract. Rows with a result get every column's value (fairdraw/log_probabilities.h), which is
-// -inf for columns that do not count; failed rows get -inf. Padding rows and rows that still wait
-// are left unchanged.
+// Contract. Rows with a result get the value of every column (fairdraw/log_probabilities.h), which
+// is -inf for columns without a reported value; all columns of failed rows get -inf. Padding rows
+// and rows that still wait are left unchanged.
 //
-// Algorithm and cost. The cost is a read and a write per column, and two logarithms of the row's
-// mass per thread.
+// Algorithm and cost. Each column costs a read and a write, and each thread computes two logarithms
+// of the row's mass.
 //
-// Randomness: none. Numerics: reported_value.cuh. Determinism: each value is written to its own
-// place.
+// Randomness: none. Numerics: the values are computed in reported_value.cuh. Determinism: each
+// value is written to a place of its own.
 #include <cstdint>
 
 #include "cuda/device/row_launch.h"
@@ -20,7 +20,8 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kColumns = 8;  ///< columns per thread, which share the thread's logarithms
+constexpr int kColumns = 8;  ///< number of columns per thread, for all of which the logarithms are
+                             ///< computed once
 
 __global__ void __launch_bounds__(kThreads)
     report_columns_kernel(const __grid_constant__ ShardedTask task, int blocks_of_row) {

@@ -1,4 +1,4 @@
-// Reported log-probabilities of a row whose state is known.
+// Computes the reported log-probabilities of a row whose state is known.
 #pragma once
 
 #include <cfloat>
@@ -10,15 +10,15 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the log of the survivors' weight; 0 for a greedy row.
+/// Returns the logarithm of the survivors' weight, or 0 for a greedy row.
 __device__ inline double filtered_log_mass(const RowParameters& parameters,
                                            const ShardedRowState& state) {
   if (is_greedy(parameters)) return 0.0;
   return log_mass_of(state.survivors.value(), state.max, state.scale);
 }
 
-/// Returns the reported value of a token that counts (fairdraw/log_probabilities.h). x: the token's
-/// value, in raw modes the caller's.
+/// Returns the reported value of a token that has one (fairdraw/log_probabilities.h); x is the
+/// value of the token, or the caller's value in raw modes.
 __device__ inline float reported_value(LogprobsMode mode, const RowParameters& parameters,
                                        const ShardedRowState& state, float x) {
   const float divisor = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
@@ -33,7 +33,7 @@ __device__ inline float reported_value(LogprobsMode mode, const RowParameters& p
   } else {
     value = log_probability(x, state.max, divisor, filtered_log_mass(parameters, state));
   }
-  // -inf is reserved for tokens without a reported value.
+  // The value -inf is reserved for tokens without a reported value.
   return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
 }
 

@@ -1,17 +1,19 @@
-// Answers the requests of rows for tokens and sums from a shard (sharded/exchange.h).
+// Answers the requests of rows for tokens and sums with the columns of this shard
+// (sharded/exchange.h).
 //
-// Contract: the results are the CPU's, bit for bit. For each token that a row requests, lists those
-// of the token's attempts (common/proposals.h) in this shard's whole tiles that may be the first
-// accepted attempt, then zeros. After the lists of all shards have arrived, sums the weight of this
-// shard's columns above the listed attempts.
+// Contract: the results equal those of the CPU, bit for bit. For each token that a row requests,
+// the code lists those of the token's attempts (common/proposals.h) that are in this shard's whole
+// tiles and may be the first accepted attempt, followed by zeros. After the lists of all shards
+// have arrived, the code sums the weight of this shard's columns above the listed attempts.
 //
-// Algorithm and cost. One block of 256 threads per row makes a prefix sum over the tiles of the
-// index and processes eight attempts at a time; for each attempt, a warp weighs one tile again. A
-// row without dropped tokens has one attempt, a nucleus of p rarely more than 1 / p. For the sums,
-// each token takes another pass over the tiles whose largest value is above the token's smallest
-// requested value.
+// Algorithm and cost. Each row has one block of 256 threads, which computes a prefix sum over the
+// tiles of the index and processes eight attempts at a time; for each attempt, one warp weighs one
+// tile again. A row without dropped tokens needs one attempt, and a nucleus of p rarely more than 1
+// / p attempts. For the sums, each token takes another pass over those tiles whose largest value is
+// above the smallest value requested for the token.
 //
-// Randomness: the random words of attempts. Numerics: common/tile_weights.h. Determinism: integers.
+// Randomness: the code uses the random words of attempts. Numerics: the weights are defined in
+// common/tile_weights.h. Determinism: integers.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +31,20 @@
 
 namespace fairdraw::cuda {
 
-/// Scratch of RowAnswerer, in dynamic shared memory.
+/// Dynamic shared memory of RowAnswerer.
 struct AnswerMemory {
   BlockMasses::Memory masses;
-  uint128_t place[kEndWarps];  ///< position of each attempt in the mass of the shard's whole tiles
+  uint128_t place[kEndWarps];  ///< for each attempt, its position in the mass of the shard's whole
+                               ///< tiles
   std::uint64_t rest[kEndWarps];
-  int tile[kEndWarps];  ///< tile of each attempt; -1: in no tile of this shard
+  int tile[kEndWarps];  ///< for each attempt, its tile, or -1 if no tile of this shard has the
+                        ///< attempt
   std::int32_t keys[sharded::kRecords];
   sharded::DrawnToken drawn[kEndWarps];
 };
 
-/// Returns a token's weight, computed in double. Out of line because it is rarely executed.
+/// Returns the weight of a token, computed with doubles. The function is out of line, because it is
+/// rarely executed.
 template <bool kFromProbs>
 __device__ __noinline__ std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
   return rule.weigh_slowly(x);
@@ -63,7 +68,7 @@ class RowAnswerer {
     }
   }
 
-  /// Lists the attempts that are in this shard, with zeros for all other attempts.
+  /// Lists the attempts whose tokens are in this shard, with zeros for all other attempts.
   __device__ void list_tokens() {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
@@ -89,12 +94,12 @@ class RowAnswerer {
     }
   }
 
-  /// Sums the weights of this shard's columns above the records of tokens.
+  /// Sums the weights of this shard's columns above the records of the row's tokens.
   __device__ void sum_above(const ReceivedBlocks& blocks) {
     const RowOutputs outputs(task_, number_);
 #pragma unroll 1
     for (int t = 0; t < outputs.tokens(); ++t) {
-      __syncthreads();  // after all threads have read the previous keys
+      __syncthreads();  // wait until all threads have read the previous keys
       if (thread() == 0) {
         const TokenRecords records = records_of(task_, blocks, state_, outputs.at(t));
         for (int i = 0; i < kRecords; ++i) {
@@ -104,7 +109,8 @@ class RowAnswerer {
       }
       __syncthreads();
       uint128_t above[kRecords] = {};
-      if (shared_.keys[0] != sharded::kNoRecord) {  // the first key is the smallest
+      if (shared_.keys[0] != sharded::kNoRecord) {  // the keys are in ascending order, so the first
+                                                    // key is the smallest
         add_tiles(above);
         add_cut_values(above);
       }
@@ -126,21 +132,22 @@ class RowAnswerer {
     uint128_t mass, before;
   };
 
-  /// Number of attempts listed for a token, and the key of the last one.
+  /// Number of attempts that are listed for a token, with the key of the last of these attempts.
   struct Listed {
     int count;
     std::int32_t key;
   };
   static constexpr int kRecords = static_cast<int>(sharded::kRecords);
 
-  /// Lists `count` attempts of a token from number `first` on, one warp per attempt. Returns
-  /// whether the token's list is complete.
+  /// Lists `count` attempts of a token, from attempt number `first` on, with one warp per attempt.
+  /// Returns whether the list of the token is complete.
   __device__ bool list_attempts(const RowOutputs& outputs, int t, std::uint32_t first, int count,
                                 const TileRange& mine, Listed& listed) {
-    __syncthreads();  // after all threads have read the previous attempts
+    __syncthreads();  // wait until all threads have read the previous attempts
     if (thread() < count) {
       const auto attempt = first + static_cast<std::uint32_t>(thread());
-      // Positions before the shard's tiles wrap around to large numbers, and so are in no tile.
+      // Positions before the shard's tiles wrap around to large numbers, and are therefore in no
+      // tile.
       shared_.place[thread()] =
           multiply_high(outputs.word_of(task_, t, attempt), state_.unfiltered.value()) -
           state_.in_front.value();
@@ -169,7 +176,8 @@ class RowAnswerer {
     return false;
   }
 
-  /// Adds the weights of the whole tiles to each lane's sums above keys.
+  /// Adds the weights of the whole tiles to the sums of each lane, which are the sums above the
+  /// given keys.
   __device__ void add_tiles(uint128_t (&above)[kRecords]) const {
 #pragma unroll 1
     for (int tile = warp_of_thread(); tile < tiles_; tile += kEndWarps) {
@@ -190,8 +198,8 @@ class RowAnswerer {
       }
     }
   }
-  /// Adds the weights of this shard's columns in cut tiles. The largest key of a cut tile is known
-  /// since the merge.
+  /// Adds the weights of this shard's columns in cut tiles to the sums. The largest key of each cut
+  /// tile is known from the merge.
   __device__ void add_cut_values(uint128_t (&above)[kRecords]) const {
     const ShardPart& part = task_.parts[task_.shard];
     FilteredRow columns = FilteredRow::whole(task_.columns, number_, kFromProbs);
@@ -207,7 +215,7 @@ class RowAnswerer {
       int cut = 0;
       while (part.begin + column >= task_.cut[cut].begin + task_.cut[cut].size) ++cut;
       const std::int32_t largest = state_.cut_keys[cut];
-      if (key > largest) continue;  // happens only if the received blocks were wrong
+      if (key > largest) continue;  // this happens only if the received blocks were wrong
       const TileWeights<kFromProbs> rule(from_order_key(largest), rule_);
       const uint128_t weight = row_weight(weigh_slowly<kFromProbs>(rule, x), shift_of(largest));
 #pragma unroll
@@ -217,7 +225,8 @@ class RowAnswerer {
     }
   }
 
-  /// Finds the tile that contains a token; called by the thread whose range has the tile.
+  /// Finds the tile that contains the position of an attempt; the result is stored by the thread
+  /// whose range has the tile.
   __device__ void find_tile(int i, const TileRange& mine) {
     const uint128_t place = shared_.place[i];
     if (place < mine.before || place - mine.before >= mine.mass) return;
@@ -247,8 +256,8 @@ class RowAnswerer {
     return row_weight(sums_[tile], shift_of(keys_[tile]));
   }
 
-  /// Reads the values of a tile in id order. Rows of the most common form have a short code path of
-  /// their own.
+  /// Reads the values of a tile in the order of ids. Rows of the most common form have a short path
+  /// of code of their own.
   __device__ void read_tile(int tile, float (&x)[kLaneValues]) const {
     if (row_.values.dtype != DType::float32 || !row_.values.aligned || row_.allowed != nullptr) {
       row_.read_in_order(tile, x);
@@ -272,13 +281,14 @@ class RowAnswerer {
       weights[j] = order_key(x[j]) > kEmptyTileKey ? weight : 0;
     }
   }
-  /// Returns the address of a token's list in this rank's block; `at` is the token's index over all
-  /// outputs.
+  /// Returns the address of a token's list in the block of this rank; `at` is the index of the
+  /// token among the tokens of all outputs.
   __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
     std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
     return reinterpret_cast<sharded::DrawnToken*>(tokens) + at * task_.attempts;
   }
-  /// Draws the token of an attempt, if the attempt is not rejected; called by a warp.
+  /// Draws the token of an attempt, unless the attempt is rejected; a whole warp must call this
+  /// function.
   __device__ void draw(int i, std::uint32_t attempts) {
     const int tile = shared_.tile[i];
     float x[kLaneValues];

@@ -1,33 +1,36 @@
-// Merges the summaries and answers of shards for a row into its threshold and tokens, with the same
-// result on every rank.
+// Merges the summaries and answers of all shards for a row into the row's threshold and tokens,
+// with the same result on every rank.
 //
-// Contract. sharded/merged_row.h, bit for bit: the summaries of all shards, and the answers that
-// the row has requested since, give either the row's results or its next request. Only received
-// data and the row's own state are read, except for tokens that are exchanged in the merge itself
-// (row_answerer.cuh). Rows that have requested no answer in this exchange are left unchanged. A row
-// whose tokens are known writes its results; other rows keep their results as they are.
+// Contract. The results equal those of sharded/merged_row.h, bit for bit: the summaries of all
+// shards, and the answers that the row has requested since, give either the row's results or its
+// next request. The merge reads only received data and the row's own state. The exception are
+// tokens that are exchanged in the merge itself (row_answerer.cuh). A row that has requested no
+// answer in this exchange is left unchanged. A row whose tokens are known writes its results; the
+// results of all other rows do not change.
 //
-// Algorithm and cost. One block of 256 threads per row. Every thread finds the row's faults and
-// largest value itself, and one warp per shard weighs the shard's whole tiles. The known values
-// (known_values.cuh) are ordered by binary searches, weighed, and added up to prefix sums. Each
-// threshold is then a binary search over prefix sums, which every thread does for itself, without a
-// barrier. The drawn token is the known survivor whose part of the mass, in id order, contains the
-// drawn position. For each survivor a thread adds up the preceding survivors, which for the 50 of a
-// top_k costs less than sorting them.
+// Algorithm and cost. Each row has one block of 256 threads. Every thread by itself finds the row's
+// faults and its largest value, and one warp per shard weighs the whole tiles of the shard. The
+// known values (known_values.cuh) are ordered by binary searches and weighed, and their weights are
+// added up to prefix sums. Each threshold is then a binary search over prefix sums, which every
+// thread does by itself, without a barrier. The drawn token is the known survivor whose part of the
+// mass, in the order of ids, contains the drawn position. For each survivor, one thread adds up the
+// survivors that precede it, which costs less than sorting the 50 survivors of a typical top_k.
 //
-// The limits are registers, and code, which a row executes once and which is loaded from memory. A
-// call of a function on an object forces the object into local memory for all its uses: with all
-// data of a row in local memory a merge of top_k 50 took 39 microseconds on an H100, in registers
-// 26, and for 256 rows 63 and 29. So functions that few rows need are called on copies of the
-// object. Summaries are copied to shared memory at once, with all loads in flight.
+// The merge is limited by registers and by its code, which a row executes only once and which must
+// be loaded from memory. If a member function is called out of line, its object must be in local
+// memory for all uses. With all data of a row in local memory, a merge of top_k 50 took 39
+// microseconds on an H100, and 26 with the data in registers; for 256 rows, 63 and 29. So functions
+// that few rows need are called on copies of the object. The summaries are copied to shared memory
+// at once, with all loads in flight.
 //
-// Rows that the known values do not decide are merged again after they have been gathered, filtered
-// and drawn from as whole rows (gather_rows.cu). Survivors and tokens then come from the whole row,
-// and all other results are computed as before.
+// If the known values do not decide a row, it is gathered, filtered and drawn from as a whole row
+// (gather_rows.cu), and then merged again. The survivors and tokens then come from the whole row,
+// and all other results are computed as for other rows.
 //
-// Randomness: the random words of `sample` (common/philox.h). Numerics: common/tile_weights.h;
-// masses are integers of 128 bits. Log-probabilities are computed in double, as in log_mass.h.
-// Determinism: the result does not depend on the order of threads.
+// Randomness: the merge uses the random words of `sample` (common/philox.h). Numerics: the weights
+// are defined in common/tile_weights.h; masses are integers of 128 bits. Log-probabilities are
+// computed with doubles, as in log_mass.h. Determinism: the result does not depend on the order of
+// threads.
 #pragma once
 
 #include <math_constants.h>
@@ -50,7 +53,8 @@
 
 namespace fairdraw::cuda {
 
-/// Scratch of RowMerger, at the beginning of dynamic shared memory; the known values follow it.
+/// Shared memory of RowMerger, at the beginning of the dynamic shared memory; the known values
+/// follow after it.
 struct MergeMemory {
   MergedRowMemory row;
   uint128_t part_mass[kMaxRowParts];
@@ -59,14 +63,14 @@ struct MergeMemory {
 };
 constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) + 15) / 16 * 16; }
 
-/// Returns the bytes of dynamic shared memory that a merge needs.
+/// Returns the number of bytes of dynamic shared memory that a merge needs.
 inline int merge_bytes(const ShardedTask& task) {
   return std::max(merge_known_at() + KnownArrays::bytes(task),
                   static_cast<int>(sizeof(AnswerMemory)));
 }
 
-/// Calls launch.operator()<kReports, kFromProbs>() with the RowMerger that a call needs. Rows of
-/// probabilities have no log-probability reports.
+/// Calls launch.operator()<kReports, kFromProbs>(), a template, for the kind of RowMerger that a
+/// call needs. Rows of probabilities have no reports of log-probabilities.
 template <class Launch>
 cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
   if (task.from_probs) return launch.template operator()<false, true>();
@@ -77,7 +81,7 @@ cudaError_t launch_with_reports(const ShardedTask& task, const Launch& launch) {
                  : launch.template operator()<false, false>();
 }
 
-/// Answers the requests for tokens, in the shared memory of a merge that has finished with it.
+/// Answers the requests for tokens, in shared memory that the merge has finished using.
 template <bool kFromProbs>
 __device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
                                            unsigned char* dynamic) {
@@ -89,7 +93,7 @@ __device__ __noinline__ void answer_sums(const ShardedTask& task, ReceivedBlocks
   RowAnswerer<kFromProbs>(task, number, dynamic).sum_above(blocks);
 }
 
-/// Merge of one row. kReports: whether log-probabilities and the largest values are requested.
+/// Merge of one row; kReports says whether log-probabilities or the largest values are requested.
 template <bool kReports, bool kFromProbs>
 class RowMerger {
   using Thresholds = RowThresholds<kFromProbs>;
@@ -117,15 +121,15 @@ class RowMerger {
       return;
     }
     if (take_answers_now()) {
-      __syncthreads();  // after all threads have read the row's request
+      __syncthreads();  // wait until all threads have read the request of the row
       asked_ == RowAsks::tokens ? take_tokens() : take_sums();
       return;
     }
     if (!is_summary && !is_gathered()) return;
     row_.load();
     if (is_summary && !ranks_agree()) return;
-    __syncthreads();  // after all threads have read the row's request and the summaries have
-                      // arrived
+    __syncthreads();  // wait until all threads have read the request of the row, and the summaries
+                      // have arrived
     if (thread() == 0) state_.awaits_ranks = false;
     const RowStatus status = row_.status();
     if (status != RowStatus::ok) {
@@ -145,8 +149,8 @@ class RowMerger {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Returns, on all threads, whether the headers of all ranks agree. One thread per shard compares
-  /// a header.
+  /// Returns whether the headers of all ranks agree, on all threads. One thread per shard compares
+  /// the header of the shard.
   __device__ bool ranks_agree() {
     bool agrees = true;
     if (thread() < task_.shards) {
@@ -173,7 +177,7 @@ class RowMerger {
     return (exchange_ == ShardedExchange::tokens && asked_ == RowAsks::tokens) ||
            (exchange_ == ShardedExchange::sums && asked_ == RowAsks::sums);
   }
-  /// Returns whether the row has been gathered, filtered and drawn from as a whole.
+  /// Returns whether the row has been gathered, filtered and drawn from as a whole row.
   __device__ bool is_gathered() const {
     return exchange_ == ShardedExchange::gather && asked_ == RowAsks::gather;
   }
@@ -191,7 +195,8 @@ class RowMerger {
       }
     } else {
       const bool attempts = outputs_.tokens() > 0 && proposes();
-      // No rank knows which part of a shard's mass is in the tiles that min_p keeps.
+      // If min_p may drop values, the row cannot draw by proposals, because no rank knows which
+      // part of another shard's mass is in the tiles that min_p keeps.
       const bool known = thresholds_.find_survivors(row_);
       const bool may_draw = attempts && !thresholds_.min_p_drops();
       if ((!known && !(may_draw && task_.attempts > 1)) || (attempts && !may_draw)) {
@@ -238,8 +243,8 @@ class RowMerger {
       token(t) = {0, id, bits, reports_raw() ? gathered_raw_bits(slot, id) : bits, {}};
     }
   }
-  /// Returns the caller's value in a gathered row; in memory, the caller's values follow the values
-  /// that filters see.
+  /// Returns the caller's value for a token of a gathered row; in a shard's part, the caller's
+  /// values follow the values that filters see.
   __device__ std::uint32_t gathered_raw_bits(int slot, std::int32_t id) const {
     int shard = 0;
     while (id >= task_.parts[shard].end) ++shard;
@@ -248,26 +253,27 @@ class RowMerger {
                    4 * static_cast<std::size_t>(column));
   }
 
-  /// Returns whether a token is reported by the caller's logit, which differs from the filtered
-  /// value.
+  /// Returns whether reports use the caller's logit of a token, which differs from the value that
+  /// filters see.
   __device__ bool reports_raw() const { return kReports && task_.raw.given; }
 
   /// Returns a token of the row's outputs. If the row has many tokens, they are in global memory
-  /// from the start.
+  /// from the beginning.
   __device__ ShardedToken& token(int t) const {
     return outputs_.tokens() <= MergeMemory::kTokens ? shared_.tokens[t]
                                                      : task_.drawn[outputs_.at(t)];
   }
 
-  /// Returns whether tokens are drawn by proposals. Random words that the caller gave are for draws
-  /// from the survivors, not for proposals.
+  /// Returns whether the row draws its tokens by proposals. Random words that the caller gives are
+  /// for draws from the survivors, and not for proposals.
   __device__ bool proposes() const {
     const RowParameters& parameters = row_.parameters();
     return task_.words == nullptr &&
            fairdraw::proposes(top_k_is_on(parameters.top_k, task_.vocab), parameters.top_p);
   }
 
-  /// Draws tokens if all survivors are known; the survivors are the first values of the order.
+  /// Draws the tokens of a row whose survivors are all known; the survivors are the first values in
+  /// the order of known values.
   __device__ void draw_known() {
     if (outputs_.tokens() == 0) return;
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
@@ -304,10 +310,10 @@ class RowMerger {
     return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
   }
 
-  /// Draws from a nucleus whose threshold is unknown, by proposals from all values.
+  /// Draws from a nucleus whose threshold is not known, by proposals from all values of the row.
   __device__ bool draw_widely() {
-    // The known mass is below the target, so the mass above the first unknown value is less than
-    // the target.
+    // The mass of the known values is below the target, so the mass above the first unknown value
+    // is also below the target.
     const bool asks = draw_by_parts(sharded::kWideAttempts, row_.left_key());
     if (thread() == 0) {
       state_.target = nucleus_target(row_.parameters().top_p, row_.unfiltered().mass);
@@ -316,8 +322,9 @@ class RowMerger {
     return asks;
   }
 
-  /// Draws by proposals from all tiles. Proposals are rejected below the threshold, and accepted if
-  /// their key is at least accepted_from. Returns whether shards must be asked for tokens.
+  /// Draws by proposals from all tiles of the row. Proposals below the threshold are rejected, and
+  /// proposals whose key is at least accepted_from are accepted. Returns whether the row must
+  /// request tokens from the shards.
   __device__ bool draw_by_parts(std::uint32_t attempts, std::int32_t accepted_from) {
     if (outputs_.tokens() == 0) return false;
     if (thread() < task_.row_part_count) {
@@ -347,8 +354,9 @@ class RowMerger {
     return __syncthreads_or(asks ? 1 : 0) != 0;
   }
 
-  /// Finds, by a warp, a token's first attempt in a cut tile that is not rejected, and the number
-  /// of preceding attempts, if shards have any of these.
+  /// Finds a token's first attempt that is in a cut tile and not rejected; if shards have any of
+  /// the preceding attempts, the function also returns how many attempts precede. A whole warp must
+  /// call this function.
   __device__ ShardedToken token_of_cut_tiles(int t, std::uint32_t attempts) const {
     if (task_.cut_tiles == 0) return {attempts, -1, 0, 0, {}};
     bool asks = false;
@@ -361,7 +369,7 @@ class RowMerger {
         rest = multiply_high(outputs_.word_of(task_, t, attempt), row_.unfiltered().mass);
         number = part_at(rest);
       }
-      // False only if the received blocks were wrong.
+      // The condition is false only if the received blocks were wrong.
       const bool is_there = number < task_.row_part_count;
       const bool of_shard = is_there && task_.row_parts[number].shard >= 0;
       const unsigned of_shards = __ballot_sync(kAllLanes, of_shard);
@@ -381,8 +389,8 @@ class RowMerger {
     return {asks ? attempts : 0, -1, 0, 0, {}};
   }
 
-  /// Returns the part of the row that contains a position, and makes the position relative to that
-  /// part.
+  /// Returns the number of the part of the row that contains a position, and makes the position
+  /// relative to the beginning of that part.
   __device__ int part_at(uint128_t& place) const {
     int number = 0;
     while (number < task_.row_part_count && place >= shared_.part_mass[number]) {
@@ -391,8 +399,8 @@ class RowMerger {
     return number;
   }
 
-  /// Finds, by a warp, the token at a position in a cut tile; its id is -1 if the token does not
-  /// survive.
+  /// Finds the token at a position in a cut tile; the id of the result is -1 if the token does not
+  /// survive. A whole warp must call this function.
   __device__ ShardedToken token_in_cut(int cut, uint128_t in_tile) const {
     const CutSpan& span = task_.cut[cut];
     const CutTile& tile = row_.cut_tile(cut);
@@ -419,7 +427,8 @@ class RowMerger {
 
   // --- Results
 
-  /// Finishes a row whose survivors are known: requests tokens from shards, or writes the results.
+  /// Finishes a row whose survivors are known: the row either requests tokens from the shards, or
+  /// writes its results.
   __device__ void finish(bool asks) {
     __syncthreads();
     const bool waits = asked_ != RowAsks::nothing;
@@ -444,7 +453,7 @@ class RowMerger {
       }
       ask(RowAsks::tokens);
       if (!task_.exchanges_tokens) return;
-      __syncthreads();  // after the request has been written
+      __syncthreads();  // wait until the request has been written
       answer_tokens<kFromProbs>(task_, number_, dynamic_);
       blocks_.exchange_in_merge(ShardedExchange::tokens, number_);
       take_tokens();
@@ -457,8 +466,8 @@ class RowMerger {
     }
   }
 
-  /// Reads the attempts that the row has requested. The row is gathered if a token has no attempt
-  /// that may be accepted.
+  /// Reads the attempts that the shards have listed for the row's request. If a token has no
+  /// attempt that may be accepted, the row is gathered.
   __device__ void take_tokens() {
     bool misses = false, asks = false;
 #pragma unroll 1
@@ -484,8 +493,8 @@ class RowMerger {
     take_sums();
   }
 
-  /// Reads the sums above attempts from all shards. The row is gathered if all attempts of a token
-  /// are rejected.
+  /// Reads the sums above the listed attempts from all shards. If all attempts of a token are
+  /// rejected, the row is gathered.
   __device__ void take_sums() {
     const auto first_accepted = [this](const TokenRecords& records, std::int64_t at) {
       int i = 0;
@@ -517,8 +526,8 @@ class RowMerger {
     write_first_accepted(first_accepted);
   }
 
-  /// Writes the row's results with each token's first accepted record, which first(records, at)
-  /// returns.
+  /// Writes the results of the row; first(records, at) must return the first accepted record of a
+  /// token.
   template <class First>
   __device__ void write_first_accepted(const First& first) {
     write_row(true);
@@ -527,7 +536,7 @@ class RowMerger {
       const std::int64_t at = outputs_.at(t);
       const TokenRecords records = records_of(task_, blocks_, state_, at);
       ShardedToken token{0, -1, 0, 0, {}};
-      if (records.count > 0) {  // 0 only if the received blocks were wrong
+      if (records.count > 0) {  // the count is 0 only if the received blocks were wrong
         const sharded::DrawnToken& drawn = records.of[first(records, at)];
         token = {0, drawn.id, drawn.bits, drawn.raw_bits, {}};
       }
@@ -535,7 +544,8 @@ class RowMerger {
     }
   }
 
-  /// Writes the row's results. Called by all threads, after the row's state is written.
+  /// Writes the results of the row. All threads must call this function after the state of the row
+  /// has been written.
   __device__ void write_row(bool has_waited) {
 #pragma unroll 1
     for (int i = thread(); i < outputs_.count(); i += kEndThreads) {
@@ -551,7 +561,7 @@ class RowMerger {
     const ShardPart& mine = task_.parts[task_.shard];
     const int end = ::min(::max(state_.tie_end, mine.begin), mine.end) - mine.begin;
     std::int32_t greedy_token = -1;
-    if (is_greedy(row_.parameters())) {  // this shard does not have other tokens of the row
+    if (is_greedy(row_.parameters())) {  // this shard has no other tokens of the row
       const int token = state_.tie_end - 1;
       greedy_token = token >= mine.begin && token < mine.end ? token - mine.begin : INT_MAX;
     }
@@ -567,7 +577,8 @@ class RowMerger {
     const float x = std::bit_cast<float>(token.bits);
     write_values(at, x, task_.raw.given ? std::bit_cast<float>(token.raw_bits) : x);
   }
-  /// Writes the reported log-probabilities of a token. `raw` is the caller's logit.
+  /// Writes the reported log-probabilities of a token. The argument `raw` is the caller's logit of
+  /// the token.
   __device__ void write_values(std::int64_t at, float x, float raw) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
@@ -586,12 +597,13 @@ class RowMerger {
     return reported_value(task_.mode, row_.parameters(), state_, x);
   }
 
-  /// Writes the largest reported values and their ids, after the row's state is written.
+  /// Writes the largest reported values and their ids; the state of the row must already be
+  /// written.
   __device__ void write_top() {
     for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     __syncthreads();
     if (task_.raw.given) {
-      const RowMerger copy(*this);  // a copy, so that *this stays in registers
+      const RowMerger copy(*this);  // works on a copy, so that *this stays in registers
       copy.write_raw_top();
       return;
     }
@@ -611,7 +623,7 @@ class RowMerger {
       if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
     }
   }
-  /// Writes the largest of the caller's logits, which replace the known values.
+  /// Writes the largest of the caller's logits, which replace the known values in memory.
   __device__ __noinline__ void write_raw_top() const {
     const int n = row_.load_raw();
     __syncthreads();
@@ -670,7 +682,7 @@ class RowMerger {
   ShardedExchange exchange_;
   std::int64_t number_;
   ShardedRowState& state_;
-  RowAsks asked_;  ///< request of the row before this exchange
+  RowAsks asked_;  ///< request that the row made before this exchange
   unsigned char* dynamic_;
   MergeMemory& shared_;
   RowOutputs outputs_;

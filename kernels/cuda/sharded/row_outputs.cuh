@@ -1,9 +1,9 @@
-// Outputs that belong to a row, and the indices of their tokens.
+// Outputs of the call that belong to a row, and the indices of their tokens.
 //
-// In a call without indices, a row has one output. In a call with indices, a row has the outputs
-// that name it, possibly none, in any order: each output depends only on its own seed and index.
-// Exchange blocks of tokens, sums and ranks have a place for each output, in the order of outputs,
-// so that shards agree on the places.
+// In a call without row indices, each row has one output. In a call with row indices, a row has the
+// outputs that name it, possibly none, in any order, because each output depends only on its own
+// seed and index. The exchange blocks of tokens, sums and ranks have a place for each output, in
+// the order of the outputs, so that all shards use the same places.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class RowOutputs {
   __device__ int count() const { return count_; }
   __device__ std::int64_t output(int i) const { return listed_ == nullptr ? row_ : listed_[i]; }
 
-  /// Returns the number of tokens of all outputs of the row; tokens are numbered from 0.
+  /// Returns the number of tokens that all outputs of the row have; these tokens are numbered from
+  /// 0.
   __device__ int tokens() const { return count_ * samples_; }
   __device__ std::int64_t output_of(int token) const {
     return listed_ == nullptr ? row_ : listed_[token / samples_];
@@ -34,12 +35,12 @@ class RowOutputs {
   __device__ int sample_of(int token) const {
     return listed_ == nullptr ? token : token % samples_;
   }
-  /// Returns the index of a row's token among the tokens of all outputs, [outputs, num_samples].
+  /// Returns the index of one of the row's tokens in an array [outputs, num_samples] of all tokens.
   __device__ std::int64_t at(int token) const {
     return output_of(token) * samples_ + sample_of(token);
   }
-  /// Returns the random word of an attempt. Random words that the caller gave are used for the
-  /// first attempt.
+  /// Returns the random word of an attempt to draw a token. If the caller gives random words, they
+  /// are used for the first attempt.
   __device__ std::uint64_t word_of(const ShardedTask& task, int token,
                                    std::uint32_t attempt) const {
     if (task.words != nullptr) return task.words[at(token)];

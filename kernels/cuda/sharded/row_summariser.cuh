@@ -1,30 +1,33 @@
-// Summary of a shard's rows, which is the first exchange block (sharded/exchange.h).
+// Makes the summaries of a shard's rows, which form the first exchange block (sharded/exchange.h).
 //
-// Contract. Each row has a summary, bit for bit the same as on the CPU: status, largest value, sums
-// of tiles by octave, values of cut tiles. If rows of the call may be filtered, the row's first
-// candidates follow in the order of value (descending) and id, with the key of the first value that
-// is not among them. If rows are masked or processed and their reports are raw, the same data
-// follows for the caller's logits: sums at temperature 1, values of cut tiles, the largest values
-// to report. Padding rows have zeros. Precondition: the index of whole tiles has been made
+// Contract. Each row has a summary, which equals the CPU's bit for bit: the row's status, its
+// largest value, the sums of tiles by octave, and the values of cut tiles. If rows of the call may
+// be filtered, the first candidates of the row follow, in descending order of their values and then
+// by id, with the key of the first value that is not among them. If rows are masked or processed
+// and their reports are raw, the same data follows for the caller's logits: the sums at temperature
+// 1, the values of cut tiles, and the largest values to report. The summaries of padding rows
+// consist of zeros. Precondition: the index of the shard's whole tiles has been computed
 // (index_shard.cu).
 //
-// Algorithm and cost. One block of 256 threads per row reads 14 bytes per tile, the keys of the
-// tiles' groups, and of the row itself the values of cut tiles and the groups whose keys reach a
-// bound: about 300 groups of 16 ids for 257 candidates of 64128. The bound is the bound of top_k
-// (tiles/candidate_bound.cuh), or the shard's min_p threshold if few tiles reach it. Warps sort the
-// list in parts of 32 values, and a value's rank is the sum of its ranks in all parts. If the list
-// overflows (thousands of equal values, or groups whose keys do not separate values), levels of
-// bins over the row find the candidates (outputs/row_heads.cuh), which is exact but needs more
-// passes over the row in L2. A row's part is made in shared memory and sent to all ranks; the
-// kernel that makes only summaries also copies the part to this rank's block.
+// Algorithm and cost. Each row has one block of 256 threads, which reads 14 bytes per tile and the
+// keys of the tiles' groups. From the row itself, the block reads the values of cut tiles and the
+// groups whose keys reach a bound, which are about 300 groups of 16 ids for 257 candidates of 64128
+// values. This bound is the bound of top_k (tiles/candidate_bound.cuh), or the shard's threshold of
+// min_p if few tiles reach that threshold. Warps sort the list of candidates in parts of 32 values;
+// the rank of a value is the sum of its ranks in all parts. The list overflows if thousands of
+// values are equal, or if the keys of groups do not separate the values. Then levels of bins over
+// the row find the candidates (outputs/row_heads.cuh), which is exact but takes more passes over
+// the row in the L2 cache. The summary of a row is made in shared memory and sent to all ranks. The
+// kernel that only makes summaries also copies it to the block of this rank.
 //
-// On an H100, 64 rows of 64128 values: 16 microseconds without filters, of which two thirds are
-// code that a row runs once, from memory; 28 for 257 candidates. Designs that were tried: octaves
-// added by 64-bit atomics in shared memory (loops: 10 microseconds if most tiles have one octave),
-// ranks by counting all other values (7 more).
+// On an H100, 64 rows of 64128 values take 16 microseconds without filters, two thirds of which are
+// code that a row runs once and loads from memory; with 257 candidates they take 28 microseconds.
+// Two designs that were tried took longer: adding octaves by 64-bit atomics in shared memory, which
+// are loops (10 microseconds more if most tiles have the same octave), and ranking a value by
+// counting all other values (7 microseconds more).
 //
-// Randomness: none. Numerics: common/tile_weights.h. Determinism: all values are integers, and each
-// is written to its own place.
+// Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
+// values are integers, and each is written to a place of its own.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +47,7 @@
 
 namespace fairdraw::cuda {
 
-/// Byte offsets of a summary's fields.
+/// Byte offsets of the fields of a summary.
 inline constexpr std::size_t kStatusAt = offsetof(sharded::RowSummary, status);
 inline constexpr std::size_t kMaxKeyAt = offsetof(sharded::RowSummary, max_key);
 inline constexpr std::size_t kMaxIdAt = offsetof(sharded::RowSummary, max_id);
@@ -55,8 +58,8 @@ inline constexpr std::size_t kListedAt = offsetof(sharded::RowSummary, listed);
 inline constexpr std::size_t kLeftKeyAt = offsetof(sharded::RowSummary, left_key);
 inline constexpr std::size_t kOctavesAt = offsetof(sharded::RowSummary, octaves);
 
-/// Scratch of RowSummariser, at the beginning of dynamic shared memory; the keys of groups and the
-/// index follow.
+/// Shared memory of RowSummariser, at the beginning of the dynamic shared memory; the keys of
+/// groups and the index follow after it.
 struct SummaryMemory {
   TileSearchMemory search;
   BlockScratch<std::int32_t> keys;
@@ -75,20 +78,21 @@ __host__ __device__ constexpr int summary_groups_at() {
   return (static_cast<int>(sizeof(SummaryMemory)) + 15) / 16 * 16;
 }
 
-/// Returns the byte offset in shared memory at which the row's part is made, after the index.
+/// Returns the byte offset in shared memory at which the summary of the row is made, after the
+/// index.
 __host__ __device__ inline int summary_part_at(const ShardedTask& task) {
   const int tiles = task.tiles();
   return summary_groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles) : 0) +
          (index_bytes(tiles) + 3) / 4 * 4;
 }
 
-/// Returns the bytes of dynamic shared memory that a summary needs.
+/// Returns the number of bytes of dynamic shared memory that a summary needs.
 inline int summary_bytes(const ShardedTask& task) {
   return summary_part_at(task) + static_cast<int>(task.each[0]);
 }
 
-/// Returns the bytes of a row's part up to its last candidate; all bytes if raw data follows. Call
-/// after a barrier.
+/// Returns the number of bytes of a row's summary up to its last candidate, or of the whole summary
+/// if raw data follows the candidates. A barrier must precede the call.
 __device__ __forceinline__ std::size_t summary_bytes_sent(const ShardedTask& task,
                                                           const std::byte* part) {
   if (task.raw_at > 0) return static_cast<std::size_t>(task.each[0]);
@@ -97,7 +101,7 @@ __device__ __forceinline__ std::size_t summary_bytes_sent(const ShardedTask& tas
                                                                  // caller's logits
 }
 
-/// Summary of one row of a shard, made by a block of kEndThreads.
+/// Summary of one row of a shard, which a block of kEndThreads threads makes.
 template <bool kFromProbs>
 class RowSummariser {
  public:
@@ -126,7 +130,7 @@ class RowSummariser {
     __syncthreads();
     const RowStatus status = summarise();
     if (task_.raw.given && (status == RowStatus::ok || status == RowStatus::no_allowed_token)) {
-      RowSummariser copy(*this);  // a copy, so that *this stays in registers
+      RowSummariser copy(*this);  // works on a copy, so that *this stays in registers
       copy.write_raw_rows();
     }
   }
@@ -134,7 +138,7 @@ class RowSummariser {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
-  /// Writes a row's summary, except for the part about the caller's logits.
+  /// Writes the summary of a row, except for the part about the caller's logits.
   __device__ __forceinline__ RowStatus summarise() {
     const RowParameters parameters{task_.temperature.at(number_), task_.top_k.at(number_),
                                    task_.top_p.at(number_), task_.min_p.at(number_)};
@@ -174,8 +178,8 @@ class RowSummariser {
       return status;
     }
     if (parameters.min_p > 0.0F && task_.top_n == 0) {
-      // Values that min_p drops from the shard are also dropped from the row, whose largest value
-      // is at least the shard's.
+      // Values that min_p drops within the shard are also dropped within the row, because the
+      // largest value of the row is at least that of the shard.
       low_ =
           smallest_key_kept<kFromProbs>(parameters.min_p, logit_scale(temperature), low_, largest);
     }
@@ -190,8 +194,8 @@ class RowSummariser {
       word_of(part_, 4 * static_cast<unsigned>(i)) = 0;
   }
 
-  /// Copies the index of the shard's tiles to shared memory. Returns the largest key, or the key of
-  /// a fault.
+  /// Copies the index of this shard's whole tiles to shared memory. Returns the largest key of the
+  /// tiles, or the key of a fault.
   __device__ std::int32_t read_index() {
     const std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
     const std::uint64_t* sums = task_.sums.data + number_ * task_.sums.row_stride;
@@ -220,8 +224,8 @@ class RowSummariser {
     const std::uint32_t* words = task_.allowed.data + number_ * task_.allowed.row_stride;
     return FilteredRow::is_set(words[column / 32], column);
   }
-  /// Returns the largest key of this thread's values in cut tiles. A fault counts even at a banned
-  /// id.
+  /// Returns the largest key of the values of cut tiles that this thread reads. A value that makes
+  /// the row fail counts even at a banned id.
   __device__ std::int32_t largest_of_cut() const {
     const RowValues values = RowValues::of(task_.columns, number_);
     std::int32_t largest = kEmptyTileKey;
@@ -251,7 +255,7 @@ class RowSummariser {
 
   // --- Whole tiles
 
-  /// Writes the sums at temperature 1 of a row whose reported values are the filtered ones.
+  /// Writes the sums at temperature 1 of a row whose reports use the same values as the filters.
   __device__ __noinline__ void write_raw(std::int32_t largest) {
     const auto at = static_cast<std::size_t>(task_.raw_at);
     if (threadIdx.x == 0) {
@@ -261,7 +265,7 @@ class RowSummariser {
     if (largest == kEmptyTileKey) return;
     sum_octaves(logit_scale(1.0F), largest, task_.raw_sums + number_ * task_.sums.row_stride,
                 at + offsetof(sharded::RawSummary, octaves));
-    __syncthreads();  // after all threads have read the sums
+    __syncthreads();  // wait until all threads have read the sums
   }
 
   __device__ __forceinline__ void sum_octaves(float scale, std::int32_t largest,
@@ -278,7 +282,8 @@ class RowSummariser {
     if (lane_of_thread() == 0) word_of(part_, kAllowedAt) = allowed;
   }
 
-  /// Writes the first token with the shard's largest value, by the last warp.
+  /// Writes the first token that has the largest value of the shard, with the last warp of the
+  /// block.
   __device__ void write_largest(std::int32_t largest) {
     if (warp_of_thread() != kEndWarps - 1) return;
     int tile = INT_MAX;
@@ -301,14 +306,15 @@ class RowSummariser {
       return;
     }
   }
-  /// Writes the value and id of the shard's first token with the largest value. `id` is relative to
-  /// the first whole tile.
+  /// Writes the value and the id of the first token that has the largest value of the shard. The
+  /// argument `id` is counted from the first whole tile.
   __device__ void write_first(float x, int id) {
     word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + id);
     word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
     word_of(part_, kMaxRawBitsAt) = raw_bits_of(x, id);
   }
-  /// Returns the bits of the caller's value of a token in whole tiles, whose filtered value is x.
+  /// Returns the bits of the caller's value of a token in a whole tile; x is the value that filters
+  /// see.
   __device__ std::uint32_t raw_bits_of(float x, int id) const {
     if (!task_.raw.given) return std::bit_cast<std::uint32_t>(x);
     return std::bit_cast<std::uint32_t>(RowValues::of(task_.raw.whole, number_)[id]);
@@ -323,21 +329,22 @@ class RowSummariser {
     write_entry(at, x, id);
     if (task_.raw.given) word_of(part_, at + sizeof(sharded::Candidate)) = raw_bits_of(x, id);
   }
-  /// Writes the value and id of a listed token. `id` is relative to the first whole tile.
+  /// Writes the value and the id of a token in a list. The argument `id` is counted from the first
+  /// whole tile.
   __device__ void write_entry(std::size_t at, float x, int id) {
     word_of(part_, at) = std::bit_cast<std::uint32_t>(x);
     word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);
   }
-  /// Writes the length of the candidate list and its certificate. left: the key of the first value
-  /// that is not listed, if more values were found than are listed. Values that min_p drops are not
-  /// searched for; all have keys below low_.
+  /// Writes the length of the candidate list and its certificate. If more values were found than
+  /// are listed, `left` is the key of the first value that is not listed. Values that min_p drops
+  /// were not searched for; the keys of all of them are below low_.
   __device__ void write_end(int found, std::int32_t left) {
     word_of(part_, kListedAt) = static_cast<std::uint32_t>(::min(found, candidates_));
     word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(found > candidates_ ? left : low_ - 1);
   }
 
   __device__ void write_candidates() {
-    __syncthreads();  // after all threads have read the data that the list replaces
+    __syncthreads();  // wait until all threads have read the data that the list replaces
     const RowIndex index{keys_, sums_, tiles_};
     const TileKeys keys = find_tile_keys(index);
     std::int32_t bound = low_;
@@ -351,15 +358,15 @@ class RowSummariser {
     __syncthreads();
     const int listed = shared_.list.listed;
     if (groups > CandidateList::kMaxGroups || listed > CandidateList::kMax) {
-      __syncthreads();  // after all threads have read the counts
+      __syncthreads();  // wait until all threads have read the counts
       write_exactly(keys);
     } else {
       write_ranked(listed);
     }
   }
 
-  /// Returns whether the tiles that reach a key are so few that the key is a good bound for the
-  /// list. For all threads.
+  /// Returns whether so few tiles reach a key that the key is a good bound for the list. All
+  /// threads must call this function.
   __device__ bool few_reach(std::int32_t key) {
     constexpr int kFew = 16;
     if (key == kEmptyTileKey + 1) return false;
@@ -368,11 +375,11 @@ class RowSummariser {
     for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
       reaching += keys_[tile] >= key ? 1 : 0;
     }
-    return __syncthreads_count(reaching) <= kFew;  // counts threads, each of which has one tile or
-                                                   // a few
+    return __syncthreads_count(reaching) <= kFew;  // counts threads with a tile that reaches the
+                                                   // key; a thread has one tile or a few
   }
 
-  /// Lists the values of the listed groups that reach the bound, in no particular order.
+  /// Lists those values of the listed groups that reach the bound, in any order.
   __device__ void list_values(int groups, float from) {
     if (row_.values.dtype == DType::float32 && row_.values.aligned) {
       const auto* values = reinterpret_cast<const float*>(row_.values.bytes);
@@ -386,7 +393,7 @@ class RowSummariser {
   }
   template <class Read>
   __device__ __forceinline__ void list_values_of(int groups, float from, const Read& read) {
-    constexpr int kLoads = 4;  // number of loads in flight per warp
+    constexpr int kLoads = 4;  // number of loads that a warp has in flight
     CandidateList& list = shared_.list;
     const int log = groups_.group_log2();  // 4 or 5
     const int at_once = kWarp >> log;      // groups per load
@@ -418,13 +425,14 @@ class RowSummariser {
       }
     }
   }
-  /// Returns a value's key and id in one word, such that larger words come first in the order.
+  /// Returns the key and the id of a value in one word, such that values with larger words come
+  /// first in the order of candidates.
   __device__ static std::uint64_t place_in_order(std::int32_t key, int id) {
     return (std::uint64_t{static_cast<std::uint32_t>(key) ^ 0x80000000U} << 32) |
            ~static_cast<std::uint32_t>(id);
   }
 
-  /// Sorts the values of a warp's lanes, in descending order.
+  /// Sorts the values of the lanes of a warp, in descending order.
   __device__ static std::uint64_t sort_warp(std::uint64_t value) {
     const auto lane = static_cast<unsigned>(lane_of_thread());
 #pragma unroll 1
@@ -439,8 +447,8 @@ class RowSummariser {
     return value;
   }
 
-  /// Writes a candidate list in order. Each warp sorts parts of 32 values, and a value's rank is
-  /// the sum of its ranks in all parts.
+  /// Writes the list of candidates in their order. Each warp sorts parts of 32 values; the rank of
+  /// a value is the sum of its ranks in all parts.
   __device__ void write_ranked(int listed) {
     CandidateList& list = shared_.list;
     std::uint64_t* order = list.weight.of_tile;
@@ -470,7 +478,8 @@ class RowSummariser {
       const auto key =
           static_cast<std::int32_t>(static_cast<std::uint32_t>(mine >> 32) ^ 0x80000000U);
       const auto id = static_cast<int>(~static_cast<std::uint32_t>(mine));
-      // The two zeros have the same key; the value itself tells which zero it is.
+      // The zeros 0.0 and -0.0 have the same key, so the value itself is read to tell which zero it
+      // is.
       if (rank < candidates_) {
         const float x = key == 0 ? row_.values[id] : from_order_key(key);
         write_candidate(rank, x, id);
@@ -486,7 +495,7 @@ class RowSummariser {
     HeadEntries& entries = shared_.exact.entries;
     const HeadSearch::Head head =
         HeadSearch(shared_.exact.search).find(keyed, keys, candidates_ + 1, entries);
-    int found = 0;  // number of values that min_p keeps
+    int found = 0;  // number of values found that min_p keeps
     for (int i = thread(); i < head.n; i += kEndThreads) {
       const std::int32_t key = order_key(entries.value[i]);
       if (key < low_ || (kFromProbs && key <= 0)) continue;
@@ -501,8 +510,8 @@ class RowSummariser {
 
   // --- The caller's logits
 
-  /// Writes the summary of the caller's logits of masked and processed rows. Out of line because it
-  /// is rarely executed.
+  /// Writes the summary of the caller's logits, for rows that are masked or processed. The function
+  /// is out of line, because it is rarely executed.
   __device__ __noinline__ void write_raw_rows() {
     const RawRows& raw = task_.raw;
     const RowValues values = RowValues::of(raw.columns, number_);
@@ -513,7 +522,7 @@ class RowSummariser {
     }
     const auto at = static_cast<std::size_t>(task_.raw_at);
     std::int32_t largest = kEmptyTileKey;
-    __syncthreads();  // after all threads have read the index of the filtered row
+    __syncthreads();  // wait until all threads have read the index of the filtered row
     const std::int32_t* keys = raw.keys.data + number_ * raw.keys.row_stride;
 #pragma unroll 1
     for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
@@ -563,7 +572,7 @@ class RowSummariser {
   std::uint64_t* sums_;
   std::int32_t* keys_;
   int candidates_ = 0;                    ///< number of candidates to list for this row
-  std::int32_t low_ = kEmptyTileKey + 1;  ///< smallest key that is listed as a candidate
+  std::int32_t low_ = kEmptyTileKey + 1;  ///< smallest key that the list of candidates includes
 };
 
 }  // namespace fairdraw::cuda

@@ -1,8 +1,8 @@
-// Survivors of a row's filters, found among its known values (sharded/merged_survivors.cpp, step by
-// step).
+// Finds the survivors of a row's filters among the known values of the row, in the same steps as
+// sharded/merged_survivors.cpp.
 //
-// Every thread finds each threshold for itself, by binary search over prefix sums. If a threshold
-// is below the known values, the row is gathered (gather_rows.cu).
+// Every thread by itself finds each threshold, by binary search over prefix sums. If a threshold is
+// below the known values, the row has to be gathered (gather_rows.cu).
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 
 namespace fairdraw::cuda {
 
-/// Threshold key of a filter, with count and weight of the values >= key.
+/// Key of a filter's threshold, with the number and the weight of the values whose keys are at
+/// least this key.
 struct Threshold {
   std::int32_t key;
   Totals at_least;
 };
 
-/// Survivors of the filters: values above the threshold, and values equal to it with ids smaller
-/// than tie_end.
+/// Survivors of the filters: the values above the threshold, and the values equal to the threshold
+/// with ids below tie_end.
 struct Survivors {
   Threshold from;
   int tie_end;
-  Totals cut;  ///< count and weight of values at the threshold that top_k drops
+  Totals cut;  ///< number and weight of the values at the threshold that top_k drops
 };
 
 template <bool kFromProbs>
@@ -32,14 +33,14 @@ class RowThresholds {
   using Row = MergedRow<kFromProbs>;
 
  public:
-  /// Key of the smallest float (for probabilities, the smallest above 0). No allowed value has a
-  /// smaller key.
+  /// Key of the smallest finite float; for probabilities, key of the smallest float above 0. No
+  /// allowed value has a smaller key.
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
 
   __device__ explicit RowThresholds(const ShardedTask& task) : task_(task) {}
 
-  /// Finds the survivors. Returns false if the known values do not determine the survivors. For all
-  /// threads.
+  /// Finds the survivors. The function returns false if the known values do not determine the
+  /// survivors. All threads must call this function.
   __device__ __forceinline__ bool find_survivors(const Row& row) {
     survivors_.tie_end = task_.vocab;
     survivors_.cut = {0, 0};
@@ -67,7 +68,7 @@ class RowThresholds {
     return true;
   }
 
-  /// Sets the survivors of a row that was gathered and filtered as a whole.
+  /// Sets the survivors of a row that was gathered and filtered as a whole row.
   __device__ void take(const RowRecord& record, std::int32_t support_size) {
     const Totals all{static_cast<std::uint64_t>(support_size), record.weight()};
     survivors_ = {{order_key(record.low), all}, record.tie_end, {0, 0}};
@@ -92,7 +93,8 @@ class RowThresholds {
       }
     }
     const uint128_t target = nucleus_target(row.parameters().top_p, measured);
-    // In joint order, top_k may keep less mass than the nucleus needs: then top_p drops nothing.
+    // If the filters apply in joint order, top_k may keep less mass than the nucleus needs; then
+    // top_p drops nothing.
     if (mass < target) return true;
     Threshold end;
     if (!find(row, By::mass, target, survivors_.from.key, end)) return false;
@@ -100,9 +102,10 @@ class RowThresholds {
     return true;
   }
 
-  /// Finds the largest value >= low_key such that the values that are at least as large measure at
-  /// least `target` (in count or weight), or low_key if there is none. Returns false if the known
-  /// values do not determine it.
+  /// Finds the largest value >= low_key such that the values that are at least as large have a
+  /// measure of at least `target`, where the measure is their number or their weight. If there is
+  /// no such value, the result is low_key. Returns false if the known values do not determine the
+  /// result.
   __device__ __forceinline__ bool find(const Row& row, By by, uint128_t target,
                                        std::int32_t low_key, Threshold& found) const {
     const int size = row.known().size();
@@ -122,14 +125,14 @@ class RowThresholds {
     return true;
   }
 
-  /// Measures, exactly, the values of the row whose keys are at least `key`.
+  /// Finds the exact number and weight of the row's values whose keys are at least `key`.
   __device__ __forceinline__ bool measure(const Row& row, std::int32_t key,
                                           Threshold& found) const {
     return find(row, By::count, kUnreachable, key, found);
   }
   static constexpr uint128_t kUnreachable = ~uint128_t{0};
 
-  /// Cuts ties: of the values at the threshold only those with the lowest ids survive, so that
+  /// Cuts ties: of the values at the threshold, only those with the lowest ids survive, so that
   /// `wanted` tokens survive in total.
   __device__ __forceinline__ void cut_ties(const Row& row, std::uint64_t wanted) {
     const Totals& all = survivors_.from.at_least;

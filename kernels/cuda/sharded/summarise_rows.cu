@@ -1,5 +1,5 @@
-// Kernel that makes the summaries of a shard's rows (row_summariser.cuh). One block of 256 threads
-// per row.
+// Kernel that makes the summaries of a shard's rows (row_summariser.cuh). Each row has one block of
+// 256 threads.
 #include "cuda/device/early_start.h"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_summariser.cuh"

@@ -1,5 +1,5 @@
-// Attempts of a token that may be the first accepted one, selected from those that all shards list
-// (MergedRow::records_of in sharded/merged_survivors.cpp, step by step).
+// Selects the attempts of a token that may be the first accepted attempt, from the attempts that
+// all shards list (in the same steps as MergedRow::records_of in sharded/merged_survivors.cpp).
 #pragma once
 
 #include <climits>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::cuda {
 
-/// Attempts of a token in order, each with a larger value than all preceding attempts.
+/// Attempts of a token in their order, each with a larger value than all attempts before it.
 struct TokenRecords {
   int count;
   sharded::DrawnToken of[sharded::kRecords];
@@ -19,8 +19,8 @@ struct TokenRecords {
   __device__ std::int32_t key(int i) const { return order_key(std::bit_cast<float>(of[i].bits)); }
 };
 
-/// Finds the records of a token, by one thread, after the lists of attempts have arrived. at: index
-/// of the token among those of all outputs.
+/// Finds the records of a token, with one thread, after the lists of attempts have arrived; `at` is
+/// the index of the token among the tokens of all outputs.
 __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
                                                        ReceivedBlocks blocks,
                                                        const ShardedRowState& state,
@@ -33,7 +33,7 @@ __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
   const auto key_of = [](const sharded::DrawnToken& drawn) {
     return order_key(std::bit_cast<float>(drawn.bits));
   };
-  // If a shard's list is full, attempts after its last one are unknown.
+  // If the list of a shard is full, the attempts after the last listed attempt are unknown.
   std::uint32_t end = of_cut.attempts + 1;
   for (int shard = 0; shard < task.shards; ++shard) {
     const sharded::DrawnToken& last = listed_by(shard)[task.attempts - 1];
