@@ -1,14 +1,14 @@
 // `sample` on the GPU (fairdraw/cuda.h): checks of arguments, and the kernels of a call.
 //
-// For one draw per row, with tokens and statuses only, the row kernel does all the work and stores
-// no records. All other results need the row kernel's records, one per row in the workspace, and
-// then
+// If one token is drawn per row, and only tokens and statuses are requested, the row kernel does
+// all the work and stores no records. All other results need the records of the row kernel, one per
+// row in the workspace, and one of the following steps.
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
 //   write_rows    for masks and probabilities;
 //   the task options.survivors;
 //   row_logprobs  for reports (log_probabilities.cpp).
-// Reports of given tokens in the caller's own rows need no row kernel. Nothing is enqueued until
-// all arguments have been checked.
+// Reports of given tokens do not need the row kernel if they use the caller's own rows. No kernel
+// is enqueued until all arguments have been checked.
 #include <string>
 
 #include "common/arguments.h"

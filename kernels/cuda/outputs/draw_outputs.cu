@@ -1,29 +1,32 @@
-// Outputs of filtered rows: tokens, log-probabilities, support sizes, statuses.
+// Writes the outputs of filtered rows, which are tokens, log-probabilities, support sizes and
+// statuses.
 //
-// Contract. Output i belongs to row indices[i], or to row i, and has: num_samples tokens drawn with
-// replacement, the log-probability of each token before the filters and among the survivors, the
-// number of survivors, and the row's status. Only the output with an index out of range fails
-// because of this index. A failed output has tokens -1, log-probabilities -inf and support 0.
-// Tokens that the row kernel has already drawn are read, not drawn again. Each output is written by
-// one block and depends on its row, seed and offset alone.
+// Contract. Output i belongs to row indices[i], or to row i in a call without indices. It has
+// num_samples tokens drawn with replacement, the log-probability of each token before the filters
+// and among the survivors, the number of survivors, and the status of the row. An index that is out
+// of range makes only its own output fail. An output that fails has tokens -1, log-probabilities
+// -inf and support size 0. Tokens that the row kernel has already drawn are read, and not drawn
+// again. Each output is written by one block and depends only on its row, its seed and its offset.
 //
-// Algorithm and cost. One block per output. A row from which no token is drawn or counted is not
-// read. Otherwise one pass over the row, with a tile of 256 ids per warp, makes an index of the
-// survivors in shared memory: the largest allowed value of each tile and the weight of its
-// survivors. The pass also finds the number of survivors, the weight of all allowed tokens and, in
-// a row whose tokens are drawn by proposals, the weight of each tile's allowed tokens. Then every
-// warp draws samples from the index (tiles/tile_draw.cuh), and reads one tile again for each
-// sample. A proposal is drawn from all allowed tokens of the tiles, and accepted if the record's
-// threshold keeps it. Outputs that share a row repeat the pass over it, mostly from L2.
+// Algorithm and cost. Each output has one block. If no token is drawn from a row and its survivors
+// are not counted, the row is not read. Otherwise, one pass over the row makes an index of the
+// survivors in shared memory, with one warp per tile of 256 ids: the largest allowed value of each
+// tile, and the weight of its survivors. The same pass finds the number of survivors and the weight
+// of all allowed tokens. If the row's tokens are drawn by proposals, it also finds the weight of
+// the allowed tokens of each tile. Then every warp draws some of the samples from the index
+// (tiles/tile_draw.cuh), and reads one tile again for each sample. A proposal is drawn from all
+// allowed tokens of the tiles, and accepted if the threshold in the row's record keeps it. Each
+// output of a row repeats the pass over the row, which then is mostly read from the L2 cache.
 //
-// Randomness. One Philox word per token: key = seed, counter = {offset, purpose, index}; index is
-// the sample's number if seeds are an array, and the token's number in the call for a scalar seed.
-// Each proposal has a random word of its own (common/proposals.h).
+// Randomness. Each token takes one word of Philox, with the key = seed and the counter = {offset,
+// purpose, index}. The index is the number of the sample if the seeds are an array; if all outputs
+// share a seed, the index is the number of the token in the call. Each proposal has a random word
+// of its own (common/proposals.h).
 //
-// Numerics. Tokens and counts are computed from integers alone (common/tile_weights.h).
-// Log-probabilities are computed in double from integer masses: (x - max) / T - log_mass_of(W),
-// rounded to float32 once. Determinism: sums are integers, so the result does not depend on the
-// order of threads.
+// Numerics. Tokens and counts are computed from integers only (common/tile_weights.h).
+// Log-probabilities are computed with doubles from integer masses, as (x - max) / T -
+// log_mass_of(W), and rounded to float32 once. Determinism: all sums are sums of integers, so the
+// result does not depend on the order of threads.
 #include <math_constants.h>
 
 #include <cstdint>
@@ -43,15 +46,16 @@ namespace {
 
 constexpr int kThreads = 512;
 
-/// Shared memory of a block, besides the index of survivors.
+/// Shared memory of a block in addition to the index of survivors.
 struct Shared {
   TileGroups groups;
-  TileGroups proposed;  ///< groups of proposed tiles, for rows that draw by proposals
+  TileGroups proposed;  ///< groups of the tiles from which proposals are drawn, in rows that draw
+                        ///< by proposals
   BlockScratch<std::int32_t> count;
   BlockScratch<uint128_t> mass;
 };
 
-/// Index of a row's survivors, in shared memory, with the sums of all allowed tokens.
+/// Index of a row's survivors in shared memory, with the sums of all allowed tokens.
 struct SurvivorIndex {
   std::uint64_t* sums;
   std::uint64_t* whole;
@@ -67,19 +71,20 @@ struct SurvivorIndex {
   }
 };
 
-/// Results of a pass over the row, besides the index of survivors.
+/// Results of the pass over a row in addition to the index of survivors.
 struct RowMeasures {
   std::int32_t survivors;  ///< number of survivors
-  uint128_t unfiltered;    ///< weight of all allowed tokens; 0 if not requested
+  uint128_t unfiltered;    ///< weight of all allowed tokens, or 0 if not requested
 };
 
-/// Returns the rule that turns a row's values into weights.
+/// Returns the rule from which the weights of a row's values follow.
 __device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
   const float temperature = filtered.from_probs ? 1.0F : filtered.temperature.at(number);
   return {logit_scale(temperature == 0.0F ? 1.0F : temperature), true};
 }
 
-/// Makes the index of survivors in a pass over the row, by a whole block. Ends with a barrier.
+/// Makes the index of survivors by a pass over the row, with a whole block. The function ends with
+/// a barrier.
 template <bool kFromProbs>
 __device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, float max,
                                bool wants_unfiltered, bool proposes, const SurvivorIndex& index,
@@ -134,8 +139,9 @@ __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
   }
 }
 
-/// Writes the samples of an output whose row is ok, one warp per sample. draw(at, words) returns
-/// the token of a sample, given its index among all samples and its random words.
+/// Writes the samples of an output whose row is ok, with one warp per sample. The function draw(at,
+/// words) must return the token of a sample, given the sample's index among all samples and its
+/// random words.
 template <class Draw>
 __device__ void write_samples(const OutputsTask& task, std::int64_t output, std::int64_t number,
                               const FilteredRow& row, uint128_t unfiltered, const Draw& draw) {
@@ -231,15 +237,16 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ __align__(16) unsigned char memory[];
   for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
     write_output<kFromProbs>(task, output, shared, memory);
-    __syncthreads();  // the index is read until the last warp has drawn its token
+    __syncthreads();  // wait, because the index is read until the last warp has drawn its token
   }
 }
 
 }  // namespace
 
 cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // a grid of at most this many blocks
-                                                         // strides over all outputs
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
+                                                         // block processes several outputs if there
+                                                         // are more
   const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
   const TileSpread spread{1, kThreads};
   const SpreadNeeds needs{

@@ -1,4 +1,4 @@
-// Largest value of a row, and the weight of all its values, computed from the row's index.
+// Computes the largest value of a row, and the weight of all its values, from the row's index.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::cuda {
 
-/// Returns one row's part of an index of all rows.
+/// Returns the part of an index of all rows that belongs to one row.
 __device__ inline RowIndex index_of(const TileIndexResult& index, std::int64_t number,
                                     std::int64_t vocab) {
   return {index.keys.data + number * index.keys.row_stride,
@@ -20,16 +20,16 @@ __device__ inline RowIndex index_of(const TileIndexResult& index, std::int64_t n
 
 /// Mass of a row of logits at temperature 1.
 struct IndexMass {
-  /// Scratch of the sum, in shared memory.
+  /// Shared memory in which the mass is added up.
   struct Scratch {
     BlockScratch<std::int32_t> key;
     BlockScratch<uint128_t> mass;
   };
 
   float max;
-  uint128_t weight;  ///< mass in the row's unit (common/tile_weights.h)
+  uint128_t weight;  ///< mass of the row in the row's unit (common/tile_weights.h)
 
-  /// Adds up an index, with all threads of a block.
+  /// Adds up the mass from an index, with all threads of a block.
   __device__ static IndexMass of(const RowIndex& index, Scratch& scratch) {
     const auto thread = static_cast<int>(threadIdx.x);
     const auto threads = static_cast<int>(blockDim.x);
@@ -47,7 +47,7 @@ struct IndexMass {
     return {from_order_key(key), reduce_block(weight, scratch.mass, Add{})};
   }
 
-  /// Returns the natural logarithm of the mass relative to the largest value's weight.
+  /// Returns the natural logarithm of the mass divided by the weight of the largest value.
   __device__ double log_mass() const { return log_mass_of(weight, max, logit_scale(1.0F)); }
 };
 

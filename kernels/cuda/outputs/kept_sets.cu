@@ -1,29 +1,30 @@
-// Kept sets: the ids of the tokens that survived the filters, packed by outputs
-// (fairdraw/kept_sets.h).
+// Makes kept sets, which have the ids of the tokens that survived the filters, packed one output
+// after another (fairdraw/kept_sets.h).
 //
-// Contract. Output i consists of the ids that are marked in its row, in ascending order, at
-// offsets[i] up to offsets[i + 1]. A set that is larger than the remaining capacity is left out:
-// its overflow is 1, and the next set begins where it would have begun. An output whose index is
-// out of range, or whose row is not ok, has no ids. Memory after the last set is not written. The
-// marks are the mask bits of write_rows: the row's record alone determines the survivors.
+// Contract. The set of output i has the ids that are marked in the output's row, in ascending
+// order, at the positions from offsets[i] to offsets[i + 1]. A set that is larger than the
+// remaining capacity is left out: its overflow is 1, and the next set begins at the place where the
+// omitted set would have begun. If the index of an output is out of range, or its row is not ok,
+// its set has no ids. Memory beyond the last set is not written. The marks are the same bits as the
+// mask of write_rows, because the row's record alone determines the survivors.
 //
-// Algorithm and cost. A row is cut into parts of whole tiles, one block each, in two launches that
-// start while the kernel before them ends (device/early_start.h):
+// Algorithm and cost. A row is divided into parts of whole tiles, with one block per part. There
+// are two launches, which start while the kernel before them ends (device/early_start.h).
 //   mark   reads the tiles whose largest value (from the row kernel's keys) reaches the row's
 //          threshold, and writes bits and a count. Peaked rows have few such tiles; in flat rows
 //          all values are read once more, mostly from L2.
 //   pack   adds up the sizes of the sets before the block's own, in each block if there are at most
 //          256 outputs, and writes the ids of the block's part: a warp takes a word of bits at a
 //          time, so that neighbouring lanes write neighbouring ids.
-// For more outputs a launch of one block finds the offsets first. There are two launches, and not
-// one in which blocks wait for each other's sizes, because such waiting needs counters that are 0
+// If there are more than 256 outputs, a launch of one block finds the offsets before the second
+// launch. One launch in which blocks wait for each other's sizes would need counters that are 0
 // before the launch.
 //
-// A set fits or not depending on all preceding sets, in sequence. A chunk of 256 outputs that fits
-// as a whole is placed by a prefix sum; only a chunk in which a set may not fit is processed one
-// set at a time.
+// Whether a set fits depends on all sets before it, one after another. If a chunk of 256 outputs
+// fits as a whole, a prefix sum places its sets; only a chunk in which some set may not fit is
+// processed one set at a time.
 //
-// Determinism: all values are integers, and each is written to its own place.
+// Determinism: all values are integers, and each is written to a place of its own.
 #include <climits>
 #include <cstdint>
 
@@ -40,10 +41,11 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kBlocksAtOnce = 4;         ///< blocks per SM, which allows 64 registers per thread
-static_assert(kTileWords * 4 == kWarp);  // a lane writes one byte of a tile's marks
+constexpr int kBlocksAtOnce = 4;         ///< number of blocks per SM, which allows 64 registers per
+                                         ///< thread
+static_assert(kTileWords * 4 == kWarp);  // each lane writes one byte of a tile's marks
 
-/// Part of a row: a range of tiles, and their words of marks as far as the row reaches.
+/// Part of a row: a range of tiles, with the words of their marks up to the end of the row.
 struct Part {
   int number;
   int first_tile, end_tile;
@@ -60,7 +62,7 @@ struct Part {
   }
 };
 
-/// Returns a word of a row's marks, with the bits beyond the row cleared.
+/// Returns a word of a row's marks, in which the bits beyond the end of the row are cleared.
 __device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const std::uint32_t* words,
                                                  int word) {
   const auto left = static_cast<int>(marks.vocab) - word * 32;
@@ -69,15 +71,15 @@ __device__ __forceinline__ std::uint32_t word_of(const KeptMarks& marks, const s
 
 // --- Marks ---------------------------------------------------------------------------------------
 
-/// Rule that tells the survivors of a row, taken from the row's record.
+/// Rule that tells which tokens of a row survive, taken from the row's record.
 struct KeptRule {
-  float low;  ///< threshold: larger values survive, and equal values whose id is below tie_end
+  float low;  ///< threshold: larger values survive, and also equal values with ids below tie_end
   int tie_end;
-  int greedy_token;  ///< token of a greedy row; -1 if the row is not greedy
+  int greedy_token;  ///< token of a greedy row, or -1 if the row is not greedy
 
   __device__ static KeptRule of(const RowRecord& record, bool from_probs) {
     const float smallest = from_probs ? kSmallestProbability : -FLT_MAX;
-    // Values of tokens that are not allowed have been replaced by values below `smallest`.
+    // Values of tokens that are not allowed have already been replaced by values below `smallest`.
     if (record.low < smallest) return {smallest, INT_MAX, record.greedy_token};
     return {record.low, record.tie_end, record.greedy_token};
   }
@@ -90,7 +92,7 @@ struct KeptRule {
   }
 };
 
-/// Writes a tile's marks, in which bit i of `kept` belongs to the i-th of a lane's values. For a
+/// Writes the marks of a tile, where bit i of `kept` belongs to the i-th value of a lane. For a
 /// whole warp.
 template <RowForm kForm>
 __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsigned kept) {
@@ -110,16 +112,16 @@ __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsi
     bytes[lane] = static_cast<std::uint8_t>(kept);
     return;
   }
-  // A lane has four adjacent values of each half of the tile: even lanes assemble a byte of the
-  // first half, odd lanes a byte of the second.
+  // A lane has four adjacent values of each half of the tile: even lanes assemble a byte for the
+  // first half, and odd lanes a byte for the second half.
   const unsigned other = __shfl_xor_sync(kAllLanes, kept, 1);
   const bool odd = (lane & 1) != 0;
   const unsigned byte = odd ? (other >> 4) | (kept & 0xf0U) : (kept & 0xfU) | ((other & 0xfU) << 4);
   bytes[(odd ? kWarp / 2 : 0) + lane / 2] = static_cast<std::uint8_t>(byte);
 }
 
-/// Marks the survivors in a warp's tiles of a part. Returns the number of this lane's values that
-/// are kept.
+/// Marks the survivors in those tiles of a part that a warp reads. Returns the number of this
+/// lane's values that survive.
 template <RowForm kForm>
 __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t number,
                                           const Part& part, const KeptRule& rule) {
@@ -151,8 +153,8 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
       unsigned kept = 0;
       if (reads[i]) {
         float x[kLaneValues];
-        // Values of tokens that are not allowed become -inf, also for probabilities, so that no
-        // threshold keeps them.
+        // Values of tokens that are not allowed become -inf, even in rows of probabilities, so that
+        // no threshold keeps them.
         TilePass<kForm, false>::read(row, raw[i], x);
 #pragma unroll
         for (int v = 0; v < kLaneValues; ++v) {
@@ -166,7 +168,8 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
   return count;
 }
 
-/// Writes the number of marks of a part, summed over the block's threads. One barrier.
+/// Writes the number of marks in a part, which is summed over the block's threads. The function has
+/// one barrier.
 __device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t block, int count,
                                             int (&of_warp)[kWarps]) {
   count = __reduce_add_sync(kAllLanes, count);
@@ -175,7 +178,8 @@ __device__ __forceinline__ void write_count(const KeptMarks& marks, std::int64_t
   if (threadIdx.x != 0) return;
   int sum = 0;
   for (const int other : of_warp) sum += other;
-  marks.counts[block] = sum;  // the array is [rows, parts], in the order of blocks
+  marks.counts[block] = sum;  // the array has the shape [rows, parts], and so the order of the
+                              // blocks
 }
 
 template <DType kType, TileAccess kAccess>
@@ -189,7 +193,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const Part part = Part::of(task.marks, blockIdx.x);
   if (record.status != RowStatus::ok) {
     if (threadIdx.x == 0) task.marks.counts[blockIdx.x] = 0;
-    // The words are read before the part's count is read.
+    // The words of marks are written even though the count is 0, because words are read before the
+    // count of the part is read.
     std::uint32_t* words = task.words + number * task.marks.row_stride;
     for (int word = part.first_word() + static_cast<int>(threadIdx.x);
          word < part.end_tile * kTileWords; word += kThreads) {
@@ -227,7 +232,8 @@ struct PackShared {
   std::int32_t words[2][kWarps];
 };
 
-/// Returns the row of an output, or -1 if its index is out of range or its status is not ok.
+/// Returns the row of an output, or -1 if the output's index is out of range or its status is not
+/// ok.
 __device__ std::int64_t row_of(const PackTask& task, std::int64_t output) {
   if (task.statuses.given() && task.statuses.data[output] != RowStatus::ok) return -1;
   const std::int64_t row = task.indices.given() ? task.indices.data[output] : output;
@@ -241,7 +247,9 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   std::int32_t of_part[kMostKeptParts];
 #pragma unroll
   for (int part = 0; part < kMostKeptParts; ++part) {
-    of_part[part] = part < task.marks.parts ? counts[part] : 0;  // no load depends on another load
+    of_part[part] = part < task.marks.parts ? counts[part] : 0;  // no load depends on another, so
+                                                                 // that all loads are in flight
+                                                                 // together
   }
   std::int32_t size = 0;
 #pragma unroll
@@ -249,9 +257,10 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   return size;
 }
 
-/// Places the sets of kThreads outputs, of which each thread knows the size of one set. Writes the
+/// Places the sets of kThreads outputs, where each thread gives the size of one set. Writes the
 /// offsets at which the sets begin, and sets `end` to the end of the last set. A set fits if the
-/// capacity after its begin is at least its size. Ends with a barrier.
+/// capacity that remains where the set begins is at least its size. The function ends with a
+/// barrier.
 __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& end,
                            PackShared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -273,7 +282,7 @@ __device__ void place_sets(std::int32_t size, std::int64_t room, std::int64_t& e
   end = shared.end;
 }
 
-/// Writes all results of an output except its ids, by one thread.
+/// Writes all results of an output except the ids, with one thread.
 __device__ void write_place(const PackTask& task, std::int64_t output, std::int64_t begin,
                             std::int32_t size) {
   task.kept.offsets.data[output] = begin;
@@ -300,13 +309,13 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) task.kept.offsets.data[task.outputs] = end;
 }
 
-/// Data of a part of a row that its block loads before it waits for other data.
+/// Data for a part of a row, which a block loads before it waits for other data.
 struct PartOfRow {
-  std::uint32_t word;   ///< first word of marks of this thread
-  std::int32_t before;  ///< number of kept ids in the preceding parts of the row
+  std::uint32_t word;   ///< first word of marks that this thread reads
+  std::int32_t before;  ///< number of kept ids in the parts of the row before this part
   std::int32_t size;    ///< number of kept ids in this part
 
-  /// Reads the data. All threads must call it; for row -1 nothing is read.
+  /// Reads the data. All threads must call this function; if the row is -1, nothing is read.
   __device__ static PartOfRow read(const KeptMarks& marks, std::int64_t row, const Part& part) {
     static_assert(kMostKeptParts <= kWarp);
     const int lane = lane_of_thread();
@@ -324,8 +333,8 @@ struct PartOfRow {
   }
 };
 
-/// Writes the ids of a part of a row to memory from `ids` on. word: this thread's first word of
-/// marks.
+/// Writes the ids of a part of a row to memory, from `ids` on; `word` is the first word of marks
+/// that this thread reads.
 __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t row,
                                           const Part& part, std::uint32_t word,
                                           std::int32_t first_id, std::int32_t* ids,
@@ -353,7 +362,7 @@ __device__ __forceinline__ void write_ids(const KeptMarks& marks, std::int64_t r
   }
 }
 
-/// Packs the ids of one part of an output's set. kPlacesAreKnown: whether place_kept_kernel has
+/// Packs the ids of one part of an output's set; kPlacesAreKnown says whether place_kept_kernel has
 /// computed the offsets.
 template <bool kPlacesAreKnown>
 __device__ void pack_part(const PackTask& task, std::int64_t output, const Part& part,
@@ -363,7 +372,7 @@ __device__ void pack_part(const PackTask& task, std::int64_t output, const Part&
   std::int64_t begin = 0;
   if constexpr (kPlacesAreKnown) {
     begin = task.kept.offsets.data[output];
-    if (task.kept.offsets.data[output + 1] == begin) return;  // set is empty or does not fit
+    if (task.kept.offsets.data[output + 1] == begin) return;  // the set is empty or does not fit
   } else {
     const auto thread = static_cast<std::int64_t>(threadIdx.x);
     std::int64_t end = 0;
@@ -392,11 +401,12 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t step = gridDim.x / task.marks.parts;
   for (std::int64_t output = blockIdx.x / task.marks.parts; output < task.outputs; output += step) {
     pack_part<kPlacesAreKnown>(task, output, part, shared);
-    __syncthreads();  // the shared memory is read until the last warp has written its ids
+    __syncthreads();  // wait, because the shared memory is read until the last warp has written its
+                      // ids
   }
 }
 
-/// Enqueues a kernel of `blocks` blocks that may start early.
+/// Enqueues a kernel of `blocks` blocks, which may start early.
 template <auto* kKernel, class Task>
 cudaError_t launch(std::int64_t blocks, const Task& task, cudaStream_t stream) {
   const TileSpread spread{1, kThreads};
@@ -425,8 +435,9 @@ cudaError_t pack_kept(const PackTask& task, cudaStream_t stream) {
       error != cudaSuccess || task.outputs == 0) {
     return error;
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // a grid of at most this many blocks
-                                                         // strides over all parts
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
+                                                         // block processes several parts if there
+                                                         // are more
   const std::int64_t outputs = task.outputs < kMost ? task.outputs : kMost;
   return launch<pack_kept_kernel<true>>(outputs * task.marks.parts, task, stream);
 }

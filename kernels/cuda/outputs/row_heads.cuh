@@ -1,15 +1,16 @@
-// First entries of a row in order (value descending, token id ascending among equals), found by one
-// block of kEndThreads through the largest values of the row's tiles.
+// Finds the first entries of a row in the order of values (largest value first, and the lowest id
+// first among equal values), with one block of kEndThreads threads, through the largest values of
+// the row's tiles.
 //
-// n values of the row are at least the n-th largest tile maximum, so this maximum is a lower bound
-// of the n-th largest value. Only the tiles whose maximum is at least this bound are read: n tiles,
-// or more with ties. Their values at or above the bound are listed, and sorted by counting. If the
-// list overflows (ties, or fewer than n tiles), a search over the row itself, by levels of bins
-// (tiles/key_selection.cuh), finds the cut between the n-th entry and the next, and the entries
-// before the cut are listed.
+// At least n values of the row reach the n-th largest of the tiles' maxima, so this maximum is a
+// lower bound of the n-th largest value. Only the tiles whose maximum is at least this bound are
+// read, which are n tiles, or more if there are ties. The values of these tiles that reach the
+// bound are listed, and then sorted by counting. The list overflows if there are many ties or fewer
+// than n tiles. Then a search over the row itself, by levels of bins (tiles/key_selection.cuh),
+// finds the cut between the n-th entry and the next one, and the entries before the cut are listed.
 //
-// Determinism: threads append to the list in any order, but the list is then sorted by value and
-// id.
+// Determinism: threads append to the list in any order, but the list is sorted by value and id
+// afterwards.
 #pragma once
 
 #include <climits>
@@ -24,19 +25,21 @@
 
 namespace fairdraw::cuda {
 
-/// Row with the keys of its tiles, which are computed from the tokens that FilteredRow::is_allowed.
+/// Row with the keys of its tiles, which are computed from the tokens for which
+/// FilteredRow::is_allowed is true.
 struct KeyedRow {
   const FilteredRow& row;
   const std::int32_t* keys;
   int tiles;
 
-  /// Calls visit(token, x) for the allowed tokens whose keys are at least `lowest`, spread over the
-  /// block's warps. Only tiles whose largest key is at least `lowest` are read.
+  /// Calls visit(token, x) for the allowed tokens whose keys are at least `lowest`; the warps of
+  /// the block share the tokens. Only tiles whose largest key is at least `lowest` are read.
   template <class Visit>
   __device__ void visit_from(std::int32_t lowest, const Visit& visit) const {
     visit_share(lowest, warp_of_thread(), warps_of_block(), visit);
   }
-  /// Does the same as visit_from over `warps` warps, of which this is number `warp`.
+  /// Visits the same tokens as visit_from, shared by `warps` warps, of which this warp has the
+  /// number `warp`.
   template <class Visit>
   __device__ void visit_share(std::int32_t lowest, int warp, int warps, const Visit& visit) const {
     const float least = from_order_key(lowest);
@@ -59,7 +62,7 @@ struct KeyedRow {
   }
 };
 
-/// The first entries of a row, in order.
+/// First entries of a row in order.
 struct HeadEntries {
   static constexpr int kMax = 512;
 
@@ -69,18 +72,18 @@ struct HeadEntries {
 
 class HeadSearch {
  public:
-  /// Maximum number of first entries that can be requested.
+  /// Maximum number of first entries that a search may request.
   static constexpr int kMost = HeadEntries::kMax / 2 + 1;
 
-  /// Scratch of the search, in shared memory.
+  /// Shared memory of the search.
   struct Memory {
     KeySelection::Memory selection;
     HeadEntries found;
     int count;
   };
 
-  /// Begins a search, with all threads of a block of kEndThreads. Earlier writes of these threads
-  /// to shared memory can be read afterwards.
+  /// Begins a search, with all threads of a block of kEndThreads threads. Afterwards, these threads
+  /// can read what they wrote to shared memory before the call.
   __device__ explicit HeadSearch(Memory& memory) : memory_(memory), selection_(memory.selection) {
     selection_.clear();
     __syncthreads();
@@ -88,11 +91,12 @@ class HeadSearch {
 
   struct Head {
     int n;              ///< number of entries
-    std::int32_t from;  ///< key such that the entries are all values with at least this key
+    std::int32_t from;  ///< smallest key of the entries; the entries are all values with at least
+                        ///< this key
   };
 
-  /// Puts the first entries of a row that has an allowed token into `entries`: at least n, or all
-  /// allowed ones. 1 <= n <= kMost.
+  /// Writes the first entries of a row that has an allowed token to `entries`: at least n entries,
+  /// or all allowed tokens. Precondition: 1 <= n <= kMost.
   __device__ Head find(const KeyedRow& row, const TileKeys& keys, int n, HeadEntries& entries) {
     std::int32_t from = bound_of(row, keys, n);
     list(row, from, [](std::int64_t, float) { return true; });
@@ -103,7 +107,7 @@ class HeadSearch {
   }
 
  private:
-  /// Returns a key such that at least n values, or all values, have at least this key.
+  /// Returns a key such that at least n values, or all values, have keys of at least this size.
   __device__ std::int32_t bound_of(const KeyedRow& row, const TileKeys& keys, int n) {
     if (keys.count < n) return kEmptyTileKey + 1;
     return selection_
@@ -117,11 +121,11 @@ class HeadSearch {
         .key;
   }
 
-  /// Lists the values whose keys are at least a given key and for which wanted(token, x), as far as
-  /// there is room.
+  /// Lists the values whose keys are at least a given key and for which wanted(token, x) is true,
+  /// until the list is full.
   template <class Wanted>
   __device__ void list(const KeyedRow& row, std::int32_t from, const Wanted& wanted) {
-    __syncthreads();  // after all threads have read the previous count
+    __syncthreads();  // wait until all threads have read the previous count
     if (threadIdx.x == 0) memory_.count = 0;
     __syncthreads();
     row.visit_from(from, [&](std::int64_t token, float x) {
@@ -134,8 +138,8 @@ class HeadSearch {
     __syncthreads();
   }
 
-  /// Lists the first n values of a row that has more than n values in the interval. Returns the
-  /// smallest key for which the list has all values.
+  /// Lists the first n values of a row, which must have more than n values in the interval. Returns
+  /// the smallest key such that the list has all values with at least this key.
   __device__ std::int32_t list_exactly(const KeyedRow& row, const KeyInterval& interval, int n) {
     const KeyCut cut = selection_.select(interval, n, 0, [&](const auto& count) {
       row.visit_from(interval.low, [&](std::int64_t, float x) { count(order_key(x), 1); });
@@ -143,7 +147,7 @@ class HeadSearch {
     const float last = from_order_key(cut.key);
     const auto vocab = static_cast<std::int32_t>(row.row.vocab);
     std::int32_t tie_end = vocab;
-    if (cut.reached > n) {  // ties are cut so that smaller ids are kept
+    if (cut.reached > n) {  // ties are cut so that the tokens with smaller ids are kept
       const KeyCut of_ids =
           selection_.select({-vocab, -1}, n - cut.above, 0, [&](const auto& count) {
             row.visit_from(cut.key, [&](std::int64_t token, float x) {

@@ -1,15 +1,16 @@
-// Reports of log-probabilities of tokens, their ranks, the n largest values, and whole rows
-// (fairdraw/log_probabilities.h).
+// Writes reports of log-probabilities: of tokens, with their ranks, of the n largest values, and of
+// whole rows (fairdraw/log_probabilities.h).
 //
-// Contract. Reports are of rows that are already filtered, and of tokens that are drawn or given.
-// An index or a given token that is out of range fails only its own output.
+// Contract. Reports describe rows that are already filtered, and tokens that were drawn or that the
+// caller gives. An index or a given token that is out of range makes only its own output fail.
 //
-// Semantics. Values and their order are defined in fairdraw/log_probabilities.h. A reported row is
-// a set of tokens that have a value (raw modes: all above -inf; processed modes: the survivors of
-// the filters) and a normaliser. In the row's order, survivors precede all other tokens.
+// Semantics. The reported values and their order are defined in fairdraw/log_probabilities.h. A
+// reported row consists of a normaliser and of the tokens that have a value: in raw modes, all
+// tokens above -inf; in processed modes, the survivors of the filters. In the order of a row, the
+// survivors precede all other tokens.
 //
-// Algorithm and cost. Rows have been indexed: the index has the largest value of each tile of 256
-// ids and, in raw modes, the weight of each tile.
+// Algorithm and cost. The rows have already been indexed: the index has the largest value of each
+// tile of 256 ids and, in raw modes, the weight of each tile.
 //   outputs   One block per output. The normaliser is in the record, or is the sum of the index.
 //             The n largest are found through the tiles' largest values (row_heads.cuh). A listed
 //             token has its rank from its place; for others the tiles that reach its value are
@@ -18,9 +19,10 @@
 //             the others count, each in its tiles.
 //   all       One block per part of a row: one read and one write per value.
 //
-// Numerics. Values are computed in double from integer masses: (x - max) / T - log_mass_of(W),
-// rounded once to float32. Ranks and order are exactly those of the logits. Determinism. Counts and
-// places are integers, so the result does not depend on the order of threads.
+// Numerics. Values are computed with doubles from integer masses, as (x - max) / T -
+// log_mass_of(W), and rounded to float32 once. Ranks and the order of tokens are exactly those of
+// the logits. Determinism. Counts and places are integers, so the results do not depend on the
+// order of threads.
 #include <math_constants.h>
 
 #include <cfloat>
@@ -75,19 +77,20 @@ class ReportedRow {
 
   __device__ const FilteredRow& row() const { return row_; }
   __device__ bool counts(std::int64_t token, float x) const { return row_.keeps(token, x); }
-  /// Returns whether a token counts, given its value as read by FilteredRow::read.
+  /// Returns whether a token has a reported value, given the token's value as FilteredRow::read
+  /// reads it.
   __device__ bool counts_read(std::int64_t token, float x) const {
     return row_.keeps_read(token, x);
   }
 
-  /// Returns the log-probability or logit to report for a token that counts.
+  /// Returns the log-probability or the logit to report for a token that has a reported value.
   __device__ float value_of(float x) const {
     if (!is_logprob_) {
       // Division by 1 is exact, so that raw logits, and the logits of greedy rows, do not change.
       return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor_)));
     }
     const double value = log_probability(x, max_, divisor_, log_mass_);
-    // -inf is reserved for tokens without a reported value.
+    // The value -inf is reserved for tokens without a reported value.
     return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), fmin(0.0, value)));
   }
 
@@ -103,7 +106,7 @@ class ReportedRow {
 /// Number of samples whose ranks the blocks of an output count between two barriers.
 constexpr int kRanksAtOnce = 16;
 
-/// Shared memory of a block, besides the row's keys, which are in dynamic shared memory.
+/// Shared memory of a block in addition to the row's keys, which are in dynamic shared memory.
 struct Shared {
   HeadSearch::Memory search;
   HeadEntries head;
@@ -113,13 +116,14 @@ struct Shared {
                                                    ///< adds up
 };
 
-/// First entries of a row's order, as far as this block knows them.
+/// First entries in the order of a row, as far as this block knows them.
 struct Top {
-  int listed;         ///< number of entries listed in shared memory
-  int kept;           ///< number of the first entries that have a reported value
-  std::int32_t from;  ///< key such that the entries are all allowed values with at least this key
+  int listed;         ///< number of entries that are listed in shared memory
+  int kept;           ///< number of entries from the first on that have a reported value
+  std::int32_t from;  ///< smallest key of the entries; the entries are all allowed values with at
+                      ///< least this key
 
-  /// Returns a Top without entries.
+  /// Returns a Top that has no entries.
   __device__ static Top none() { return {0, 0, INT_MAX}; }
   __device__ bool lists(float x) const { return order_key(x) >= from; }
 };
@@ -154,9 +158,9 @@ __device__ void write_top(const LogprobsTask& task, std::int64_t output,
 
 // --- Tokens ------------------------------------------------------------------------------------
 
-/// Warps that count ranks in the tiles of an output, and this warp's number among them; negative:
-/// this warp does not count. If there are at least 4 blocks, the first one finds the largest values
-/// meanwhile.
+/// Number of warps that count ranks in the tiles of an output, and the number of this warp among
+/// them, which is negative if this warp does not count. If an output has at least 4 blocks, the
+/// first block finds the largest values while the others count.
 struct CountingWarps {
   int warp, warps;
 
@@ -168,8 +172,9 @@ struct CountingWarps {
   }
 };
 
-/// Returns the number of tokens up to and including a token that counts, in this block's share of
-/// the tiles. If the first block lists the token, the number covers all tiles. For all threads.
+/// Returns the number of tokens up to and including a given token, in this block's share of the
+/// tiles; the token must have a reported value. If the token is in the list of the first block, the
+/// number covers all tiles. All threads must call this function.
 __device__ std::int32_t count_before(const LogprobsTask& task, const ReportedRow& reported,
                                      const KeyedRow& keyed, const RowCluster& cluster,
                                      std::int32_t token, float x, const Top& top, Shared& shared) {
@@ -201,8 +206,8 @@ __device__ void write_values(const LogprobsTask& task, std::int64_t output,
   }
 }
 
-/// Writes the ranks of an output's tokens, with all blocks of the output. `top` is empty in all
-/// blocks except the first.
+/// Writes the ranks of the tokens of an output, with all blocks of the output. `top` has no entries
+/// in all blocks except the first.
 __device__ void write_ranks(const LogprobsTask& task, std::int64_t output,
                             const ReportedRow& reported, const KeyedRow& keyed,
                             const RowCluster& cluster, const Top& top, Shared& shared) {
@@ -210,7 +215,7 @@ __device__ void write_ranks(const LogprobsTask& task, std::int64_t output,
   std::int32_t* ranks = task.result.ranks.data + output * task.num_samples;
 #pragma unroll 1
   for (int begin = 0; begin < task.num_samples; begin += kRanksAtOnce) {
-    if (begin > 0) cluster.sync();  // after all blocks have read the previous counts
+    if (begin > 0) cluster.sync();  // wait until all blocks have read the previous counts
     const int samples = min(task.num_samples - begin, kRanksAtOnce);
 #pragma unroll 1
     for (int i = 0; i < samples; ++i) {
@@ -264,7 +269,7 @@ __device__ RowStatus status_of(const LogprobsTask& task, std::int64_t output, st
   return __syncthreads_or(bad) != 0 ? RowStatus::index_out_of_range : RowStatus::ok;
 }
 
-/// Writes an output's report, with all blocks of the output.
+/// Writes the report of an output, with all blocks of the output.
 __device__ void write_output(const LogprobsTask& task, std::int64_t output,
                              const RowCluster& cluster, Shared& shared, std::int32_t* keys) {
   const bool is_first = cluster.rank == 0;
@@ -275,7 +280,7 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output,
     if (is_first) write_failure(task, output);
     return;
   }
-  if (!task.result.given()) return;  // rows were not indexed in this case
+  if (!task.result.given()) return;  // the rows were not indexed in this case
   const ReportedRow reported(task, number, shared.index);
   const RowIndex index = index_of(task.index, number, task.filtered.rows.vocab);
   if (needs_order(task.result)) {
@@ -308,13 +313,13 @@ __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll 1
   for (std::int64_t output = blockIdx.x / of_output; output < task.outputs; output += step) {
     write_output(task, output, cluster, shared, keys);
-    cluster.sync();  // the entries and the counts are read until the last rank is computed
+    cluster.sync();  // wait, because entries and counts are read until the last rank is computed
   }
 }
 
 /// Returns the number of blocks that share an output. Each warp has at least one tile, and all
-/// blocks run at once, four on each of about 128 SMs. Larger clusters are harder to schedule,
-/// because the blocks of a cluster must be in one group of SMs.
+/// blocks run at the same time, four on each of about 128 SMs. Larger clusters are harder to
+/// schedule, because all blocks of a cluster must run in the same group of SMs.
 int blocks_of_output(const LogprobsTask& task, Path path) {
   if (path == Path::block || !task.result.ranks.given()) return 1;
   int blocks = 1;
@@ -328,8 +333,8 @@ int blocks_of_output(const LogprobsTask& task, Path path) {
 
 // --- Whole rows --------------------------------------------------------------------------------
 
-/// Returns the number of tiles that a block processes. Long rows have few blocks, because each
-/// block sums up the index.
+/// Returns the number of tiles that a block processes. Long rows are divided into few parts,
+/// because each block adds up the whole index.
 constexpr std::int64_t tiles_of_part(std::int64_t tiles) {
   constexpr std::int64_t kLeast = 16;
   constexpr std::int64_t kMostParts = 16;
@@ -368,7 +373,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Enqueues the outputs. Beyond 2^20 outputs, each cluster of blocks processes several.
+/// Enqueues the outputs. If there are more than 2^20 outputs, each cluster of blocks processes
+/// several outputs.
 cudaError_t launch_outputs(const LogprobsTask& task, Path path, cudaStream_t stream) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   const std::int64_t tiles = needs_order(task.result) ? tiles_of(task.filtered.rows.vocab) : 0;
@@ -389,7 +395,8 @@ cudaError_t report_logprobs(const LogprobsTask& task, Path path, cudaStream_t st
       return error;
   }
   if (!result.all.given() || task.filtered.rows.rows == 0) return cudaSuccess;
-  // Fewer than 2^22 rows of at most 16 parts stay below the maximum grid size, 2^31 - 1.
+  // There are fewer than 2^22 rows of at most 16 parts, so the grid is smaller than the maximum of
+  // 2^31 - 1 blocks.
   const std::int64_t tiles = tiles_of(task.filtered.rows.vocab);
   const std::int64_t parts = (tiles + tiles_of_part(tiles) - 1) / tiles_of_part(tiles);
   return launch_clusters(report_rows_kernel, task.filtered.rows.rows * parts, 1, kThreads, stream,

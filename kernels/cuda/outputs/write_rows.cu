@@ -1,21 +1,23 @@
 // Writes masks, renormalised probabilities and masked logits of filtered rows.
 //
-// Contract. Each row with status ok gets mask bits of the survivors (bits beyond the vocabulary are
-// 0), probabilities as common/tile_weights.h defines them, 0 outside the support, and a copy of the
-// values in their own dtype with -inf for dropped tokens. A greedy row is one-hot. A failed row has
-// mask and probabilities 0 and all masked values -inf; an inactive row is left untouched except for
-// its status. Words and values between the vocabulary's end and the row stride are never written.
-// `masked` may be the input rows themselves, because each thread reads and writes only its own
-// values.
+// Contract. For each row with the status ok, three outputs are written. The mask has the bits of
+// the survivors, and bits beyond the vocabulary are 0. The probabilities are those that
+// common/tile_weights.h defines, and 0 outside of the support. The masked logits are a copy of the
+// values in their own dtype, with -inf for dropped tokens. In a greedy row, the only survivor has
+// the probability 1. A failed row has mask and probabilities 0, and all masked logits are -inf. Of
+// an inactive row, only the status is written. Words and values between the end of the vocabulary
+// and the end of a row's stride are never written. The memory of `masked` may be that of the input
+// rows, because each thread reads and writes only its own values.
 //
-// Algorithm and cost. The kernel is one launch, in which a block has eight tiles of 256 ids, a warp
-// one tile, and a lane one token at a time. The row is read once, whichever outputs are written. A
-// survivor's probability depends on the row's largest value, which the row kernel left. The votes
-// of a warp are words of the mask, gathered so that lanes write adjacent words.
+// Algorithm and cost. The kernel is a single launch, in which a block has eight tiles of 256 ids, a
+// warp has one tile, and a lane processes one token at a time. The row is read only once, whichever
+// outputs are requested. The probability of a survivor depends on the largest value of the row,
+// which the row kernel has stored. The votes of a warp are words of the mask, which are collected
+// so that lanes write adjacent words.
 //
-// Numerics. A probability takes one division per survivor, in double, of m times a power of two,
-// rounded once, then to float32: the same bits as on the CPU.
-// Determinism: no two threads write the same word, and no values are summed.
+// Numerics. A probability takes one division of doubles per survivor, whose dividend is m times a
+// power of two. The quotient is rounded once, and then rounded to float32, which gives the same
+// bits as on the CPU. Determinism: no two threads write the same word, and no values are added up.
 #include <cstdint>
 
 #include "common/minus_infinity.h"
@@ -78,12 +80,12 @@ class RowProbabilities {
  private:
   const RowRecord& record_;
   float scale_ = 0, origin_ = 0;
-  double octave_ = 0;      ///< that of the row's largest value
-  bool is_quick_ = false;  ///< whether float arithmetic is exact
+  double octave_ = 0;      ///< octave of the largest value of the row
+  bool is_quick_ = false;  ///< whether float arithmetic is exact for the row
   double total_ = 0;
 };
 
-/// Writes a row's masked values, where bit i of `kept` belongs to the i-th of a lane's tokens.
+/// Writes the masked logits of a row, where bit i of `kept` belongs to the i-th token of a lane.
 __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
                              const FilteredRow& row, std::int64_t first, unsigned kept) {
   const std::int64_t size = value_size(row.values.dtype);
@@ -93,7 +95,7 @@ __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
   for (int i = 0; i < kLaneValues; ++i) {
     const std::int64_t token = first + i * kWarp;
     if (token >= row.vocab) return;
-    // Masked logits are copies of the caller's values, because calls with masked logits do not
+    // The masked logits are copies of the caller's values, because calls with masked logits do not
     // support logits processing.
     const bool keeps = ((kept >> i) & 1U) != 0;
     store_bits(masked + token * size,
@@ -101,7 +103,7 @@ __device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
   }
 }
 
-/// Writes the outputs of a tile, with one warp; in a failed row all tokens are dropped.
+/// Writes the outputs of a tile, with one warp; if the row has failed, all tokens are dropped.
 template <bool kFromProbs>
 __device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std::int64_t tile,
                            bool ok) {
@@ -164,7 +166,8 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
   const std::int64_t blocks_a_row =
       (tiles_of(task.filtered.rows.vocab) + kTilesABlock - 1) / kTilesABlock;
-  // Fewer than 2^22 rows of 512 blocks stay below the maximum grid size, 2^31 - 1.
+  // There are fewer than 2^22 rows of 512 blocks, so the grid is smaller than the maximum of 2^31 -
+  // 1 blocks.
   return launch_clusters(
       task.filtered.from_probs ? write_rows_kernel<true> : write_rows_kernel<false>,
       task.filtered.rows.rows * blocks_a_row, 1, kThreads, stream, task, blocks_a_row);

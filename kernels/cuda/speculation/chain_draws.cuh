@@ -1,18 +1,20 @@
-// Draws of chain_speculative_sampling from a residual or from a target's row, by 1 to 8 blocks, and
-// the parts shared with verify_tree.cu: the test of a drafted token and the pass over a residual.
-// The arithmetic is in integers (fairdraw/sampling.h).
+// Draws from a residual or from a target's row for chain_speculative_sampling, with 1 to 8 blocks,
+// and the parts that verify_tree.cu shares: the test of a drafted token and the pass over a
+// residual. All arithmetic is done with integers (fairdraw/sampling.h).
 //
-// With target weights P (sum Zp) and draft weights Q (sum Zq), x the drafted token:
+// P are the target's weights with the sum Zp, Q the draft's weights with the sum Zq, and x is the
+// drafted token. Two rules are computed exactly.
 //   accept    if floor(r Q_x Zp / 2^64) < P_x Zq, which P_x Zq >= Q_x Zp and P_x > 0 imply,
-//   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order,
-// exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192. If
-// all residuals are 0, the two distributions are equal, and the token is drawn from the target.
+//   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order.
+// Products of weights and sums have up to 100 bits, sums of residuals up to 120 bits, and products
+// with a random word up to 192 bits. If all residuals are 0, the two distributions are equal, and
+// the token is drawn from the target.
 //
-// One pass over both rows adds up the totals and the residuals together: bounds of the totals
-// decide whether P Zq > Q Zp, unless the two products differ by a factor of at most 1 + 2^-20. The
-// few tokens for which the bounds do not decide are listed, and added when the totals are known. If
-// the list is full (one row is nearly a multiple of the other), a second pass uses the totals
-// themselves.
+// A single pass over both rows adds up the totals and the residuals at the same time. Bounds of the
+// totals decide whether P Zq > Q Zp, unless the two products differ by a factor of at most 1 +
+// 2^-20. The few tokens for which the bounds do not decide are listed, and added to the residuals
+// when the totals are known. If the list overflows, which happens when one row is nearly a multiple
+// of the other, a second pass uses the exact totals.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +26,12 @@
 
 namespace fairdraw::cuda {
 
-/// Draw whose sums are residuals, of up to 120 bits.
+/// Draw whose sums are residuals of up to 120 bits.
 using ChainDraw = RowDraw<uint128_t>;
 using ChainSums = RowSums<uint128_t>;
 
-/// Result of the test of a drafted token. The result may be open while totals are unknown.
+/// Result of the test of a drafted token. The result is `open` if the test is undecided because
+/// totals are unknown.
 enum class Verdict : std::uint32_t { rejects, accepts, open };
 
 /// Returns whether a drafted token passes its test, given its two weights and the totals.
@@ -38,8 +41,8 @@ __device__ inline bool passes_test(std::uint64_t word, std::uint64_t p, std::uin
          static_cast<uint128_t>(p) * draft_total;
 }
 
-/// Tests a draft. The verdict is `open` only if a total is unknown. A larger total of the target,
-/// or a smaller one of the draft, never makes a rejected draft accepted.
+/// Tests a draft. The verdict is `open` only if one of the totals is unknown. A larger total of the
+/// target never makes a rejected draft accepted, and neither does a smaller total of the draft.
 template <class Target, class Draft>
 __device__ Verdict test_draft(const Distribution<Target>& target, const Distribution<Draft>& draft,
                               std::int32_t token, std::uint64_t word) {
@@ -52,8 +55,8 @@ __device__ Verdict test_draft(const Distribution<Target>& target, const Distribu
   return accepts(target.bounds.low, draft.bounds.high) ? Verdict::open : Verdict::rejects;
 }
 
-/// Measure of residuals. The residuals of many tokens sum to Zq sum P - Zp sum Q over the tokens
-/// with P Zq > Q Zp, so that a token costs a comparison and two 64-bit additions.
+/// Measure of residuals. The residuals of several tokens sum to Zq sum P - Zp sum Q, where the sums
+/// run over the tokens with P Zq > Q Zp. So each token costs a comparison and two 64-bit additions.
 template <class Target, class Draft>
 class ResidualMeasure : public PairMeasure<Target, Draft> {
   using Pair = PairMeasure<Target, Draft>;
@@ -75,13 +78,14 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
   __device__ uint128_t of_part(const Part& part) const {
     return of_sums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
   }
-  /// Returns the sum of residuals, given the sums of P and Q.
+  /// Returns the sum of the residuals of some tokens, given the sums of their P and Q.
   __device__ uint128_t of_sums(std::uint64_t p, std::uint64_t q) const {
     return static_cast<uint128_t>(p) * draft.total() - static_cast<uint128_t>(q) * target.total();
   }
 
-  /// Returns P Zq > Q Zp. Each float32 product has a relative error of at most two roundings, 2 *
-  /// 2^-24; products closer than 2^-20 are compared exactly. Products are below 2^101.
+  /// Returns P Zq > Q Zp. Each float32 product has two roundings, so its relative error is at most
+  /// 2 * 2^-24; products that differ by less than a 2^-20 part are compared exactly. Products are
+  /// below 2^101.
   __device__ bool is_positive(float p, float q) const {
     constexpr float kBand = 0x1p-20F;
     const float a = p * draft_total_;
@@ -98,11 +102,11 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
   float target_total_, draft_total_;
 };
 
-/// Sums over both rows, and flags for tokens that the bounds of the totals did not decide.
+/// Sums over both rows, with flags for tokens that the bounds of the totals did not decide.
 struct PairTotals {
   static constexpr std::uint32_t kSome = 1, kTooMany = 2;
   std::uint64_t p, q;
-  std::uint32_t open;  ///< bits kSome and kTooMany, for undecided tokens
+  std::uint32_t open;  ///< bits kSome and kTooMany, which tell whether tokens are undecided
 
   __device__ PairTotals summed_by_warp() const {
     return {reduce_warp(p, Add{}), reduce_warp(q, Add{}),
@@ -111,7 +115,7 @@ struct PairTotals {
   }
 };
 
-/// Shared memory of a block whose cluster adds up a residual, besides the sums of chunks.
+/// Shared memory of a block whose cluster adds up a residual, in addition to the sums of chunks.
 struct ResidualSums {
   static constexpr int kMostOpen = 64;
   static constexpr int kMaxWarpsOfDraw = 8;
@@ -120,31 +124,34 @@ struct ResidualSums {
     std::int32_t token;
   };
 
-  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of each warp in all blocks
-  int open;                                        ///< number of undecided tokens, listed or not
+  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of each warp of all blocks
+  int open;                                        ///< number of undecided tokens, including those
+                                                   ///< that did not fit into the list
   OpenToken open_tokens[kMostOpen];
 
-  /// Clears the list. Called by all threads, with a barrier of the block before the draw.
+  /// Clears the list. All threads must call this function, and a barrier of the block must follow
+  /// before the draw.
   __device__ void clear() {
     if (threadIdx.x == 0) open = 0;
   }
-  /// Lists a token that the bounds do not decide, and returns the token's bits of PairTotals::open.
+  /// Lists a token that the bounds do not decide, and returns the bits that the token sets in
+  /// PairTotals::open.
   __device__ std::uint32_t leave_open(float p, float q, std::int64_t token) {
     const int place = atomicAdd(&open, 1);
     if (place >= kMostOpen) return PairTotals::kSome | PairTotals::kTooMany;
     open_tokens[place] = {p, q, static_cast<std::int32_t>(token)};
     return PairTotals::kSome;
   }
-  /// Sends the totals of this warp to all blocks. Called by all threads of all blocks; each lane of
-  /// a warp has a part of the totals.
+  /// Sends the totals of this warp to all blocks of the cluster. All threads of all blocks must
+  /// call this function; each lane of a warp has a part of the warp's totals.
   __device__ void send(const PairTotals& of_lane, const RowCluster& cluster) {
     const PairTotals mine = of_lane.summed_by_warp();
     if (lane_of_thread() < cluster.blocks) {
       *cluster.at(&totals[cluster.rank][warp_of_thread()], lane_of_thread()) = mine;
     }
   }
-  /// Returns the totals of all blocks, after a barrier of the blocks that follows send(). For all
-  /// threads.
+  /// Returns the totals of all blocks; a barrier of the blocks must have followed send(). All
+  /// threads must call this function.
   __device__ PairTotals sum(const RowCluster& cluster) const {
     const int warps = warps_of_block();
     PairTotals mine{};
@@ -163,17 +170,18 @@ struct ResidualMemory : ResidualSums {
   SharedDistribution target, draft;
 };
 
-/// Measure of P and Q over the tokens with positive residuals, as far as bounds of the totals
-/// decide, and over all tokens.
+/// Measure that sums P and Q over the tokens that have a positive residual by the bounds of the
+/// totals, and also over all tokens.
 template <class Sum>
 class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
   struct Part : PairMeasure::Part {
-    double all_p = 0, all_q = 0;  // sums over all tokens, exact like the sums over tokens with
-                                  // residuals
+    double all_p = 0, all_q = 0;  // sums over all tokens, which are as exact as the sums over
+                                  // tokens with residuals
     std::uint32_t open = 0;
   };
-  /// Sums of P and Q over all tokens. Exact, because a lane has at most 2^20 / 128 tokens of a row.
+  /// Sums of P and Q over all tokens that a lane reads. The sums are exact, because a lane has at
+  /// most 2^20 / 128 tokens of a row.
   struct Rest {
     double p = 0, q = 0;
     std::uint32_t open = 0;
@@ -221,14 +229,15 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
   }
 
  private:
-  /// Upper bound of the relative error of a float32 product, two roundings or 2 * 2^-24.
+  /// Upper bound of the relative error of a float32 product, which has two roundings (2 * 2^-24).
   static constexpr float kRoundings = 0x1p-20F;
 
-  /// Returns the relative width of the bounds, doubled to cover its own rounding error.
+  /// Returns the relative distance of the two bounds, doubled to cover the rounding error of this
+  /// computation.
   __device__ static float width(const TotalBounds& bounds) {
     return 2.0F * static_cast<float>(bounds.high - bounds.low) / static_cast<float>(bounds.high);
   }
-  /// Returns whether P Zq > Q Zp, according to the bounds of the totals; if so, the token has a
+  /// Decides by the bounds of the totals whether P Zq > Q Zp, which means that the token has a
   /// positive residual.
   __device__ __noinline__ Verdict decide(std::uint64_t p, std::uint64_t q) const {
     const auto product = [](std::uint64_t a, std::uint64_t b) {
@@ -243,7 +252,7 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
   float target_total_, draft_total_, band_;
 };
 
-/// Draws a token from the target's row, in integers.
+/// Draws a token from the target's row, with integer arithmetic.
 template <class Target>
 __device__ std::int32_t draw_from_target(ChainDraw& draw, std::uint64_t word,
                                          const Distribution<Target>& target) {
@@ -261,10 +270,11 @@ __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
   return draw_from_target(draw, word, target);
 }
 
-/// Adds up P and Q over the tokens with positive residuals, by chunks, into the two words of
-/// `both`. The totals of both rows are known afterwards. Returns false if the bounds leave too many
-/// tokens undecided; the totals are known even then. Precondition: a barrier after `sums` was
-/// cleared. Called by all threads of all blocks.
+/// Adds up P and Q over the tokens with positive residuals, by chunks of the row; `both` has one
+/// sum in each of its two words. Afterwards, the totals of both rows are known. Returns false if
+/// the bounds leave too many tokens undecided; the totals are known even in this case.
+/// Precondition: a barrier has followed the clearing of `sums`. All threads of all blocks must call
+/// this function.
 template <class Sum>
 __device__ bool add_up_residual(RowDraw<Sum>& draw, SharedDistribution& target,
                                 SharedDistribution& draft, ResidualSums& sums,
@@ -287,9 +297,9 @@ __device__ bool add_up_residual(RowDraw<Sum>& draw, SharedDistribution& target,
   return true;
 }
 
-/// Draws the token that replaces a rejected draft token, from bounds of the totals. `memory`
-/// contains the distributions, and must be cleared before. Called by all threads of all blocks,
-/// once per kernel.
+/// Draws the token that replaces a rejected draft token, given only bounds of the totals. `memory`
+/// has the two distributions, and must have been cleared before the call. All threads of all blocks
+/// must call this function, once per kernel.
 __device__ inline std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                              ResidualMemory& memory, const RowCluster& cluster) {
   const FilteredDistribution& target = memory.target.get();

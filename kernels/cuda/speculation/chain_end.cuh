@@ -1,4 +1,4 @@
-// First position at which a chain of drafted tokens ends, found by testing all positions in
+// Finds the first position at which a chain of drafted tokens ends, by testing all positions in
 // parallel.
 #pragma once
 
@@ -9,17 +9,19 @@
 
 namespace fairdraw::cuda {
 
-/// Outcome of a position. `open`: the bounds leave the position's test undecided.
+/// Outcome of a position. The outcome `open` means that the bounds leave the test of the position
+/// undecided.
 enum class Ending : std::uint32_t { goes_on, fails, stops, open };
 
 struct Position {
   std::int64_t number;
   Ending ending;
-  RowStatus status;  ///< failure status, for a position that fails
+  RowStatus status;  ///< status of the failure, for a position that fails
 };
 
 /// Returns the first position from `begin` to `last` at which the chain ends, to all threads of the
-/// block. look_at(i) returns the outcome of position i; the chain always ends at `last`.
+/// block. The function look_at(i) must return the outcome of position i; the chain always ends at
+/// `last`.
 template <class LookAt>
 __device__ Position first_end(std::int64_t begin, std::int64_t last, const LookAt& look_at,
                               BlockScratch<std::uint64_t>& scratch) {

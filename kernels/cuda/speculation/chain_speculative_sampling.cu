@@ -1,20 +1,24 @@
-// chain_speculative_sampling (fairdraw/sampling.h): verification of drafted tokens, in integers.
+// Verification of drafted tokens for chain_speculative_sampling (fairdraw/sampling.h), with integer
+// arithmetic.
 //
-// Contract: see the declaration in fairdraw/sampling.h. Semantics: Leviathan et al. 2023, Chen et
-// al. 2023, in the arithmetic of chain_draws.cuh. Rows of all positions are validated, including
-// those after a rejection. A draft token that is out of range fails the request; otherwise the
-// first bad row in the order of positions does, the draft's row before the target's.
+// Contract: the contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules
+// are those of Leviathan et al. 2023 and Chen et al. 2023, in the arithmetic of chain_draws.cuh.
+// The rows of all positions are validated, even those after a rejected draft. A draft token that is
+// out of range makes the request fail. Otherwise, the first bad row in the order of positions makes
+// the request fail; at the same position, the draft's row comes before the target's.
 //
-// Algorithm and cost. Three launches. The row kernel, without filters, reads all rows of all
-// requests once, first the target's and then the draft's, and stores each row's fault, its maximum
-// and bounds of its total. Then 1 to 8 blocks per request test the positions. A test needs two
-// weights and bounds of two totals, so all positions are tested in parallel, by every block for
-// itself. Rows are read again at one position per request to draw a token, in one pass shared by
-// the blocks, for totals and residuals together (a second pass if the bounds leave many tokens
-// undecided, or the distributions are equal), and at positions whose test the bounds do not decide.
+// Algorithm and cost. A call has three launches. First, the row kernel reads all rows of all
+// requests once, without filters, the target's rows before the draft's. For each row, the row
+// kernel stores a fault, the maximum, and bounds of the total. Then 1 to 8 blocks for each request
+// test the positions. A test needs two weights and the bounds of two totals, so every block by
+// itself tests all positions in parallel. Rows are read again only at positions whose test the
+// bounds do not decide, and at the one position of each request where a token is drawn. There, the
+// blocks share one pass for totals and residuals together; a second pass is needed if the bounds
+// leave many tokens undecided or the distributions are equal.
 //
-// Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
-// Determinism: integers throughout; results do not depend on order, grid or batch.
+// Randomness: position i of a request uses offset + i, with the purposes accept, recover and bonus.
+// Determinism: all arithmetic is done with integers, and results do not depend on order, grid or
+// batch.
 #include <cstdint>
 
 #include "common/philox.h"
@@ -29,14 +33,15 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// A block has few threads and there are many blocks, so that one block works while another waits.
+/// A block has few threads, and there are many blocks, so that one block works while another waits
+/// for memory.
 constexpr int kThreads = 128;
 
-/// One request of a call of chain_speculative_sampling.
+/// Single request of a call of chain_speculative_sampling.
 struct Chain {
   const ChainTask& task;
   std::int64_t b;  ///< number of the request
-  std::int64_t n;  ///< number of drafted tokens
+  std::int64_t n;  ///< number of drafted tokens of the request
 
   __device__ std::int32_t drafted(std::int64_t i) const {
     return task.request.draft_tokens.data[b * n + i];
@@ -74,17 +79,18 @@ struct ChainScratch {
   ResidualMemory residual;
 };
 
-/// Results of the tests of all positions. The first position of a kind is n if no position is of
-/// that kind.
+/// Results of the tests of all positions of a request. If no position is of the kind that a field
+/// counts, the field is n.
 struct Tests {
   RowStatus status;
   std::int64_t accepted;  ///< number of positions whose drafted token passes the test
-  std::int64_t emitted;   ///< the first position whose drafted token does not pass
-  std::int64_t open;      ///< the first position whose test is open
+  std::int64_t emitted;   ///< first position whose drafted token fails the test
+  std::int64_t open;      ///< first position whose test is undecided
 };
 
-/// Code for a request without a fault. Other codes consist of a bad row's place in the order of
-/// rows, and its status; the smallest code becomes the request's.
+/// Code for a request without a fault. All other codes consist of the place of a bad row in the
+/// order of rows, and the row's status. The smallest of these codes becomes the code of the
+/// request.
 constexpr std::uint64_t kNoFault = ~std::uint64_t{0};
 __device__ std::uint64_t fault_at(std::int64_t order, RowStatus status) {
   constexpr int kStatusBits = 8;
@@ -94,7 +100,8 @@ __device__ RowStatus status_of_fault(std::uint64_t fault) {
   return static_cast<RowStatus>(fault & 0xffU);
 }
 
-/// Tests all positions. Called by the whole block; all threads get the same results.
+/// Tests all positions. The whole block must call this function, and all threads get the same
+/// results.
 __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
   const std::int64_t vocab = chain.task.request.target_probs.vocab;
   const auto n = static_cast<std::uint64_t>(chain.n);
@@ -110,7 +117,7 @@ __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
     if (draft != RowStatus::ok) fault = Minimum{}(fault, fault_at(2 * i + 1, draft));
     const std::int32_t token = chain.drafted(i);
     if (token < 0 || token >= vocab) fault = fault_at(0, RowStatus::index_out_of_range);
-    if (fault != kNoFault) continue;  // test results do not count then
+    if (fault != kNoFault) continue;  // if there is a fault, the results of the tests do not matter
     const Verdict verdict = chain.test(i, chain.target(i), chain.draft(i));
     const auto position = static_cast<std::uint64_t>(i);
     accepted += verdict == Verdict::accepts ? 1 : 0;
@@ -126,7 +133,8 @@ __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
           static_cast<std::int64_t>(open)};
 }
 
-/// Decides the tests that are open, by the exact totals. For all threads of all blocks.
+/// Decides the undecided tests, with the exact totals. All threads of all blocks must call this
+/// function.
 __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Tests& tests) {
   for (std::int64_t i = tests.open; i < chain.n; ++i) {
     Distribution<FilteredWeight> target = chain.target(i);
@@ -141,8 +149,8 @@ __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Te
   }
 }
 
-/// Returns the token that follows the accepted ones, drawn from the residual or as bonus, in the
-/// form of ChainDraw.
+/// Returns the token that follows the accepted tokens, which is drawn from the residual or as a
+/// bonus; the form of the result is that of ChainDraw.
 __device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw,
                                    ChainScratch& scratch, const RowCluster& cluster) {
   ResidualMemory& memory = scratch.residual;

@@ -1,20 +1,22 @@
-// Finds the rows of logits that drafted requests need, and their parameters
+// Finds the rows of logits that drafted requests need, and the sampling parameters of these rows
 // (fairdraw/speculative.h).
 //
-// Contract. Stores for every request its first row and draft, or its fault. Every row of the target
-// model that belongs to a request without fault gets the request's filters, its seed, and the
-// offset of the row's position: its number in a chain, its depth in a tree. All other rows are
-// inactive and cost no time. Draft rows get their filters if the draft distribution is known, in
-// trees only for nodes with children.
+// Contract. For every request, the kernel stores the request's first row and first draft, or its
+// fault. Every row of the target model that belongs to a request without a fault gets the request's
+// filters, its seed, and the offset of the row's position. The position is the row's number in a
+// chain, or its depth in a tree. All other rows are inactive, so that they cost no time. If the
+// distribution of the draft is known, its rows get their filters, too; in trees, only the rows of
+// nodes with children get filters.
 //
-// Algorithm and cost. One warp per request: the lanes read drafts and write settings in parallel.
-// One lane computes the depths of a tree, in which a parent precedes its children. The kernel moves
-// only a few bytes per row, before the row kernel reads the rows.
+// Algorithm and cost. Each request has one warp, whose lanes read drafts and write settings in
+// parallel. A single lane computes the depths of a tree, in which every parent precedes its
+// children. The kernel reads and writes only a few bytes per row, before the row kernel reads the
+// rows themselves.
 //
-// Randomness: none here. Determinism: packed requests end where the next request begins, so no two
-// share a row unless the begins decrease. If requests share rows, depths and numbers of children
-// are those of one or the other and contradict the tree; the walks do not rely on them for
-// addresses of writes.
+// Randomness: none here. Determinism: a packed request ends where the next request begins, so two
+// requests share no row unless the begins decrease. If requests share rows, the depths and the
+// numbers of children are those of one or the other request, and may contradict the tree. The
+// kernels that walk the trees do not use them for addresses of writes.
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
@@ -25,8 +27,8 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kRequestsOfBlock = kThreads / kWarp;
-/// Maximum number of rows that one block clears in negligible time; for more rows a memset precedes
-/// the kernel.
+/// Maximum number of rows that one block clears in a negligible time; if there are more rows, a
+/// memset runs before the kernel.
 constexpr std::int64_t kFewRows = 16384;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -43,14 +45,15 @@ __device__ void write_settings(const RowSettings& settings, std::int64_t row,
   settings.active[row] = 1;
 }
 
-/// Returns whether a request has so many drafts that a node may have more children than are
+/// Returns whether a request has so many drafts that a node of its tree may have more children than
 /// allowed.
 __device__ bool counts_children(const DraftTask& task, const DraftedRequest& request) {
   return task.children != nullptr && request.drafts > kMaxSiblings;
 }
 
-/// Finds the depths of a tree's drafts, from 1 on, or returns the tree's fault. By one lane. The
-/// counters of children, if given, must be 0 at the beginning.
+/// Finds the depths of the drafts in a tree, which begin with 1, or returns the fault of the tree.
+/// A single lane calls this function. The counters of children, if there are any, must be 0 at the
+/// beginning.
 __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& request) {
   const std::int32_t* parents = task.parents.data + request.place;
   std::int32_t* depths = task.depths + request.place;
@@ -67,7 +70,7 @@ __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& re
   return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
 }
 
-/// Prepares the rows of a request, by one warp.
+/// Prepares the rows of a request, with one warp.
 __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   DraftedState state{};
   state.status = find_drafted_request(task.target, task.drafts, b, state.request);
@@ -82,7 +85,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
     int status = 0;
     if (lane_of_thread() == 0) status = static_cast<int>(find_depths(task, request));
     state.status = static_cast<RowStatus>(value_of_lane(status, 0));
-    __syncwarp();  // afterwards all lanes see the depths
+    __syncwarp();  // after this barrier, all lanes see the depths
   }
   const RowParameters parameters = parameters_of(task.target.filters, b);
   state.by_distribution =
@@ -99,7 +102,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const RowParameters of_draft =
       task.draft_law == DraftLaw::logits ? parameters_of(task.draft_filters, b) : RowParameters{};
   for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarp) {
-    // Siblings write the same values to the same row.
+    // Siblings write the same values to the same row, so the order of their writes does not matter.
     write_settings(task.of_draft, task.draft_row(request, task.parent(request, i)), of_draft);
   }
 }
@@ -132,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
     if (tokens[place] >= 0) {
       const std::int64_t b = place / width;
       const std::int64_t i = place % width;
-      // Row j + 1 of a tree belongs to draft j of the request.
+      // In a tree, row j + 1 of a request belongs to draft j.
       const std::int64_t of_request =
           nodes == nullptr || i == 0 ? i : std::int64_t{nodes[b * (width - 1) + i - 1]} + 1;
       row = requests[b].request.row + of_request;

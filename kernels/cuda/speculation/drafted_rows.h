@@ -1,8 +1,9 @@
 // Interface of the kernels that verify drafted tokens on the GPU.
 //
-// drafted_rows.cu finds the rows that are needed, and their parameters; the row kernel filters the
-// rows and draws tokens; verify_tree.cu walks over the drafts of each request. A chain is a tree
-// with one child per node; verify_chain.cu walks over chains whose draft distribution is known.
+// The kernel of drafted_rows.cu finds the rows that are needed and their parameters; the row kernel
+// filters these rows and draws tokens from them; and the kernel of verify_tree.cu walks over the
+// drafts of each request. A chain is a tree with one child per node. The kernel of verify_chain.cu
+// walks over chains whose draft distribution is known, and the kernel of
 // chain_speculative_sampling.cu verifies drafts given probabilities.
 #pragma once
 
@@ -20,11 +21,11 @@ namespace fairdraw::cuda {
 struct DraftedState {
   DraftedRequest request;
   RowStatus status;
-  std::int32_t by_distribution;  ///< whether the distribution of the request's draft is known and
+  std::int32_t by_distribution;  ///< whether the distribution of the request's drafts is known and
                                  ///< needed
 };
 
-/// Sampling parameters of rows, copied from their requests.
+/// Sampling parameters of rows, which are copied from the parameters of their requests.
 struct RowSettings {
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -33,7 +34,7 @@ struct RowSettings {
   std::uint8_t* active = nullptr;
 };
 
-/// Tokens and words drawn by the row kernel at each row of the target.
+/// Tokens and words that the row kernel draws at each row of the target.
 struct RowDraws {
   DrawWords* words = nullptr;
   std::int32_t* tokens = nullptr;
@@ -48,23 +49,26 @@ struct DraftTask {
   LawFilters draft_filters;
   std::int64_t draft_rows = 0;  ///< number of rows of the draft's distribution
   SiblingSampling siblings{};
-  View<const std::int32_t> parents;  ///< parent of each draft; not given for chains
+  View<const std::int32_t> parents;  ///< parent of each draft; chains do not have this array
   std::int64_t max_depth = 0;
 
   // In the workspace.
   DraftedState* requests = nullptr;  ///< [batch]
   RowSettings of_target;             ///< [target rows]
   RowDraws draws;                    ///< [target rows]
-  RowSettings of_draft;              ///< settings of [draft rows], if the distribution is known
-  std::int32_t* depths = nullptr;    ///< [places for drafts], depths of drafts; null for chains
-  std::int32_t* children = nullptr;  ///< [target rows], numbers of children; null for chains and if
-                                     ///< the distribution is unknown
+  RowSettings of_draft;              ///< settings of the draft rows [draft rows], if the
+                                     ///< distribution of the draft is known
+  std::int32_t* depths = nullptr;    ///< depths of the drafts [places for drafts], or null for
+                                     ///< chains
+  std::int32_t* children = nullptr;  ///< number of children of each node [target rows]; null for
+                                     ///< chains, and if the distribution of the draft is unknown
 
-  /// Returns the parent, as a draft number, of draft `number` of a request; -1: the root.
+  /// Returns the parent of draft `number` of a request as a draft number, or -1 if the parent is
+  /// the root.
   __device__ std::int64_t parent(const DraftedRequest& request, std::int64_t number) const {
     return parents.given() ? parents.data[request.place + number] : number - 1;
   }
-  /// Returns the random words of `sample`'s draw at a position of request b.
+  /// Returns the words of the random draw that `sample` makes at a position of request b.
   __device__ DrawWords draw_words(std::int64_t b, std::int64_t position) const {
     return {target.seed.at(b), target.offset.at(b) + static_cast<std::uint64_t>(position),
             Purpose::draw, static_cast<std::uint32_t>(target.seed.is_array() ? 0 : b)};
@@ -74,32 +78,34 @@ struct DraftTask {
     const DrawWords words = draw_words(b, position);
     return random_word(words.seed, words.offset, purpose, words.index);
   }
-  /// Returns the draft row with the distribution of a node's children: in trees it has the number
-  /// of the target's row, in chains it is at the request's place.
+  /// Returns the row of the draft's distribution for the children of a node. In trees, this row has
+  /// the same number as the target's row; in chains, it is at the request's place.
   __device__ std::int64_t draft_row(const DraftedRequest& request, std::int64_t node) const {
     return (parents.given() ? request.row : request.place) + node + 1;
   }
 };
 
-/// Enqueues the first kernel, which finds the requests and writes the settings of their rows. batch
-/// >= 1.
+/// Enqueues the first kernel, which finds the requests and writes the settings of their rows; the
+/// batch must have at least 1 request.
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 
-/// Enqueues the kernel that walks over the drafts of each request; batch below 2^22. `target` and
-/// `draft` are the filtered rows; `draft` is needed if the draft distribution is known.
+/// Enqueues the kernel that walks over the drafts of each request; the batch must have fewer than
+/// 2^22 requests. `target` and `draft` are filtered rows; `draft` is needed only if the
+/// distribution of the draft is known.
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const VerifyTreeResult& result, Path path, cudaStream_t stream);
 
-/// Enqueues the walk over chains whose draft distribution is known, by a kernel of their own. The
-/// kernel for trees has 48 KB of shared memory for the residuals of siblings, so fewer of its
-/// blocks run at once (64 chains of 5 drafts, V = 128256, one H100: 271 us by the kernel for
-/// chains, 334 by the kernel for trees).
+/// Enqueues the kernel that walks over chains whose draft distribution is known. Chains have a
+/// kernel of their own, because the kernel for trees takes 48 KB of shared memory for the residuals
+/// of siblings, so that fewer of its blocks run at once. For 64 chains of 5 drafts, V = 128256 and
+/// one H100, the kernel for chains takes 271 microseconds, and the kernel for trees 334.
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream);
 
-/// Enqueues the row kernel over rows of probabilities without filters, which stores each row's
-/// fault, largest value and weight. `active`: optional, one flag per row.
+/// Enqueues the row kernel for rows of probabilities without filters; for each row, the kernel
+/// stores the fault, the largest value and the weight. `active` is optional, and has one flag per
+/// row.
 inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::uint8_t> active,
                                        RowRecord* records, Path path, cudaStream_t stream) {
   RowsTask task;
@@ -110,9 +116,9 @@ inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::ui
   return filter_rows(task, path, stream);
 }
 
-/// Enqueues the kernel that finds the row at which each token was emitted, or -1 for places without
-/// a token. `tokens` [batch, width]; `nodes` [batch, width - 1], null for a chain; batch * width >=
-/// 1.
+/// Enqueues the kernel that finds the row at which each token was emitted; places without a token
+/// get -1. The shape of `tokens` is [batch, width], and that of `nodes` [batch, width - 1], where
+/// null means a chain. The product batch * width must be at least 1.
 cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
                               const std::int32_t* nodes, std::int64_t width, std::int32_t* rows,
                               cudaStream_t stream);
@@ -120,13 +126,13 @@ cudaError_t find_emitted_rows(const DraftTask& task, const std::int32_t* tokens,
 struct ChainTask {
   ChainSpeculativeRequest request;
   ChainSpeculativeResult result;
-  RowRecord* records = nullptr;  ///< one record per row: all target rows, then all draft rows
+  RowRecord* records = nullptr;  ///< one record per row, with all target rows before all draft rows
 
   __host__ __device__ RowRecord* draft_records() const {
     return records + request.target_probs.rows;
   }
   __host__ __device__ FilteredRows target() const { return of(request.target_probs, records); }
-  /// Returns the view of draft rows, which is never read if there are no draft rows.
+  /// Returns the view of the draft rows, which no kernel reads if there are no draft rows.
   __host__ __device__ FilteredRows draft() const {
     return of(request.draft_probs, draft_records());
   }
@@ -141,8 +147,8 @@ struct ChainTask {
   }
 };
 
-/// Enqueues the kernels of chain_speculative_sampling.cu; batch in [1, 2^22), fewer than 2^22 rows
-/// of each kind. Returns the first CUDA error of a launch.
+/// Enqueues the kernels of chain_speculative_sampling.cu; `batch` must be in [1, 2^22), with fewer
+/// than 2^22 rows of each kind. Returns the first CUDA error of a launch.
 cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -9,28 +9,28 @@
 
 namespace fairdraw::cuda {
 
-/// Rule that gives the weights of a filtered row's tokens. The distribution of a greedy row is a
-/// point mass.
+/// Rule from which the weights of a filtered row's tokens follow. The distribution of a greedy row
+/// has a single token, of probability 1.
 struct FilteredWeight {
   FilteredRow row;
-  bool is_plain;  ///< whether survivors are the values >= `low`, and float arithmetic weighs them
-                  ///< exactly
+  bool is_plain;  ///< whether the survivors are the values that are at least `low`, and float
+                  ///< arithmetic weighs them exactly
   bool from_probs;
   RelativeLogitWeight of_logit;
   RelativeProbabilityWeight of_probability;
 
-  /// Returns the weight of a token whose value in memory is x.
+  /// Returns the weight of a token; x is the token's value in memory.
   __device__ float operator()(std::int64_t token, float x) const {
     if (!is_plain) return of_special(token, x);
     const float weight = from_probs ? of_probability(x) : of_logit.quick(x);
     return x >= row.low ? weight : 0.0F;
   }
 
-  /// Returns a value whose weight is 0.
+  /// Returns a value that has the weight 0.
   __device__ float weightless() const { return row.nothing(); }
-  /// Replaces the values of tokens first, first + 32, ... in memory form by the tokens' weights.
-  /// Conditions that do not depend on the token are tested once, because they may not be in
-  /// registers.
+  /// Replaces the values of the tokens first, first + 32 and so on, as they are in memory, by the
+  /// tokens' weights. The function tests conditions that do not depend on the token only once,
+  /// because their values may not be in registers.
   __device__ __forceinline__ void lane(std::int64_t first, std::int64_t vocab,
                                        float (&x)[kLaneTokens]) const {
     if (!is_plain) {
@@ -84,18 +84,20 @@ __device__ inline FilteredDistribution distribution_of(const FilteredRows& rows,
           is_greedy ? TotalBounds::known(1) : TotalBounds::of_row(record.total_high, row.vocab)};
 }
 
-/// Distribution in shared memory, from which all threads of a block compute weights. A copy per
-/// thread would be in local memory, and the copies of all threads exceed the cache. The storage is
-/// an array of bytes, because variables in shared memory must not have constructors.
+/// Distribution in shared memory, from which all threads of a block compute weights. If each thread
+/// had a copy, the copies would be in local memory, and together they would not fit into the cache.
+/// The storage is an array of bytes, because a variable in shared memory must not have a
+/// constructor.
 class SharedDistribution {
  public:
-  /// Sets the distribution. Called by all threads of the block, with the same argument.
+  /// Sets the distribution. All threads of the block must call this function with the same
+  /// argument.
   __device__ void set(const FilteredDistribution& distribution) {
     __syncthreads();
     if (threadIdx.x == 0) get() = distribution;
     __syncthreads();
   }
-  /// Sets the total. Called by all threads of the block, with the same argument.
+  /// Sets the total. All threads of the block must call this function with the same argument.
   __device__ void know_total(std::uint64_t total) {
     __syncthreads();
     if (threadIdx.x == 0) get().bounds = TotalBounds::known(total);

@@ -1,20 +1,20 @@
-// One draw from a row by prefix sums in token-id order, by 1 to 8 blocks: from the target's
-// weights, or from the residual that a draft leaves.
+// Single draw from a row by prefix sums in the order of token ids, with 1 to 8 blocks: from the
+// weights of the target, or from the residual that remains of them after a draft.
 //
-// The row is cut into chunks of 512 tokens, one per warp, of which every lane loads 8 values at
-// once. The sums of a block's chunks become prefix sums, and the blocks exchange their totals. The
-// block whose range contains the drawn sum finds the chunk, and one of its warps finds the token.
-// The row is read once, and the chunk with the token twice.
+// The row is divided into chunks of 512 tokens. Each chunk has one warp, of which every lane loads
+// 8 values at once. Each block turns the sums of its chunks into prefix sums, and the blocks
+// exchange their totals. The block whose range contains the drawn sum finds the chunk, and one warp
+// of the block finds the token. The row is read once, and the chunk with the token a second time.
 //
-// A Measure defines the amount that a token counts: load() reads and weighs a lane's tokens, add()
-// adds one token to a Part, of_part() converts a Part to a Sum. A Sum is an integer, or a struct of
-// several integers with `+=` and value_of_lane(). Additional sums, not by chunk, are a lane's Rest,
-// which send() brings to all blocks before their barrier.
+// A Measure defines what is summed for a token: load() reads and weighs the tokens of a lane, add()
+// adds one token to a Part, and of_part() converts a Part to a Sum. A Sum is an integer, or a
+// struct of several integers that has `+=` and value_of_lane(). Sums that are not kept for each
+// chunk form the Rest of a lane; send() sends the Rest to all blocks before their barrier.
 //
-// A row's total is unknown beforehand, but its bounds are known (relative_weight.cuh), and they
-// decide nearly every test of a draft. So totals are added up only when they are needed, by one
-// more pass over the rows: to draw a token in place of a draft, or if the bounds leave a test
-// undecided.
+// The total of a row is not known at the beginning, but its bounds are known (relative_weight.cuh),
+// and they decide nearly every test of a draft. So exact totals are added up, by one more pass over
+// the rows, only when they are needed: to draw a token in place of a draft, or if the bounds leave
+// a test undecided.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +27,21 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kLaneTokens = 8;  ///< number of tokens that a lane loads together
-inline constexpr int kLoads = 2;       ///< number of loads per chunk
+inline constexpr int kLaneTokens = 8;  ///< number of tokens that a lane loads at once
+inline constexpr int kLoads = 2;       ///< number of loads that a lane makes for a chunk
 inline constexpr int kTokensOfLoad = kLaneTokens * kWarp;
 inline constexpr int kChunk = kLoads * kTokensOfLoad;
 
-/// Number of threads per SM that work on draws concurrently.
+/// Number of threads of an SM that work on draws at the same time.
 inline constexpr int kThreadsAtOnce = 512;
 
-/// Returns the number of blocks for which an SM must have registers: one more than draw at once,
-/// because the blocks of a cluster must be scheduled together, and a cluster without room waits for
-/// a whole draw.
+/// Returns the number of blocks for which an SM must have registers. This is one more block than
+/// draw at the same time, because the blocks of a cluster must be scheduled together, and a cluster
+/// without room would wait for a whole draw.
 constexpr int blocks_with_registers(int threads) { return kThreadsAtOnce / threads + 1; }
 
-/// Returns the number of blocks per draw: at least one chunk per warp, and at most the number that
-/// about 128 SMs can run in `rounds` waves.
+/// Returns the number of blocks per draw. Every warp has at least one chunk, and there are at most
+/// as many blocks as about 128 SMs can run in `rounds` waves.
 constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int threads,
                              int rounds = 1) {
   const std::int64_t at_once = std::int64_t{128} * kThreadsAtOnce / threads * rounds;
@@ -53,9 +53,10 @@ constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int thre
   return blocks;
 }
 
-/// Distribution of a row. weigh(token, x) returns the weight of a token whose value in memory is x,
-/// and weigh.lane() weighs several tokens. A weight has at most 24 significant bits and is a float,
-/// because 64-bit integer arithmetic takes four times the instructions.
+/// Distribution of a row. The function weigh(token, x) must return the weight of a token whose
+/// value in memory is x, and weigh.lane() the weights of several tokens. A weight is a float with
+/// at most 24 significant bits, because 64-bit integer arithmetic takes four times as many
+/// instructions.
 template <class Weigh>
 struct Distribution {
   RowValues values;
@@ -65,31 +66,31 @@ struct Distribution {
   __device__ std::uint64_t weight(std::int64_t token) const {
     return static_cast<std::uint64_t>(weigh(token, values[token]));
   }
-  /// Loads this lane's values: x[i] belongs to token first + 32 i. Tokens beyond the row get a
-  /// value of weight 0.
+  /// Loads the values of this lane, where x[i] belongs to the token first + 32 i. Tokens beyond the
+  /// end of the row get a value of weight 0.
   __device__ __forceinline__ void load_lane(std::int64_t first, std::int64_t vocab,
                                             float (&x)[kLaneTokens]) const {
     values.load(first, kWarp, vocab, weigh.weightless(), x);
   }
-  /// Returns the total. Precondition: the total is known.
+  /// Returns the total. Precondition: the total is known exactly.
   __device__ std::uint64_t total() const { return bounds.high; }
 };
 
-/// Packs the sums P and Q, both below 2^64, into the two words of one integer.
+/// Packs the sums P and Q, which are both below 2^64, into the two words of one integer.
 __device__ inline uint128_t side_by_side(std::uint64_t p, std::uint64_t q) {
   return (static_cast<uint128_t>(p) << 64) | q;
 }
 
-/// Rest of a measure that has no sums besides those of chunks.
+/// Rest of a measure that has no sums other than those of chunks.
 struct NoRest {
   template <class Part>
   __device__ void add(const Part&) {}
 };
 
-/// Measure that sums the target's own weights. A Part is the sum of weights of some tokens.
+/// Measure that sums the weights of the target. A Part is the sum of the weights of some tokens.
 template <class Sum, class Target>
 struct TargetMeasure {
-  using Part = double;  // exact, because 512 weights of at most 2^40 are added
+  using Part = double;  // the sum is exact, because 512 weights of at most 2^40 are added
   using Rest = NoRest;
   const Distribution<Target>& target;
   struct Weights {
@@ -107,15 +108,15 @@ struct TargetMeasure {
   __device__ void send(NoRest, const RowCluster&) const {}
 };
 
-/// Base of measures that sum the target's and the draft's weights over selected tokens.
+/// Base of measures that sum the weights of the target and of the draft over selected tokens.
 template <class Target, class Draft>
 struct PairMeasure {
   struct Part {
-    double p = 0, q = 0;  // exact, because 512 weights of at most 2^40 are added
+    double p = 0, q = 0;  // the sums are exact, because 512 weights of at most 2^40 are added
   };
   struct Weights {
     float p[kLaneTokens], q[kLaneTokens];
-    std::int64_t first;  ///< p[i] and q[i] belong to token first + 32 i
+    std::int64_t first;  ///< the weights p[i] and q[i] belong to the token first + 32 i
   };
   using Rest = NoRest;
   const Distribution<Target>& target;
@@ -142,7 +143,8 @@ struct PairMeasure {
   }
 };
 
-/// Measure that sums both weights over all tokens, so that one pass finds both totals.
+/// Measure that sums the weights of the target and of the draft over all tokens, so that one pass
+/// finds both totals.
 template <class Sum, class Target, class Draft>
 struct TotalsMeasure : PairMeasure<Target, Draft> {
   using typename PairMeasure<Target, Draft>::Part;
@@ -157,25 +159,25 @@ struct TotalsMeasure : PairMeasure<Target, Draft> {
   }
 };
 
-/// Sums of a block that draws, in shared memory.
+/// Sums of a block that takes part in a draw, in shared memory.
 template <class Sum>
 struct RowSums {
   static constexpr int kMaxChunks = static_cast<int>(kMaxVocab / kChunk);
-  Sum chunk[kMaxChunks];  ///< sums of the block's chunks, later prefix sums up to the end of each
-                          ///< chunk
-  Sum of_block[2][kMaxBlocks];  ///< sums of all blocks; one array is in use while the other is
-                                ///< written
+  Sum chunk[kMaxChunks];  ///< sums of the block's chunks, which are later replaced by prefix sums
+                          ///< up to the end of each chunk
+  Sum of_block[2][kMaxBlocks];  ///< sums of all blocks, in two arrays: one is in use while the
+                                ///< other is written
 };
 
-/// Draw from a row, shared by the blocks of a cluster; or several draws in sequence, if sums decide
+/// Draw from a row that the blocks of a cluster share, or several draws in sequence if sums decide
 /// which draw comes next.
 template <class Sum>
 class RowDraw {
  public:
   static constexpr std::int32_t kNothing = -1;    ///< result if all weights are 0, which all blocks
-                                                  ///< know
-  static constexpr std::int32_t kElsewhere = -2;  ///< result in all blocks except the one that has
-                                                  ///< the token
+                                                  ///< get
+  static constexpr std::int32_t kElsewhere = -2;  ///< result in all blocks except the block that
+                                                  ///< has the token
 
   __device__ RowDraw(const RowCluster& cluster, RowSums<Sum>& sums, std::int64_t vocab)
       : cluster_(cluster), sums_(sums), vocab_(vocab) {
@@ -185,8 +187,8 @@ class RowDraw {
     count_ = min(of_block, chunks - begin_);
   }
 
-  /// Returns the sum of the measure over the row. Called by all threads of all blocks, which must
-  /// have called announce() before and wait for each other here.
+  /// Returns the sum of a measure over the row. All threads of all blocks must call this function,
+  /// after they have called announce(); the blocks wait for each other here.
   template <class Measure>
   __device__ Sum add_up(const Measure& measure) {
     measure.send(add_up_chunks(measure, sums_, vocab_, begin_, count_), cluster_);
@@ -195,18 +197,19 @@ class RowDraw {
     return share();
   }
 
-  /// Returns the number of the chunk that contains a token, in the token's block.
+  /// Returns the number of the chunk that contains a token, counted in the block that has the
+  /// token.
   __device__ int chunk_of(std::int64_t token) const {
     return static_cast<int>(token / kChunk) - begin_;
   }
-  /// Adds `sum` to a chunk of this block, in the row that was added up last. Called by the first
-  /// warp of a block; all blocks must call share() afterwards.
+  /// Adds `sum` to a chunk of this block, in the row that was last added up. The first warp of a
+  /// block must call this function, and afterwards all blocks must call share().
   __device__ void add_to_chunk(int chunk, const Sum& sum) {
     for (int i = lane_of_thread(); i < count_; i += kWarp) {
       if (i >= chunk) sums_.chunk[i] += sum;
     }
   }
-  /// Exchanges the total sums of blocks. Returns the sum over all blocks.
+  /// Exchanges the total sums of the blocks. Returns the sum over all blocks.
   __device__ Sum share() {
     slot_ = 1 - slot_;
     if (warp_of_thread() == 0) {
@@ -219,12 +222,13 @@ class RowDraw {
     cluster_.sync();
     return total();
   }
-  /// Replaces all sums of the row that was added up last by change(sum), a linear function. Returns
-  /// the new sum over all blocks. Called by all threads of all blocks.
+  /// Replaces all sums of the row that was last added up by change(sum), which must be a linear
+  /// function. Returns the new sum over all blocks of the cluster. All threads of all blocks must
+  /// call this function.
   template <class Change>
   __device__ Sum change_sums(const Change& change) {
     const auto thread = static_cast<int>(threadIdx.x);
-    __syncthreads();  // after all threads have read the old sums
+    __syncthreads();  // wait until all threads have read the old sums
     for (int i = thread; i < count_; i += static_cast<int>(blockDim.x)) {
       sums_.chunk[i] = change(sums_.chunk[i]);
     }
@@ -235,10 +239,10 @@ class RowDraw {
     return total();
   }
 
-  /// Finds the first token for which the sum of the tokens up to it is enough, in the row that was
-  /// added up last. is_enough(sum) is true for the whole row's sum, and for every sum after one for
-  /// which it is true. The result is valid in the first warp of the block that has the token; all
-  /// other blocks return kElsewhere.
+  /// Finds, in the row that was last added up, the first token such that is_enough is true for the
+  /// sum of the tokens up to it. The function is_enough(sum) must be true for the sum of the whole
+  /// row, and for every sum after one for which it is true. The result is valid in the first warp
+  /// of the block that has the token, and all other blocks return kElsewhere.
   template <class Measure, class IsEnough>
   __device__ std::int32_t find(const Measure& measure, const IsEnough& is_enough) const {
     Sum before{};
@@ -253,7 +257,7 @@ class RowDraw {
     return find_here(measure, before, is_enough);
   }
 
-  /// Draws a token in proportion to a measure whose Sum is one integer.
+  /// Draws a token in proportion to a measure whose Sum is a single integer.
   template <class Measure>
   __device__ std::int32_t draw(std::uint64_t word, const Measure& measure) {
     const Sum total = add_up(measure);
@@ -263,8 +267,8 @@ class RowDraw {
   }
 
  private:
-  /// Adds up the measure over the block's chunks, one warp per chunk. Out of line, because the
-  /// calling walk occupies many registers.
+  /// Adds up the measure over the chunks of this block, with one warp per chunk. The function is
+  /// out of line, because the code that calls it occupies many registers.
   template <class Measure>
   __device__ __noinline__ static typename Measure::Rest add_up_chunks(const Measure& measure,
                                                                       RowSums<Sum>& sums,
@@ -319,7 +323,8 @@ class RowDraw {
     for (int i = begin; lane_of_thread() > 0 && i < end; ++i) sums_.chunk[i] += before;
   }
 
-  /// Finds a token that is in this block, by one warp. `before`: the sum over the preceding blocks.
+  /// Finds a token that is in the range of this block, with one warp. `before` is the sum over the
+  /// preceding blocks.
   template <class Measure, class IsEnough>
   __device__ std::int32_t find_here(const Measure& measure, const Sum& before,
                                     const IsEnough& is_enough) const {
@@ -359,18 +364,18 @@ class RowDraw {
         passed = value_of_lane(upto, kWarp - 1);
       }
     }
-    return kNothing;  // never reached, because the chunk's sum is enough
+    return kNothing;  // this line is never reached, because the sum of the chunk is enough
   }
 
   RowCluster cluster_;
   RowSums<Sum>& sums_;
   std::int64_t vocab_;
-  int begin_, count_;  ///< first chunk of the block, and number of its chunks
-  int slot_ = 0;       ///< index of the array of blocks' sums that is in use
+  int begin_, count_;  ///< first chunk of this block, and number of its chunks
+  int slot_ = 0;       ///< index of that array of the blocks' sums which is in use
 };
 
-/// Adds up both rows to find their totals, unless both are known. Called by all threads of all
-/// blocks.
+/// Adds up both rows to find their totals, unless both totals are known. All threads of all blocks
+/// must call this function.
 template <class Sum, class Target, class Draft>
 __device__ void find_totals(RowDraw<Sum>& draw, Distribution<Target>& target,
                             Distribution<Draft>& draft) {

@@ -1,6 +1,5 @@
-// Measure of the residual of a node's target distribution after its rejected children, summed by
-// the blocks that share a row: sums of P and Q over the remaining tokens
-// (serving/rules/sibling_scales.h).
+// Measure of the residual that a node's target distribution has after its rejected children. The
+// blocks that share a row sum P and Q over the tokens that remain (serving/rules/sibling_scales.h).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace fairdraw::cuda {
 
-/// Sums of P and Q over selected tokens.
+/// Sums of P and Q over some selected tokens.
 struct WeightSums {
   std::uint64_t p, q;
 
@@ -30,15 +29,16 @@ __device__ inline WeightSums value_of_lane(const WeightSums& sums, int lane) {
   return WeightSums(cuda::value_of_lane(sums.p, lane), cuda::value_of_lane(sums.q, lane));
 }
 
-/// Scales A and B that decide whether a token remains (P A > Q B).
+/// Scales A and B, which decide whether a token remains: it remains if P A > Q B.
 struct Scales {
   SiblingScales exact;
   SiblingScales::Leading leading;
-  float low, high;  ///< bounds of A / B, with a margin for two float32 roundings on either side
+  float low, high;  ///< bounds of A / B, with a margin on either side for two roundings to float32
 
-  /// Computes the bounds of A / B, by one thread. Precondition: at least one child was rejected, so
-  /// that B > 0. A / B is from 2^-71 to 2^60, because B_k / A_k grows from at least 2^-60 by S / (A
-  /// Z), at most 2^60, per child; so at least 16 bits are left of the shorter of A and B.
+  /// Computes the bounds of A / B, with one thread. Precondition: at least one child was rejected,
+  /// so that B is above 0. A / B is between 2^-71 and 2^60: B_k / A_k is at least 2^-60 at first,
+  /// and each child increases it by S / (A Z), which is at most 2^60. So at least 16 bits remain of
+  /// the shorter of A and B.
   __device__ void set_bounds() {
     constexpr double kRoom = 0x1p-22;
     leading = exact.leading();
@@ -48,7 +48,8 @@ struct Scales {
     low = static_cast<float>(a / (b + cut) * (1.0 - kRoom));
     high = static_cast<float>((a + cut) / b * (1.0 + kRoom));
   }
-  // Out of line, because inlined 256-bit arithmetic would take registers from the passes.
+  // The function is out of line, because inlined 256-bit arithmetic would take registers from the
+  // passes.
   __device__ __noinline__ bool is_left(std::uint64_t p, std::uint64_t q) const {
     return exact.is_left(p, q, leading);
   }
@@ -68,8 +69,8 @@ struct Scales {
   }
 };
 
-/// Measure that sums P and Q over the remaining tokens, as decided by the scales at its
-/// construction.
+/// Measure that sums P and Q over the tokens that remain by the scales, as they are when the
+/// measure is constructed.
 class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
  public:
   __device__ LeftMeasure(const FilteredDistribution& target_, const FilteredDistribution& draft_,

@@ -1,5 +1,6 @@
-// Path of a request down its tree of drafts: the parts shared by the walk that compares drawn
-// tokens and the walk that uses distributions, and the first of these walks.
+// Walk of a request down the tree of its drafts. This file has the parts that two walks share, the
+// walk that compares drawn tokens and the walk that uses distributions, and the first of these
+// walks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the first draft in [from, end) that matches; `end` if none does. For one warp.
+/// Returns the first draft in [from, end) for which `matches` is true, or `end` if there is none. A
+/// whole warp must call this function.
 template <class Matches>
 __device__ std::int64_t find_draft(std::int64_t from, std::int64_t end, const Matches& matches) {
   for (std::int64_t first = from; first < end; first += kWarp) {
@@ -20,7 +22,7 @@ __device__ std::int64_t find_draft(std::int64_t from, std::int64_t end, const Ma
   return end;
 }
 
-/// Results of one request: tokens, nodes and status.
+/// Results of one request, with its tokens, its nodes and its status.
 struct TreePath {
   std::int32_t* tokens;
   std::int32_t* nodes;  ///< null: not wanted
@@ -36,18 +38,18 @@ struct TreePath {
             result.statuses.given() ? result.statuses.data + b : nullptr, task.max_depth};
   }
 
-  /// Returns whether the arrays have room for one more draft. There is always room, except in
-  /// requests whose rows overlap (drafted_rows.cu).
+  /// Returns whether the arrays have room for one more accepted draft. There is always room, except
+  /// in requests whose rows overlap with those of other requests (drafted_rows.cu).
   __device__ bool has_room(std::int64_t depth) const { return depth < max_depth; }
 
-  /// Writes the accepted draft at a depth, by one thread.
+  /// Writes the draft that was accepted at a depth, with one thread.
   __device__ void stand(std::int64_t depth, std::int64_t node, std::int32_t token) const {
     tokens[depth] = token;
     if (nodes != nullptr) nodes[depth] = static_cast<std::int32_t>(node);
   }
 
-  /// Writes the results after the end of the path, or all results if the request failed. Called by
-  /// `threads` threads, all of which see the earlier writes.
+  /// Writes the results after the end of the path, or all results if the request has failed. Must
+  /// be called by `threads` threads, all of which see the results that were written earlier.
   __device__ void end(RowStatus result, std::int64_t stand, int thread, int threads) const {
     const bool ok = result == RowStatus::ok;
     for (std::int64_t i = (ok ? stand + 1 : 0) + thread; i <= max_depth; i += threads) {
@@ -62,8 +64,9 @@ struct TreePath {
   }
 };
 
-/// Walks down a tree by comparing drawn tokens, with one warp. If a child has the token drawn at
-/// its parent, the path continues at this child; otherwise it ends.
+/// Walks down a tree by comparing the drawn tokens with the drafts, with one warp. If a child of a
+/// node has the token that was drawn at the node, the path continues at this child; otherwise the
+/// path ends.
 __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& result,
                                  std::int64_t b) {
   const DraftedState state = task.requests[b];

@@ -1,23 +1,25 @@
-// Walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
+// Walk over a chain of drafted tokens, for verify_chain (fairdraw/speculative.h).
 //
-// Contract. Writes tokens, the number of accepted drafts and a status per request. Input: filtered
-// rows of the target with a token drawn from each, and rows of the draft if its distribution is
-// known. Semantics and arithmetic are those of kernels/serving/drafts/verify_tree.cpp and
-// chain_draws.cuh. Rows and drafts after the first rejected draft do not count, not even a bad row.
+// Contract. The kernel writes, for each request, the tokens, the number of accepted drafts and a
+// status. The input consists of filtered rows of the target, with a token drawn from each row, and
+// of rows of the draft if its distribution is known. The semantics are those of
+// kernels/serving/drafts/verify_tree.cpp, and the arithmetic is that of chain_draws.cuh. Rows and
+// drafts after the first rejected draft do not matter, even if a row is bad.
 //
-// Algorithm and cost. 1 to 8 blocks per request; one block if no draft distribution is known. All
-// positions are tested in parallel, by every block for itself. Without a distribution of the draft,
-// the drawn token is compared with the drafted one; with a distribution, the test takes two weights
-// and bounds of two totals. The first position at which the chain ends decides the result. Rows are
-// read again only at this position, in passes shared by the blocks: one row for a bonus token; for
-// a residual both rows, for totals and residuals together (a second pass if the bounds leave many
-// tokens undecided, and one of the target's row if the distributions are equal). If the bounds
-// leave a test undecided (totals are 2^38.5 or more, except for rows of subnormal probabilities, so
-// the chance is at most V 2^-37.5), exact totals are added up for it, and the positions after it
-// are tested if its draft is accepted.
+// Algorithm and cost. Each request has 1 to 8 blocks, or one block if no distribution of drafts is
+// known. Every block by itself tests all positions in parallel. If the distribution of the draft is
+// unknown, the test compares the drawn token with the drafted token; if it is known, the test takes
+// two weights and the bounds of two totals. The first position at which the chain ends decides the
+// result. Rows are read again only at this position, in passes that the blocks share. A bonus token
+// needs one row. A residual needs both rows, in one pass for totals and residuals together, a
+// second pass if the bounds leave many tokens undecided, and a pass over the target's row if the
+// distributions are equal. If the bounds leave a test undecided, exact totals are added up for this
+// test, and the positions after it are tested if its draft is accepted. Totals are 2^38.5 or more,
+// except for rows of subnormal probabilities, so the probability of this case is at most V 2^-37.5.
 //
-// Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
-// bonus. Determinism: integers throughout; results do not depend on order, grid or batch.
+// Randomness: position i uses offset + i, with the purposes draw (in the row kernel), accept,
+// recover and bonus. Determinism: all arithmetic is done with integers, and results do not depend
+// on order, grid or batch.
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
@@ -31,7 +33,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// A block has few threads and there are many blocks, so that one block works while another waits.
+/// A block has few threads, and there are many blocks, so that one block works while another waits
+/// for memory.
 constexpr int kThreads = 256;
 
 static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
@@ -127,9 +130,9 @@ class ChainWalk {
         shared_.reduction);
   }
 
-  /// Returns the token that ends the chain, in the first warp of one block; other warps get a
-  /// negative number. If `end` is open, replaces it for all threads by the position at which the
-  /// chain ends.
+  /// Returns the token that ends the chain, to the first warp of one block; all other warps get a
+  /// negative number. If the test at `end` is undecided, the function replaces `end` for all
+  /// threads by the position at which the chain ends.
   __device__ std::int32_t last_token(Position& end) {
     ChainDraw draw(cluster_, shared_.sums, target_.rows.vocab);
     while (end.ending != Ending::fails) {
@@ -153,8 +156,8 @@ class ChainWalk {
     return -1;
   }
 
-  /// Decides a test that the bounds left undecided, by exact totals. Returns false if the draft is
-  /// rejected, and stores its replacement in `last`.
+  /// Decides a test that the bounds left undecided, with the exact totals. If the draft is
+  /// rejected, the function returns false and stores the replacement of the draft in `last`.
   __device__ __noinline__ bool passes_by_totals(ChainDraw& draw, std::int64_t i,
                                                 std::uint64_t recover, std::int32_t& last) const {
     Distribution<FilteredWeight> of_target = target(i);

@@ -1,33 +1,35 @@
-// Walk over trees of drafted tokens (fairdraw/speculative.h, verify_tree and verify_chain).
+// Walk over trees of drafted tokens, for verify_tree and verify_chain (fairdraw/speculative.h).
 //
-// Contract. Writes tokens, nodes and statuses per request. If the distribution of a request's draft
-// is known, the input is filtered rows of the target and of the draft, with a draft row for every
-// node with children; otherwise (also for greedy requests and those without drafts) the input is
-// the tokens that the row kernel has drawn at every target row. Rows off the path do not count,
-// even bad ones. Semantics are those of kernels/serving/drafts/verify_tree.cpp.
+// Contract. The kernel writes, for each request, the tokens, the nodes and a status. If the
+// distribution of a request's drafts is known, the input consists of filtered rows of the target
+// and of the draft, with a draft row for every node that has children. Otherwise, and for greedy
+// requests and requests without drafts, the input consists of the tokens that the row kernel has
+// drawn at every target row. Rows that are not on the path do not matter, even if they are bad. The
+// semantics are those of kernels/serving/drafts/verify_tree.cpp.
 //
-// Algorithm and cost. Without a draft distribution, one warp per request walks the tree
-// (tree_walk.cuh). With a draft distribution, 1 to 8 blocks per request walk down its path
-// together. At a node the children are tested one by one, in the arithmetic of
+// Algorithm and cost. If the distribution of the drafts is unknown, one warp per request walks the
+// tree (tree_walk.cuh). If it is known, 1 to 8 blocks per request walk down the path of the request
+// together. At each node, the children are tested one after another, in the arithmetic of
 // kernels/serving/rules/sibling_scales.h. A test needs two weights, and the sums of P and Q over
-// the remaining tokens; every thread does the test for itself, with the same result.
+// the tokens that remain; every thread by itself makes the test, with the same result.
 //
-// Bounds of the totals decide nearly every test of a first child. Accepting a first child then
-// reads no row, and first children with consecutive numbers are tested in parallel. Rejecting a
-// first child costs one pass over both rows, for the totals and the remaining sums together
-// (chain_draws.cuh), or two passes if the bounds leave many tokens undecided. A rejected child
-// makes the two long integers A and B of the node longer (in one thread of each block, one
-// multiplication of words after the other: 60 bits per child). From the second rejected child on,
-// the blocks share a pass over both rows, which sums P and Q over the tokens that then remain: P A
-// > Q B. No list of the remaining tokens is kept, because B / A never decreases, so that a dropped
-// token stays dropped. A pass stores prefix sums by chunks of the row, so that drawing the token in
-// place of rejected children reads only one more chunk (row_draw.cuh). Most tokens are decided by
-// one of two float32 products, P times the lower or upper bound of A / B; the rest by the leading
-// bits of A and B, and then by all bits.
+// The bounds of the totals decide nearly every test of a first child. If a first child is accepted
+// by these bounds, no row is read; first children with consecutive numbers are tested in parallel.
+// If a first child is rejected, one pass over both rows sums the totals and the remaining weights
+// together (chain_draws.cuh); a second pass is needed if the bounds leave many tokens undecided.
+// Each rejected child makes the two long integers A and B of the node longer by 60 bits, which one
+// thread of each block computes by multiplications of words, one after another. From the second
+// rejected child on, the blocks share a pass over both rows, which sums P and Q over the tokens
+// that then remain, which are those with P A > Q B. No list of the remaining tokens is needed,
+// because B / A never decreases, so that a dropped token stays dropped. A pass stores prefix sums
+// by chunks of the row, so that only one more chunk is read to draw the token that replaces
+// rejected children (row_draw.cuh). For most tokens, one of two float32 products decides, which are
+// P times the lower and the upper bound of A / B. For the rest, the leading bits of A and B decide,
+// and if they do not, all bits.
 //
-// Randomness: depth d uses offset + d; purposes draw (by the row kernel), accept (child k of a node
-// with k above the purpose), recover, bonus. Determinism: integers throughout; results do not
-// depend on order, grid or batch.
+// Randomness: depth d uses offset + d, with the purposes draw (in the row kernel), accept (with the
+// number k of the child above the purpose), recover and bonus. Determinism: all arithmetic is done
+// with integers, and results do not depend on order, grid or batch.
 #include <cstdint>
 
 #include "common/philox.h"
@@ -41,11 +43,13 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// A block has few threads and there are many blocks, so that one block works while another waits.
+/// A block has few threads, and there are many blocks, so that one block works while another waits
+/// for memory.
 constexpr int kThreads = 256;
 
-/// Number of rounds of blocks for trees. Requests take as many passes as their trees need, a chain
-/// one pass, so more blocks than fit at once are balanced better.
+/// Number of waves of blocks into which a call with trees is divided. A request takes as many
+/// passes as its tree needs, while a chain takes one pass. So more blocks than fit on the GPU at
+/// once balance the work better.
 constexpr int kRoundsOfTrees = 2;
 
 struct Shared {
@@ -78,8 +82,8 @@ class DistributionWalk {
         shared_draft_(shared.draft),
         draw_(cluster, shared.sums, target.rows.vocab) {}
 
-  /// Walks down the path of one request. Called by all threads of all blocks, after a barrier of
-  /// these blocks.
+  /// Walks down the path of one request. All threads of all blocks must call this function, after a
+  /// barrier of these blocks.
   __device__ void run() {
     std::int64_t depth = 0;
     RowStatus status;
@@ -126,9 +130,9 @@ class DistributionWalk {
     return random_word(seed.at(b_), offset, purpose,
                        static_cast<std::uint32_t>(seed.is_array() ? 0 : b_), sibling);
   }
-  /// Returns the number of consecutive accepted drafts after `node`, each the first child of its
-  /// predecessor, that the bounds of totals accept: up to 32, one per lane. Every warp computes the
-  /// number.
+  /// Returns the number of consecutive drafts after `node`, each the first child of the draft
+  /// before, that the bounds of the totals accept. One lane tests each of these drafts, so the
+  /// number is at most 32. Every warp computes the number.
   __device__ int accepted_run(std::int64_t node, std::int64_t depth) const {
     const std::int64_t lane = lane_of_thread();
     const std::int64_t child = node + 1 + lane;
@@ -137,8 +141,8 @@ class DistributionWalk {
     const unsigned others = ~__ballot_sync(kAllLanes, stands);
     return others == 0 ? kWarp : __ffs(static_cast<int>(others)) - 1;
   }
-  /// Returns whether the bounds of totals accept a draft, which is the first child of the previous
-  /// draft.
+  /// Returns whether the bounds of the totals accept a draft that is the first child of the draft
+  /// before.
   __device__ bool is_accepted(std::int64_t child, std::int64_t depth) const {
     const std::int64_t row = request_.row + child;
     const std::int64_t draft_row = task_.draft_row(request_, child - 1);
@@ -149,8 +153,8 @@ class DistributionWalk {
     return draft.weight(token) > 0 && test_draft(distribution_of(target_, row), draft, token,
                                                  word(depth, Purpose::accept)) == Verdict::accepts;
   }
-  /// Returns the next child of `node` from draft `from` on, or the number of drafts if there is
-  /// none. Every warp finds the child.
+  /// Returns the next child of `node` among the drafts from `from` on, or the number of drafts if
+  /// there is no such child. Every warp finds the child.
   __device__ std::int64_t next_child(std::int64_t node, std::int64_t from) const {
     return find_draft(from, request_.drafts,
                       [this, node](std::int64_t draft) { return parent(draft) == node; });
@@ -161,7 +165,7 @@ class DistributionWalk {
              return parent(draft) == node && drafted(draft) == token;
            }) != child;
   }
-  /// Writes a token; only the first warp of one block has the token, all other warps a negative
+  /// Writes a token, which only the first warp of one block has; all other warps have a negative
   /// number.
   __device__ void emit(std::int64_t depth, std::int32_t token) const {
     if (threadIdx.x == 0 && token >= 0) path_.tokens[depth] = token;
@@ -175,9 +179,9 @@ class DistributionWalk {
     return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
   }
 
-  /// Tests the children of a node, from the first child on. Sets `child` to the accepted child, or
-  /// to the number of drafts if none is accepted; in the latter case the replacement token is
-  /// written.
+  /// Tests the children of a node, beginning with the first child. Sets `child` to the accepted
+  /// child. If no child is accepted, the function sets `child` to the number of drafts, and writes
+  /// the replacement token.
   __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
                                      std::int64_t& child) {
     const std::int64_t draft_row = task_.draft_row(request_, node);
@@ -205,15 +209,15 @@ class DistributionWalk {
       shared_target_.know_total(totals.p);
       shared_draft_.know_total(totals.q);
     }
-    __syncthreads();  // after all threads have used the residual
+    __syncthreads();  // wait until all threads have used the residual
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
-    std::uint64_t draft_total = draft.total();  // weight of the draft's tokens that can still be
-                                                // drawn as further siblings
+    std::uint64_t draft_total = draft.total();  // weight of those tokens of the draft that can
+                                                // still be drawn as further siblings
     WeightSums left(target.total());
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
-      // Children were counted before, so only requests whose rows overlap have too many
-      // (drafted_rows.cu).
+      // The children were counted before, so only a request whose rows overlap with those of
+      // another can have too many (drafted_rows.cu).
       if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);
@@ -222,7 +226,7 @@ class DistributionWalk {
                           draft_total, left)) {
         return RowStatus::ok;
       }
-      __syncthreads();  // after all threads have tested the child
+      __syncthreads();  // wait until all threads have tested the child
       if (threadIdx.x == 0) {
         scales_.exact.reject(draft_total, left.p, left.q);
         scales_.set_bounds();
@@ -253,8 +257,8 @@ class DistributionWalk {
   SharedDistribution& shared_target_;
   SharedDistribution& shared_draft_;
   RowDraw<WeightSums> draw_;
-  bool has_summed_ = false;  ///< whether a pass ran at an earlier node, whose sums other blocks may
-                             ///< still read
+  bool has_summed_ = false;  ///< whether a pass has run at an earlier node, whose sums other blocks
+                             ///< may still read
 };
 
 __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)

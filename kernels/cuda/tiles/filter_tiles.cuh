@@ -39,9 +39,9 @@
 // all other rows. Calls in which each block has an SM of its own use an instance with 128 registers
 // per thread (filter_few_tiles.cu).
 //
-// Measured on an H100, V = 128256, float32, arrays of parameters, cold L2, graph replay in turns
-// with the floor alone, median of 30, microseconds, 512 threads; the slower of peaked and flat
-// logits where they are not named:
+// The table has microseconds on an H100: V = 128256, float32, parameters in arrays, cold L2 cache,
+// graph replays in turns with the floor alone, median of 30, 512 threads. The floor is one read of
+// the rows. Where peaked and flat logits are not named, the time is that of the slower of the two.
 //   rows (blocks of each)     1 (16)        8 (8)         64 (2)        256 (1)
 //   floor                      5.4           7.4           19.7          55.7
 //   no filter                 11.5          13.9           25.2          67.0
@@ -61,8 +61,9 @@
 // filters takes 6 after the barrier. Replays with warm caches save less than 1.5 microseconds.
 //
 // Alternatives that were tried, with their times in microseconds. The baseline has everything in
-// one kernel (no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5, in turns with others /
-// with the floor; min_p flat 35 / 31, 37 / 33, 63 / 61, 135 / 135, by passes of filters):
+// one kernel. Replayed in turns with others / with the floor, the baseline takes, for the four
+// numbers of rows: no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5; min_p flat, by
+// passes of filters, 35 / 31, 37 / 33, 63 / 61, 135 / 135.
 //   both ways to read a row in it              44 thousand instructions in place of 30
 //   the row's ends in it, nothing called       no filter 16.9, 18.2, 27.5, 58.3
 //   ends without lists in one function         no filter 3 more, min_p flat 8 more at 256 rows
