@@ -1,27 +1,31 @@
-// Kernels that advance the device's copy of a batch: after each call of `sample`, and when requests
-// come, move or go (fairdraw/cuda_fused_sampling_processor.h).
+// Kernels that update the device's copy of a batch, after each call of `sample` and when requests
+// enter, move or leave (fairdraw/cuda_fused_sampling_processor.h).
 //
-// Contract. advance_batch does after a call what BatchState::append_step does on the host: it
-// appends the drawn token to the request's output, increments length, offset and count, and writes
-// the results of the step and a record of the call for the host. A request without a token in the
-// call does not change. choose_rows finds the rows of logits that a call samples and copies them
-// side by side, slot by slot. merge_table takes the host's values of the slots, but keeps the
-// values that only the device knows: offset and length of requests that were in the batch before,
-// also if they move. take_moved_rows and fill_rows_of_slots then update the rows of bitmask, counts
-// and prompt masks.
+// Contract. The kernel advance_batch does after a call what BatchState::append_step does on the
+// host: it appends the drawn token to the request's output, and increments the length, the offset
+// and the count. It also writes the results of the step, and a record of the call for the host. A
+// request without a token in the call does not change. The kernel choose_rows finds the rows of
+// logits that a call samples, and copies them side by side, slot by slot. The kernel merge_table
+// takes the values of the slots from the host, except for values that only the device knows: the
+// offsets and lengths of requests that were in the batch before, even if they move. Then
+// take_moved_rows and fill_rows_of_slots update the rows of the bitmask, of the counts and of the
+// prompt masks.
 //
-// Algorithm and cost. advance_batch and merge_table are one block with one thread per slot: a few
-// dependent loads and stores, 2 us, and nothing to share among blocks. A ring of records, one per
-// slot and call, lets the host copy them at any time: a copy that starts after a step may go on
-// while later steps write other places of the ring. Every record has the number of its call, so
-// that a record that was overwritten too early is detected. choose_rows reads and writes the chosen
-// rows once, 16 bytes per thread if they are aligned to that, because the row kernel reads rows at
-// one distance. Steps without logit_offsets do not need choose_rows.
+// Algorithm and cost. The kernels advance_batch and merge_table have one block with one thread per
+// slot. Each thread makes a few dependent loads and stores, which take 2 microseconds, and more
+// blocks would have no work to share. The records form a ring with one record per slot and call, so
+// that the host can copy them at any time: while a copy of the last step runs, later steps write
+// other places of the ring. Every record has the number of its call, so that a record that was
+// overwritten too early is detected. The kernel choose_rows reads and writes each chosen row once,
+// because the row kernel reads rows at equal distances. If the rows are aligned to 16 bytes, each
+// thread copies 16 bytes at a time. Steps without logit_offsets do not need choose_rows.
 //
-// Writes are ordered by the stream. No two threads of a kernel write the same place, except for
-// counts and mask bits of a history, which are atomic sums and ors in one block.
+// The order of the stream is also the order of the writes. No two threads of a kernel write the
+// same place, except for the counts and mask bits of a history, which are atomic additions and ORs
+// in one block.
 //
-// Randomness: none; offsets only grow. Determinism: the values of a slot depend on that slot alone.
+// Randomness: none; the kernels only increase the offsets. Determinism: the values of a slot depend
+// only on that slot.
 #include <cstdint>
 
 #include "cuda/batch/batch_kernels.h"
@@ -62,7 +66,7 @@ __device__ ChosenRow choose(const ChooseTask& task, std::int32_t slot) {
   return {Choice::sampled, row};
 }
 
-/// Copies this thread block's share of `count` elements.
+/// Copies the part of `count` elements that belongs to this thread block.
 template <class Element>
 __device__ void copy_elements(const unsigned char* source, unsigned char* target,
                               std::int64_t count, int tile) {
@@ -113,7 +117,7 @@ __device__ Choice choice_of(const AdvanceTask& task, std::int32_t slot) {
   return task.may_draw[slot] != 0 ? Choice::sampled : Choice::full;
 }
 
-/// Appends a token to the request's history on the device.
+/// Appends a token to the history of a request on the device.
 __device__ void append(const AdvanceTask& task, std::int32_t slot, std::int32_t token) {
   const std::int32_t length = task.output_lengths[slot];
   task.output[task.output_begins[slot] + length] = token;
@@ -153,7 +157,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     records[slot] = {token, status, stamp | (task.first ? serving::kFirstOfStep : 0U), epoch};
   }
-  __syncthreads();  // after all threads have read the number
+  __syncthreads();  // wait until all threads have read the number
   if (threadIdx.x == 0) *task.calls = call + 1;
 }
 

@@ -12,7 +12,7 @@ using serving::SlotArrays;
 
 namespace {
 
-/// Returns the address of an array of the host's block in another block of the same layout.
+/// Returns the address that an array of the host's block has in another block of the same layout.
 template <class T>
 T* in_block(std::byte* block, const std::byte* host_block, T* array) {
   return reinterpret_cast<T*>(block + (reinterpret_cast<const std::byte*>(array) - host_block));
@@ -71,7 +71,7 @@ Error BatchOnDevice::bring_changes() {
   return bring_rows_of_slots();
 }
 
-/// Enqueues copies of the lists of a request that enters the batch, to the same lanes as on the
+/// Enqueues copies of the lists of a request that enters the batch, to the same places as on the
 /// host.
 Error BatchOnDevice::bring_lists(std::int32_t slot) {
   const SlotArrays& host = mirror_.slots().arrays;
@@ -79,7 +79,7 @@ Error BatchOnDevice::bring_lists(std::int32_t slot) {
     const ListArrays& list = host.list(name);
     return uploads_.put(arrays_.list(name).data + list.begins[slot], list.list(slot), length * 4);
   };
-  // The output tokens follow the prompt in the history.
+  // In the history, the output tokens follow the prompt.
   const std::int64_t history = std::int64_t{host.list(ListName::prompt).length(slot)} +
                                host.list(ListName::output).length(slot);
   if (Error error = bring(ListName::prompt, history)) return error;
@@ -95,8 +95,8 @@ Error BatchOnDevice::bring_lists(std::int32_t slot) {
 
 Error BatchOnDevice::bring_table() {
   const SlotArrays& host = mirror_.slots().arrays;
-  const std::byte* const host_table = mirror_.slots().block.get();  // the table is at the beginning
-                                                                    // of the block
+  const std::byte* const host_table = mirror_.slots().block.get();  // the slot table is at the
+                                                                    // beginning of the block
   const auto capacity = static_cast<std::int64_t>(options_.capacity);
   const std::vector<std::int32_t>& changed = mirror_.changed();
   if (Error error = uploads_.put(staged_, host_table, arrays_.table_bytes)) return error;
@@ -105,8 +105,8 @@ Error BatchOnDevice::bring_table() {
           uploads_.put(changed_, changed.data(), static_cast<std::int64_t>(changed.size()) * 4)) {
     return error;
   }
-  // Before the table is merged: take_moved_rows finds rows by `from` alone, and no row is written
-  // yet.
+  // This call must precede the merge of the table: take_moved_rows finds the rows by `from` alone,
+  // and no row may have been written yet.
   if (allowed_ != nullptr && !changed.empty()) {
     if (Error error = check_launch("take_moved_rows", take_moved_rows(rows_of_slots(), stream_))) {
       return error;
@@ -166,7 +166,7 @@ RowsOfSlots BatchOnDevice::rows_of_slots() const {
   task.vocab = options_.vocab;
   task.allowed = allowed_;
   task.moved_allowed = moved_allowed_;
-  task.output_counts = arrays_.output_counts;  // null if histories are lists of tokens and not
+  task.output_counts = arrays_.output_counts;  // null if histories are lists of tokens instead of
                                                // counts
   task.prompt_mask = arrays_.prompt_mask;
   task.histories = arrays_.list(ListName::prompt).data;

@@ -1,8 +1,9 @@
-// Device's copy of a batch: its memory, and its updates after changes of the batch.
+// Copy of a batch on the device: its memory, and its updates after changes of the batch.
 //
-// The block of device memory has the host's layout (kernels/serving/slot_arrays.h): the table of
-// values per slot, then the lists, each in the same lane as on the host. So only the table is
-// copied for a request that moves, and the table and the lists for a request that enters.
+// The block of device memory has the same layout as on the host (kernels/serving/slot_arrays.h):
+// first the table of values per slot, then the lists, each at the same place as on the host. So if
+// a request moves, only the table is copied; if a request enters, the table and the request's lists
+// are copied.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +23,8 @@ class BatchOnDevice {
  public:
   explicit BatchOnDevice(serving::BatchSlots& slots) : options_(slots.options), mirror_(slots) {}
 
-  /// Allocates all memory and makes a batch without requests. Waits for the device to finish.
+  /// Allocates all memory, and makes a batch that has no requests. The function waits until the
+  /// device has finished this work.
   Error create(const FusedSamplingOptions& options);
 
   serving::BatchMirror& mirror() { return mirror_; }
@@ -30,25 +32,26 @@ class BatchOnDevice {
   const BatchStateOptions& options() const { return options_; }
   std::int32_t capacity() const { return options_.capacity; }
 
-  /// Enqueues all changes. After an error the device's copy of the batch must not be used any more.
+  /// Enqueues all changes. After an error, the device's copy of the batch must not be used any
+  /// more.
   Error bring_changes();
 
-  /// Enqueues a copy of bitmask rows from other memory of the device or of the host.
+  /// Enqueues a copy of bitmask rows, which may be in memory of the device or of the host.
   Error bring_bitmask(const BitRows<const std::uint32_t>& packed);
   Error clear_bitmask();
   /// Returns whether a bitmask is used; if not, all tokens are allowed for all requests.
   bool uses_bitmask() const { return uses_bitmask_; }
 
-  /// Returns the request for `sample` over logits.rows slots, all in device memory. `active` marks
-  /// the requests whose history has room for another token.
+  /// Returns the request to `sample` for logits.rows slots, with all arrays in device memory. The
+  /// array `active` marks the requests whose history has room for another token.
   SampleRequest call(const RowsView& logits, bool with_processing, bool with_bitmask) const;
 
   /// Enqueues a copy of the caller's offsets from host memory to the device.
   Error bring_offsets(const std::int64_t* offsets, std::int64_t count);
   const std::int64_t* offsets() const { return offsets_; }
 
-  /// Returns a task of choose_rows with the arrays of this copy. The members that depend on the
-  /// call and the step are not set.
+  /// Returns a task for choose_rows that has the arrays of this copy. The function does not set
+  /// members that depend on the call and the step.
   ChooseTask choose_task() const;
   AdvanceTask advance_task() const;
 

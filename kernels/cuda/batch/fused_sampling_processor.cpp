@@ -1,23 +1,26 @@
-// FusedSamplingProcessor on the GPU: steps over the device's copy of a batch.
+// Implementation of FusedSamplingProcessor on the GPU, which makes steps over the device's copy of
+// a batch.
 //
-// Contract. fairdraw/cuda_fused_sampling_processor.h.
+// Contract. The contract is given in fairdraw/cuda_fused_sampling_processor.h.
 //
-// Algorithm. A step is a call of `sample` with one row per slot over the device's arrays, and then
-// one small kernel that appends the tokens (batch_kernels.cu has all kernels except those of
-// `sample`). With logit_offsets another kernel runs before `sample`, which finds the rows and
-// copies them side by side. StepRows::all takes as many calls as the longest request has rows,
-// because the history of a row includes the token drawn from the row before.
+// Algorithm. A step consists of a call of `sample`, with one row per slot, over the arrays on the
+// device, and then of one small kernel that appends the tokens (all kernels except those of
+// `sample` are in batch_kernels.cu). With logit_offsets, another kernel runs before `sample`; it
+// finds the rows and copies them side by side. A step with StepRows::all makes as many calls as the
+// longest request has rows, because the history of a row includes the token drawn from the row
+// before.
 //   batch_on_device.h  the copy and its updates
 //   batch_mirror.h     changes of the batch, and the requests of the tokens that come back
 //   token_copies.h     copies of tokens to the host
 //
-// Cost on the host. If the batch has not changed, no slot is visited: only two version numbers are
-// compared. Then follow the checks and launches of `sample`, one more launch, and two queries to
-// the CUDA runtime (whether the stream is captured, and in which memory the logits are).
+// Cost on the host. If the batch has not changed, the host visits no slot, and only compares two
+// version numbers. Then the host makes the checks and launches of `sample`, one more launch, and
+// two queries to the CUDA runtime: whether the stream is captured, and in which memory the logits
+// are.
 //
 // Cost on the device. A feature that no request uses is left out of the call, because logits
 // processing makes a call slower even if its lists are empty. A captured step may be replayed for
-// later requests, so it leaves out only the features that the options exclude.
+// later requests, so the step leaves out only features that the options exclude.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -86,10 +89,10 @@ struct FusedSamplingProcessor::Device {
   BatchOnDevice batch;
   TokenCopies copies;
   DeviceBuffer per_slot, gathered, workspace;
-  StepPlan plan;  // plan of the step that is being enqueued
+  StepPlan plan;  // plan of the step that the host is enqueuing
   Error failure;  // CUDA error during an update, after which the state on the device is unknown
 
-  // Arrays in `per_slot`, with one value per slot.
+  // Arrays in `per_slot`, each with one value per slot.
   Choice* choices = nullptr;
   std::uint8_t* active = nullptr;
   std::int32_t* drawn = nullptr;
@@ -99,7 +102,7 @@ struct FusedSamplingProcessor::Device {
   RowStatus* statuses = nullptr;
 
   int number = 0;          // number of the device that was current when the processor was created
-  std::int64_t slots = 0;  // number of slots of the last step
+  std::int64_t slots = 0;  // number of slots in the last step
   bool has_stepped = false;
 
   cudaStream_t stream() const { return static_cast<cudaStream_t>(options.stream); }
@@ -125,7 +128,7 @@ Error FusedSamplingProcessor::Device::create() {
   place(BumpAllocator(per_slot.data()));
   if (options.logit_offsets) {
     if (Error error = gathered.reserve(capacity * row_bytes_of(vocab, kWidestLogit))) return error;
-    // The padding between rows is copied with the rows, and never used.
+    // The padding between rows is copied together with the rows, but never used.
     if (Error error =
             check_call("room for rows",
                        cudaMemsetAsync(gathered.data(), 0,
@@ -250,7 +253,7 @@ FusedSamplingProcessor::FusedSamplingProcessor(std::unique_ptr<Device> device)
     : device_(std::move(device)) {}
 
 FusedSamplingProcessor::~FusedSamplingProcessor() {
-  // Waits until no work on the device uses the memory that is freed.
+  // Waits until no work on the device uses the memory that is going to be freed.
   int current = 0;
   static_cast<void>(cudaGetDevice(&current));
   static_cast<void>(cudaSetDevice(device_->number));

@@ -11,8 +11,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Reads offsets in host memory, as the CPU's processor does. `most`: maximum number of rows per
-/// request.
+/// Reads offsets in host memory, in the same way as the processor of the CPU. `most` is set to the
+/// maximum number of rows per request.
 template <class Offset>
 Error read_offsets(View<const Offset> offsets, std::int64_t rows, std::vector<std::int64_t>& begins,
                    std::int64_t& most) {
@@ -21,7 +21,8 @@ Error read_offsets(View<const Offset> offsets, std::int64_t rows, std::vector<st
   for (std::int64_t i = 0; i < offsets.size; ++i) {
     const auto limit = static_cast<std::uint64_t>(i == 0 ? 0 : rows);
     const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // a negative offset becomes a
-                                                                      // number beyond all rows
+                                                                      // number beyond all rows, and
+                                                                      // so an error
     if (offset < before || offset > limit) {
       return out_of_range("logit_offsets[" + std::to_string(i) + "]",
                           std::to_string(offsets.data[i]),
@@ -50,7 +51,8 @@ Error find_memory(const char* field, const void* pointer, MemoryKind& memory) {
     return check_call(std::string("memory of ") + field, answer);
   }
   memory = MemoryKind::other;
-  if (answer == cudaErrorInvalidValue) {  // a pointer that the CUDA driver does not know
+  if (answer == cudaErrorInvalidValue) {  // the error means that the CUDA driver does not know the
+                                          // pointer
     static_cast<void>(cudaGetLastError());
   } else if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged) {
     int device = 0;

@@ -11,7 +11,7 @@ namespace fairdraw::cuda {
 
 using serving::CallRecord;
 
-/// Waits for copies in flight, because they still write to this object's memory.
+/// Waits for copies in flight, because they still write to the memory of this object.
 TokenCopies::~TokenCopies() {
   if (own_.get() != nullptr) static_cast<void>(own_.synchronise());
 }
@@ -34,7 +34,8 @@ Error TokenCopies::create(std::int32_t capacity, const FusedSamplingOptions& opt
   };
   if (Error error = memory_.reserve(place(BumpAllocator(nullptr)))) return error;
   place(BumpAllocator(memory_.data()));
-  // No record belongs to a call yet, because no call's number has all bits set.
+  // At first, no record belongs to any call, because no call has a number in which all bits are
+  // set.
   if (Error error = check_call(
           "a ring of records",
           cudaMemsetAsync(records_, 0xff, static_cast<std::size_t>(ring_bytes()), stream_))) {

@@ -1,14 +1,15 @@
-// Tokens in flight from the device to the host: a ring of records that successive calls write, and
-// copies of it in page-locked memory, made on a stream of their own.
+// Tokens in flight from the device to the host: a ring of records that one call after another
+// writes, and copies of this ring in page-locked memory, which are made on a stream of their own.
 //
-// A copy waits for the step before it by one CUDA event, and the host waits for the copy by another
-// event. Neither event waits for work that is enqueued later, and later work does not wait for the
-// events. Later calls write to other positions of the ring until it wraps around. A record contains
-// the number of its call, so that a record that was overwritten too early is detected.
+// A copy waits for the preceding step by means of one CUDA event, and the host waits for the copy
+// by means of another event. Neither event waits for work that is enqueued later, and later work
+// does not wait for these events. Later calls write other positions of the ring, until the ring
+// wraps around. A record contains the number of its call, so that a record that was overwritten too
+// early is detected.
 //
-// As long as the host has enqueued all calls itself, it knows which calls a copy must contain. A
-// replayed CUDA graph runs calls that the host does not know: then a kernel stores their number in
-// stream order, and the whole ring is copied.
+// As long as the host itself has enqueued all calls, the host knows which calls a copy must
+// contain. The host does not know of the calls that run in a replayed CUDA graph. In this case a
+// kernel stores the number of calls in the order of the stream, and the whole ring is copied.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,17 +31,17 @@ class TokenCopies {
 
   Error create(std::int32_t capacity, const FusedSamplingOptions& options);
 
-  /// Sets the task's pointers to the ring of records.
+  /// Sets the pointers of the task to the ring of records.
   void add_to(AdvanceTask& task) const;
   void calls_were_enqueued(std::uint64_t calls) { enqueued_ += calls; }
-  /// Notes that from now on calls may run that the host does not enqueue itself.
+  /// Notes that from now on, calls may run that the host does not enqueue itself.
   void calls_were_captured() { host_counts_ = false; }
 
-  /// Starts a copy of the records of all calls before this point of the stream that have not been
-  /// copied. `slots` is the number of slots of the last step.
+  /// Starts a copy of the records of those calls before this point of the stream that have not been
+  /// copied yet. `slots` is the number of slots of the last step.
   Error start(std::int64_t slots);
-  /// Waits for the oldest copy in flight, delivers its tokens to the requests, and returns the
-  /// copy's last step.
+  /// Waits for the oldest copy in flight, delivers its tokens to the requests, and returns the last
+  /// step of the copy.
   Error wait(serving::BatchMirror& mirror, CopiedStep& step);
 
   /// Counts the calls of `sample` that have run, after waiting for the stream.
@@ -50,7 +51,8 @@ class TokenCopies {
 
  private:
   struct Copy {
-    PinnedBuffer memory;  // the ring of records, then the number of calls that had run
+    PinnedBuffer memory;  // copy of the ring of records, followed by the number of calls that had
+                          // run
     Event ready, done;
     std::uint64_t end = 0;  // number of calls that had run, if the host knows the number
     bool host_counted = true;
@@ -82,7 +84,7 @@ class TokenCopies {
   // Numbers of calls.
   std::uint64_t enqueued_ = 0, copied_ = 0, read_ = 0, delivered_ = 0;
 
-  // The last step for whose copy the host has waited.
+  // Data of the last step for whose copy the host has waited.
   std::int64_t slots_ = 0;
   std::vector<std::int32_t> tokens_, counts_;
   std::vector<RowStatus> statuses_;

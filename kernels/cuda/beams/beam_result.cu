@@ -1,20 +1,21 @@
-// Finds the best sequences of a beam search on the GPU by reading the history backwards.
+// Finds the best sequences of a beam search on the GPU, by reading the history from its end to its
+// beginning.
 //
-// Contract. The rules are the CPU's (kernels/serving/beam_result.cpp, beam_result_rules.h):
-// requests are independent, and a request that fails does not affect others.
+// Contract. The rules are those of the CPU (kernels/serving/beam_result.cpp, beam_result_rules.h):
+// requests are independent of each other, and a request that fails does not affect others.
 //
-// Algorithm and cost. One thread block per request. All sequences that may be chosen, at most 2 *
-// kMaxBeamWidth, are ranked by counting: a sequence's place is the number of sequences before it,
-// by score and then by number, as in a stable sort. Then one thread per chosen sequence walks from
-// its last token back to its first. The walk is one dependent read per token, from cache lines that
-// hold several steps, so the call takes as long as its longest sequence, once per search. Copying
-// the history to shared memory first would shorten the walk, but not noticeably compared with the
-// steps of the search.
+// Algorithm and cost. Each request has one thread block. All sequences that may be chosen, at most
+// 2 * kMaxBeamWidth, are ranked by counting: the place of a sequence is the number of sequences
+// before it, by score and then by number, as in a stable sort. Then one thread per chosen sequence
+// walks from the last token of the sequence to the first. Each token takes one read that depends on
+// the read before. A cache line has the data of several steps. So the call, which runs once per
+// search, takes as long as its longest sequence. If the history were first copied to shared memory,
+// the walk would be faster, but not noticeably so compared with the steps of the search.
 //
-// Randomness: none. Numerics: as in fairdraw/beam_result.h; the power of the length is computed on
-// the device, at most one unit of float64 from the host's result, and rounded to float32.
-// Determinism: sequences are totally ordered, so that the result does not depend on the order of
-// threads.
+// Randomness: none. Numerics: the rules are those of fairdraw/beam_result.h; the power of the
+// length is computed on the device, differs from the result on the host by at most one unit in the
+// last place of a float64, and is rounded to float32. Determinism: sequences are totally ordered,
+// so the result does not depend on the order of threads.
 #include <cstdint>
 
 #include "cuda/beams/beam_search.h"
@@ -28,7 +29,8 @@ constexpr int kThreads = 256;
 
 struct Shared {
   float score[2 * kMaxBeamWidth];      ///< scores of the sequences that may be chosen
-  std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best sequences, in order
+  std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best sequences, in the order of their
+                                       ///< places
 };
 
 class BestSequences {
@@ -51,8 +53,8 @@ class BestSequences {
   }
 
  private:
-  /// Loads the scores of the sequences; other threads may read them after the next barrier. For all
-  /// threads.
+  /// Loads the scores of the sequences, which other threads may read after the next barrier. All
+  /// threads must call this function.
   __device__ RowStatus load_scores(const BeamResultTerms& terms) {
     bool any_nan = false;
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < terms.count(); i += kThreads) {
@@ -63,7 +65,7 @@ class BestSequences {
     return __syncthreads_or(any_nan ? 1 : 0) != 0 ? RowStatus::nan_input : RowStatus::ok;
   }
 
-  /// Writes a result without sequences. For all threads.
+  /// Writes a result that has no sequences. All threads must call this function.
   __device__ void write_none() const {
     const std::int64_t places = std::int64_t{request_.best} * request_.history.max_steps;
     std::int32_t* tokens = result_.tokens.data + r_ * places;
@@ -74,7 +76,8 @@ class BestSequences {
     __syncthreads();
   }
 
-  /// Finds the numbers of the best sequences among `count`. For all threads.
+  /// Finds the numbers of the best sequences among the first `count` sequences. All threads must
+  /// call this function.
   __device__ void rank(std::int32_t count) {
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += kThreads) {
       const float mine = shared_.score[i];
@@ -88,7 +91,7 @@ class BestSequences {
     __syncthreads();
   }
 
-  /// Writes the chosen sequences. For all threads.
+  /// Writes the sequences that were chosen. All threads must call this function.
   __device__ RowStatus write_chosen(const BeamResultTerms& terms) const {
     const std::int32_t there = terms.count() < request_.best ? terms.count() : request_.best;
     bool broken = false;

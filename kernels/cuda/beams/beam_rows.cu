@@ -1,17 +1,21 @@
-// Largest values of each row of beams, in order, and the log of each row's mass.
+// Finds the largest values of each row that beams use, in order, and the logarithm of the row's
+// mass.
 //
-// Contract. Each row whose entries are requested gets a status. A row with status ok also gets its
-// largest value, the requested number of first entries (value descending, token id ascending among
-// equals) or all entries above -inf, and, for logits, the log of its mass at temperature 1
-// (fairdraw/log_probabilities.h). Nothing is written for the other rows.
+// Contract. Each row whose entries are requested gets a status. A row with the status ok also gets
+// its largest value and its first entries: the requested number of them, or all entries above -inf.
+// Entries are ordered by value, largest first, and by token id among equal values. For logits, the
+// row also gets the logarithm of its mass at temperature 1 (fairdraw/log_probabilities.h). Nothing
+// is written for all other rows.
 //
-// Algorithm and cost. 1 to 16 blocks share a row and index its tiles (tile_pass.cuh), without sums
-// if no mass is requested. The first block has the index in shared memory and reads the tiles that
-// contain the first entries again (outputs/row_heads.cuh): about one tile per entry, because the
-// largest value of each tile is known. Blocks have kEndThreads threads, as this search requires.
+// Algorithm and cost. From 1 to 16 blocks share a row and index its tiles (tile_pass.cuh), without
+// the tiles' sums if no mass is requested. The first block has the index in shared memory, and
+// reads the tiles that contain the first entries again (outputs/row_heads.cuh). This is about one
+// tile per entry, because the largest value of each tile is known. The blocks have kEndThreads
+// threads, because this search requires so many.
 //
-// Randomness: none. Numerics: common/tile_weights.h; the logarithm is computed on the device.
-// Determinism: sums are of integers, and entries are sorted by value and id.
+// Randomness: none. Numerics: the weights are defined in common/tile_weights.h; the logarithm is
+// computed on the device. Determinism: only integers are summed, and entries are sorted by value
+// and id.
 #include "common/tile_weights.h"
 #include "cuda/beams/beam_search.h"
 #include "cuda/outputs/index_mass.cuh"
@@ -32,7 +36,7 @@ struct Shared {
   IndexMass::Scratch mass;
 };
 
-/// Part of a row that one thread block processes.
+/// Part of a row that a single thread block processes.
 template <RowForm kForm>
 class BeamRowFinder {
  public:
@@ -47,7 +51,8 @@ class BeamRowFinder {
         rule_{logit_scale(1.0F), task.step.input == BeamInput::logits} {}
 
   __device__ void run() {
-    if (task_.wanted[number_] == 0) return;  // either all blocks of the row return here or none
+    if (task_.wanted[number_] == 0) return;  // either all blocks of the row return here or none of
+                                             // them
     blocks_.cluster().announce();
     visit_tiles(
         row_, ring_, blocks_.steps(), [this] { blocks_.cluster().await_all(); },
@@ -62,8 +67,8 @@ class BeamRowFinder {
   }
 
  private:
-  /// Finishes the row, by all kEndThreads threads of the first block, after this block has the
-  /// whole index.
+  /// Finishes the row, with all kEndThreads threads of the first block, after this block has
+  /// received the whole index.
   __device__ void end() const {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
@@ -79,7 +84,7 @@ class BeamRowFinder {
     if (threadIdx.x == 0) task_.rows[number_] = found;
   }
 
-  /// Writes the entries of the row, and returns their number.
+  /// Writes the entries of the row, and returns the number of entries.
   __device__ int write_entries(const RowIndex& index, const TileKeys& keys) const {
     const FilteredRow values = FilteredRow::whole(task_.step.rows, number_, false);
     const int wanted = task_.wanted[number_];
@@ -106,7 +111,8 @@ class BeamRowFinder {
 template <DType kType, TileAccess kAccess>
 __global__ void __launch_bounds__(kEndThreads, 4)
     find_beam_rows_kernel(const __grid_constant__ BeamTask task, int blocks_log2) {
-  // Storage is an array of bytes, because variables in shared memory must not have constructors.
+  // The storage is an array of bytes, because a variable in shared memory must not have a
+  // constructor.
   __shared__ alignas(Shared) unsigned char storage[sizeof(Shared)];
   extern __shared__ __align__(16) unsigned char dynamic[];
   auto& shared = *reinterpret_cast<Shared*>(storage);
@@ -130,7 +136,7 @@ cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream)
   TileSpread spread;
   const cudaError_t error = best_spread(task.step.rows, path, spread);
   if (error != cudaSuccess) return error;
-  // A row has the same number of threads, in blocks of half the size.
+  // A row has as many threads as in the row kernel, in twice as many blocks of half the size.
   static_assert(kMaxThreadsOfBlock == 2 * kEndThreads);
   spread.threads = kEndThreads;
   if (spread.blocks > 1 && spread.blocks < kMaxBlocksOfRow) spread.blocks *= 2;

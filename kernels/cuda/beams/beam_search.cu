@@ -1,11 +1,13 @@
-// One step of beam search on the GPU (fairdraw/beam_search.h).
+// Makes one step of beam search on the GPU (fairdraw/beam_search.h).
 //
-// Contract. The rules are the CPU's (kernels/serving/beam_search.cpp, beam_rules.h): requests are
-// independent, and a request that fails does not affect others. At most kMostOfBeam candidates per
-// beam can count; a request that counts more fails with invalid_beam.
+// Contract. The rules are those of the CPU (kernels/serving/beam_search.cpp, beam_rules.h):
+// requests are independent of each other, and a request that fails does not affect others. At most
+// kMostOfBeam candidates of each beam may be considered; a request that considers more fails with
+// invalid_beam.
 //
-// Algorithm and cost. Two small kernels run before and after the expensive kernel, which finds the
-// largest values of every live beam's row and sums its weights (beam_rows.cu).
+// Algorithm and cost. The expensive kernel finds the largest values of the row of every live beam
+// and sums the row's weights (beam_rows.cu). A small kernel runs before it, and another one after
+// it.
 //   before   One thread per request reads its terms, and sets the number of values wanted of its
 //            rows: kMargin more than the candidates that count.
 //   after    One block per request, one warp per beam with few values. Values become scores. A
@@ -16,10 +18,10 @@
 //            found. A candidate's place among all beams is the sum of its places in the sorted
 //            lists, by bisection, and one thread walks over the first candidates, as on the CPU.
 //
-// Randomness: none. Numerics: as in fairdraw/beam_search.h; the log of the sum and the power of the
-// length are computed on the device, at most one unit of float64 from the host's results, and
-// rounded to float32. Determinism: candidates are totally ordered, so that the result does not
-// depend on the order of threads.
+// Randomness: none. Numerics: the rules are those of fairdraw/beam_search.h; the logarithm of the
+// sum and the power of the length are computed on the device, differ from the results on the host
+// by at most one unit in the last place of a float64, and are rounded to float32. Determinism:
+// candidates are totally ordered, so the result does not depend on the order of threads.
 #include <math_constants.h>
 
 #include <cfloat>
@@ -35,11 +37,12 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-/// Number of values requested per row in addition to those that count as candidates. More than
-/// kMargin additional values rarely have the same score.
+/// Number of values that are requested from a row in addition to the number of candidates that are
+/// considered. More than kMargin additional values rarely have the same score as the last
+/// candidate.
 constexpr std::int32_t kMargin = 8;
-/// Maximum number of rows for which one block clears `wanted` in negligible time; for more rows a
-/// memset precedes the kernel.
+/// Maximum number of rows for which one block clears `wanted` in a negligible time; if there are
+/// more rows, a memset runs before the kernel.
 constexpr std::int64_t kFewRows = 4096;
 constexpr std::int64_t kFewRequests = 256;
 
@@ -65,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
     const auto most = static_cast<std::int32_t>(terms.most) + kMargin;
     const std::int64_t first = task.step.row_begins.data[r];
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
-      // Several beams may use one row: the largest number of entries is requested.
+      // If several beams use one row, the largest number of entries is requested.
       atomicMax(&task.wanted[first + beam], most < kMostOfBeam ? most : kMostOfBeam);
     }
   }
@@ -73,22 +76,23 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- After them ----------------------------------------------------------------------------------
 
-/// Maximum number of beams whose sorted candidates fit in shared memory, unless a beam has many
+/// Maximum number of beams whose sorted candidates fit into shared memory, unless a beam has many
 /// candidates.
 constexpr int kFewBeams = 16;
 
 struct Shared {
   BeamCandidate found[kMostOfBeam];
   BeamCandidate ranked[kMostOfBeam];
-  std::int32_t count[kMaxBeamWidth];  ///< number of candidates of each beam
+  std::int32_t count[kMaxBeamWidth];  ///< for each beam, its number of candidates
   std::int32_t warp_hits[kThreads / kWarp];
   std::int32_t status[kMaxBeamWidth];
-  BeamCandidate sorted[kFewBeams * kWarp];  ///< sorted candidates of requests with few beams
+  BeamCandidate sorted[kFewBeams * kWarp];  ///< sorted candidates, if the request has few beams
 };
-/// Count of a beam whose candidates the whole block must find, because one warp cannot.
+/// Number that is stored for a beam whose candidates the whole block must find, because a single
+/// warp cannot find them.
 constexpr std::int32_t kForBlock = -1;
 
-/// Scores of a beam's values (fairdraw/beam_search.h, Arithmetic).
+/// Scores of the values of a beam (fairdraw/beam_search.h, Arithmetic).
 struct BeamScore {
   float of_beam;
   bool from_logits;
@@ -136,8 +140,8 @@ class BeamStep {
     return task_.candidates + (r_ * task_.step.max_width + beam) * kMostOfBeam;
   }
 
-  /// Returns the failure status of a beam's row or score; no_allowed_token if the beam has no
-  /// candidate.
+  /// Returns the status with which a beam's row or score makes the request fail, or
+  /// no_allowed_token if the beam has no candidate.
   __device__ RowStatus status_of(int beam, RowStatus row) const {
     const float score = score_of_beam(beam);
     if (row == RowStatus::nan_input || score != score) return RowStatus::nan_input;
@@ -145,9 +149,10 @@ class BeamStep {
     return score == -CUDART_INF_F ? RowStatus::no_allowed_token : row;
   }
 
-  /// Finds the first candidates of each beam, sorted, and writes the number per beam to shared
-  /// memory. For all threads. Beams with few values are processed at once, by one warp each; the
-  /// whole block then processes the other beams one by one.
+  /// Finds the first candidates of each beam, sorted, and writes their number for each beam to
+  /// shared memory. All threads must call this function. Beams with few values are processed at the
+  /// same time, with one warp for each beam; then the whole block processes the other beams one
+  /// after another.
   __device__ RowStatus find_candidates() {
     for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
       const BeamRow row = task_.rows[row_of(beam)];
@@ -176,14 +181,15 @@ class BeamStep {
     return {score_of_beam(beam), task_.step.input == BeamInput::logits, row.max, row.log_mass};
   }
 
-  /// Does the work of find_in_row by one warp, if at most one entry per lane was found and no
-  /// further entry can count; otherwise returns kForBlock. No load depends on another load.
+  /// Does the work of find_in_row with one warp, if at most one entry per lane was found and no
+  /// other entry can be a candidate; otherwise returns kForBlock. No load depends on another, so
+  /// that all loads are in flight together.
   __device__ int find_by_warp(int beam, const BeamRow& row) const {
     const std::int64_t number = row_of(beam);
     const int lane = lane_of_thread();
     const std::int64_t at = number * kMostOfBeam + lane;
     const int n = row.entries;
-    const float value = task_.values[at];  // arbitrary if the lane has no entry
+    const float value = task_.values[at];  // any value, if the lane has no entry
     const std::int32_t value_id = task_.ids[at];
     const std::int32_t asked = task_.wanted[number];
     const BeamScore score = score_of(beam, row);
@@ -216,16 +222,16 @@ class BeamStep {
     const std::int64_t at = number * kMostOfBeam + thread;
     const BeamScore score = score_of(beam, row);
     const float mine = thread < n ? score(task_.values[at]) : -CUDART_INF_F;
-    // A score of -inf is outside float32's finite range and is no candidate. Scores of -inf come
-    // last in the order.
+    // A score of -inf is beyond the finite range of float32, and makes no candidate. In the order
+    // of candidates, scores of -inf come last.
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
     if (thread < n) shared_.found[thread] = {mine, beam, task_.ids[at]};
     __syncthreads();
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
-    // Scores do not increase along the sorted values, so values after the listed ones may have the
-    // same score as the last candidate that counts.
+    // Scores do not increase along the sorted values, so a value after the listed ones may have the
+    // same score as the last candidate.
     const float last = shared_.found[wanted - 1].score;
     const bool whole = n < task_.wanted[number] || n == task_.step.rows.vocab;
     const bool complete = wanted < most || whole || shared_.found[finite - 1].score < last;
@@ -240,14 +246,15 @@ class BeamStep {
     return wanted;
   }
 
-  /// Writes the first tokens by id that have a given score to the positions [from, to) of `found`.
-  /// Precondition: the row has at least that many tokens with this score. For all threads.
+  /// Writes the tokens with the lowest ids that have a given score to the positions [from, to) of
+  /// `found`. Precondition: the row has at least as many tokens with this score as there are
+  /// positions. All threads must call this function.
   __device__ void collect_ties(const RowValues& row, const BeamScore& score, float tied, int beam,
                                int from, int to) {
     const auto thread = static_cast<int>(threadIdx.x);
     const std::int64_t vocab = task_.step.rows.vocab;
     int place = from;
-    __syncthreads();  // after all threads have read `found`
+    __syncthreads();  // wait until all threads have read `found`
     for (std::int64_t first = 0; place < to && first < vocab; first += kThreads) {
       const std::int64_t token = first + thread;
       const float x = token < vocab ? row[token] : -CUDART_INF_F;
@@ -267,7 +274,8 @@ class BeamStep {
     }
   }
 
-  /// Sorts the first `wanted` of `n` found candidates into memory that the whole block can read.
+  /// Sorts the first `wanted` of the `n` candidates in `found` into memory that the whole block can
+  /// read.
   __device__ void sort_into(BeamCandidate* sorted, int n, int wanted) {
     const auto thread = static_cast<int>(threadIdx.x);
     if (thread < n) {
@@ -279,7 +287,8 @@ class BeamStep {
     __syncthreads();
   }
 
-  /// Ranks the first candidates of all beams, and returns their number. For all threads.
+  /// Ranks the first candidates of all beams together, and returns their number. All threads must
+  /// call this function.
   __device__ int rank() {
     int all = 0;
     for (int beam = 0; beam < terms_.live; ++beam) all += shared_.count[beam];
@@ -299,7 +308,7 @@ class BeamStep {
     return wanted;
   }
 
-  /// Returns the number of candidates of a beam that come before a candidate of another beam.
+  /// Returns the number of candidates of a beam that precede a candidate of another beam.
   __device__ int places_before(int beam, const BeamCandidate& candidate) const {
     const BeamCandidate* sorted = candidates_of(beam);
     int low = 0;
@@ -326,7 +335,8 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Shared shared;
   for (std::int64_t r = blockIdx.x; r < task.step.requests; r += gridDim.x) {
     BeamStep(task, r, shared).run();
-    __syncthreads();  // the ranked candidates are read until the step's results are written
+    __syncthreads();  // wait, because the ranked candidates are read until the results of the step
+                      // are written
   }
 }
 

@@ -1,5 +1,5 @@
-// Interface of the beam search kernels: those of a step (beam_search.cu, beam_rows.cu) and the one
-// that ends a search (beam_result.cu).
+// Interface of the beam search kernels: the kernels of a step (beam_search.cu, beam_rows.cu), and
+// the kernel that ends a search (beam_result.cu).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,15 +11,16 @@
 
 namespace fairdraw::cuda {
 
-/// Maximum number of candidates per beam that can count.
+/// Maximum number of candidates that a beam may have.
 inline constexpr int kMostOfBeam = 256;
 
-/// Largest entries that were found in a row.
+/// Largest entries that the kernel has found in a row.
 struct BeamRow {
   RowStatus status;
-  std::int32_t entries;  ///< number of entries: as many as requested, or all entries above -inf
+  std::int32_t entries;  ///< number of entries, which is the requested number, or all entries above
+                         ///< -inf
   float max;
-  double log_mass;  ///< log of the row's mass; set for logits only
+  double log_mass;  ///< logarithm of the row's mass, which is set for logits only
 };
 
 /// Arguments of the kernels of a step, with pointers to device memory.
@@ -29,26 +30,28 @@ struct BeamTask {
 
   // In the workspace.
   BeamTerms* terms = nullptr;      ///< [requests]
-  std::int32_t* wanted = nullptr;  ///< [rows]: number of entries requested; 0 if no beam uses the
-                                   ///< row
+  std::int32_t* wanted = nullptr;  ///< number of entries requested from each row [rows], or 0 if no
+                                   ///< beam uses the row
   BeamRow* rows = nullptr;         ///< [rows]
-  float* values = nullptr;      ///< [rows, kMostOfBeam]: values of the entries, in descending order
+  float* values = nullptr;      ///< values of the entries [rows, kMostOfBeam], in descending order
   std::int32_t* ids = nullptr;  ///< [rows, kMostOfBeam]
-  BeamCandidate* candidates = nullptr;  ///< [requests * max_width, kMostOfBeam]
+  BeamCandidate* candidates = nullptr;  ///< candidates of the beams [requests * max_width,
+                                        ///< kMostOfBeam]
 };
 
 /// Enqueues the first kernel of a step, which reads the requests and sets the number of entries
-/// wanted of each row. requests >= 1.
+/// that are requested from each row. There must be at least one request.
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the second kernel of a step, which finds the entries (beam_rows.cu). rows.rows in [1,
-/// 2^22).
+/// Enqueues the second kernel of a step, which finds the entries (beam_rows.cu); rows.rows must be
+/// in [1, 2^22).
 cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream);
 
-/// Enqueues the third kernel of a step, which ranks candidates and writes the results.
+/// Enqueues the third kernel of a step, which ranks the candidates and writes the results.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the kernel that ends a beam search (beam_result.cu). requests >= 1.
+/// Enqueues the kernel that ends a beam search (beam_result.cu); there must be at least one
+/// request.
 cudaError_t write_sequences(const BeamResultRequest& request, const BeamSequences& result,
                             cudaStream_t stream);
 

@@ -1,10 +1,10 @@
-// is_available, why_not_available and check_path, which report whether a path can run
+// Functions is_available, why_not_available and check_path, which tell whether a path can run
 // (fairdraw/cuda.h).
 //
-// A path needs support by the device (compute capability) and by this build (machine code or PTX
-// compiled for that capability). A build for compute capability 8.0 alone also runs on 9.0, but its
-// code has no clusters. Only one kernel is queried for the version of the code, because all kernels
-// are compiled alike.
+// A path needs support from the device (its compute capability) and from this build (machine code
+// or PTX that was compiled for this capability). A build for compute capability 8.0 alone also runs
+// on a device of 9.0, but its code has no clusters. Only one kernel is queried for the version of
+// the code, because all kernels are compiled alike.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kSmallestCapability = 80;         // 10 * major + minor
-constexpr int kSmallestClusterCapability = 90;  // compute capability that thread-block clusters
-                                                // require
+constexpr int kSmallestClusterCapability = 90;  // compute capability that clusters of thread blocks
+                                                // need
 
 /// Compute capabilities of a device and of the code that runs on it.
 struct DeviceCode {
   cudaError_t error = cudaSuccess;
-  int capability = 0;  ///< compute capability of the device, 10 * major + minor
-  int compiled = 0;    ///< compute capability for which the running code was compiled; at most
-                       ///< `capability`
+  int capability = 0;  ///< compute capability of the device, as 10 * major + minor
+  int compiled = 0;    ///< compute capability for which the running code was compiled, which is at
+                       ///< most `capability`
 };
 
 DeviceCode ask(int device) {
@@ -44,7 +44,7 @@ DeviceCode ask(int device) {
   return found;
 }
 
-/// Returns the compute capabilities of the current device, which is queried once per device and
+/// Returns the compute capabilities of the current device, which are queried once per device and
 /// process.
 DeviceCode current_device() {
   constexpr int kKnown = 64;
@@ -87,7 +87,7 @@ std::string version(int capability) {
   return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
 }
 
-/// Returns the reason why can_run() is false.
+/// Returns the reason for which can_run() is false.
 std::string reason(const DeviceCode& device, Path path) {
   if (static_cast<std::uint32_t>(path) > 2) {
     return out_of_range("path", std::to_string(static_cast<std::uint32_t>(path)),

@@ -1,6 +1,7 @@
-// Beam search on the GPU, beam_search_step (fairdraw/cuda_beam_search.h) and beam_search_result
-// (fairdraw/cuda_beam_result.h): checks, workspace, launches. The kernels of a step are in
-// beam_search.cu and beam_rows.cu, the kernel that ends a search in beam_result.cu.
+// Beam search on the GPU: the checks, workspace and launches of beam_search_step
+// (fairdraw/cuda_beam_search.h) and of beam_search_result (fairdraw/cuda_beam_result.h). The
+// kernels of a step are in beam_search.cu and beam_rows.cu, and the kernel that ends a search is in
+// beam_result.cu.
 #include "cuda/beams/beam_search.h"
 
 #include "common/arguments.h"
@@ -98,8 +99,8 @@ std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
 
 Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
                        const Execution& execution) {
-  // Only a scalar diversity rate is supported, because arrays of rates would have to be read from
-  // the device.
+  // The diversity rate must be a scalar, because an array of rates would have to be read from the
+  // device.
   if (step.parameters.diversity_rate.is_array()) {
     return {ErrorCode::unsupported, "diversity_rate is an array; on a GPU it is a scalar, 0"};
   }

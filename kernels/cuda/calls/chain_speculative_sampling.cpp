@@ -1,5 +1,5 @@
-// chain_speculative_sampling on the GPU (fairdraw/cuda_speculative.h): checks of arguments, and the
-// launch of its kernel.
+// Implementation of chain_speculative_sampling on the GPU (fairdraw/cuda_speculative.h): the checks
+// of arguments, and the launches of the kernels.
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/speculation/drafted_rows.h"

@@ -1,6 +1,7 @@
-// Kept sets on the GPU (fairdraw/cuda_kept_sets.h). In a call of `sample`, the survivors of the
-// filters are marked and packed after the call's own kernels. For masks given as rows of bits, set
-// bits are counted by parts of rows, and then packed (kept_sets.cu).
+// Makes kept sets on the GPU, which are the ids of the tokens that the filters keep
+// (fairdraw/cuda_kept_sets.h). In a call of `sample`, the survivors of the filters are marked and
+// packed after the kernels of the call itself. If masks are given as rows of bits, the set bits are
+// counted by parts of rows, and then packed (kept_sets.cu).
 #include <algorithm>
 
 #include "cuda/calls/kept_workspace.h"

@@ -1,4 +1,4 @@
-// Part of a call's workspace for kept sets of rows, after the part for the call itself.
+// Part of a call's workspace for the kept sets of rows, which follows the part for the call itself.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 namespace fairdraw::cuda {
 
 struct KeptWorkspace {
-  TileRows<std::int32_t> keys;  ///< keys of the largest values of tiles, written by the row kernel
-  std::uint32_t* words = nullptr;  ///< words of the bit marks of kept tokens
+  TileRows<std::int32_t> keys;  ///< keys of the largest value of each tile, which the row kernel
+                                ///< writes
+  std::uint32_t* words = nullptr;  ///< words of bits that mark the kept tokens
   KeptMarks marks;
 
   static KeptWorkspace of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory);

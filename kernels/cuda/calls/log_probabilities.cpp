@@ -1,5 +1,6 @@
-// Reports of log-probabilities on the GPU (fairdraw/log_probabilities.h): the launches of a call.
-// The kernels are in row_logprobs.cu and, for rows without processing, in index_tiles.cu.
+// Makes the launches of a call that reports log-probabilities on the GPU
+// (fairdraw/log_probabilities.h). The kernels of reports are in row_logprobs.cu and, for rows
+// without logits processing, in index_tiles.cu.
 #include "common/arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
@@ -55,7 +56,7 @@ Error log_probabilities(const SampleRequest& request, View<const std::int32_t> t
 
 namespace {
 
-/// Returns the request that reports on processed rows: the logits at temperature 1, without
+/// Returns the request that reports on processed rows, with the logits at temperature 1 and without
 /// filters.
 SampleRequest rows_of(const ProcessLogitsRequest& request) {
   SampleRequest rows;
@@ -70,8 +71,8 @@ SampleRequest rows_of(const ProcessLogitsRequest& request) {
 
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept {
   float value = 0;
-  LogprobsResult report;  // set to a placeholder, because the workspace's size depends on whether
-                          // anything is reported
+  LogprobsResult report;  // set to a placeholder, because the size of the workspace depends on
+                          // whether anything is reported
   report.values = {&value, 1};
   return workspace_bytes(rows_of(request), report);
 }

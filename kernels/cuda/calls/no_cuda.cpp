@@ -1,6 +1,6 @@
-// Functions of the headers fairdraw/cuda*.h in a build without CUDA kernels. Each function returns
-// `unsupported` with the reason, and allocates and writes nothing. no_cuda_serving.cpp has the
-// functions of serving.
+// Functions of the headers fairdraw/cuda*.h for a build without CUDA kernels. Each function returns
+// `unsupported` with the reason, allocates nothing and writes nothing. The functions of serving are
+// in no_cuda_serving.cpp.
 #include "common/operation_calls.h"
 #include "cuda/calls/no_cuda_calls.h"
 #include "fairdraw/cuda_memory.h"
@@ -10,8 +10,8 @@ namespace fairdraw::cuda {
 namespace {
 
 #ifdef FAIRDRAW_CUDA_LEFT_OUT
-// A build without CUDA kernels results if configuration (cmake/cuda.cmake) finds no GPU, so the
-// user may not have chosen it.
+// If the configuration (cmake/cuda.cmake) finds no GPU, the build has no CUDA kernels, so the user
+// may not have chosen such a build.
 constexpr const char* kReason =
     "this build has no CUDA kernels, because there was no GPU; `" FAIRDRAW_CUDA_LEFT_OUT
     "` adds them";

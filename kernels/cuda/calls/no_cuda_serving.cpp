@@ -1,4 +1,5 @@
-// Serving functions for the GPU in a build without CUDA kernels (no_cuda.cpp).
+// Functions of serving on the GPU for a build without CUDA kernels, all of which return an error
+// (no_cuda.cpp).
 #include <utility>
 
 #include "cuda/calls/no_cuda_calls.h"

@@ -1,4 +1,5 @@
-// `sample` on the GPU (fairdraw/cuda.h): checks of arguments, and the kernels of a call.
+// Implementation of `sample` on the GPU (fairdraw/cuda.h): the checks of arguments, and the kernels
+// of a call.
 //
 // If one token is drawn per row, and only tokens and statuses are requested, the row kernel does
 // all the work and stores no records. All other results need the records of the row kernel, one per
@@ -65,11 +66,11 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
 struct Plan {
   bool draws_in_row_kernel;  ///< whether the row kernel writes tokens and statuses, with one draw
                              ///< per row
-  bool has_outputs;          ///< whether draw_outputs is needed
-  bool has_rows;             ///< whether write_rows is needed
-  bool writes_statuses_by_row;  ///< whether statuses are written per row, in calls without tokens
-  bool has_reports;             ///< whether row_logprobs is needed
-  bool has_survivors;           ///< whether options.survivors is given
+  bool has_outputs;          ///< whether the call needs draw_outputs
+  bool has_rows;             ///< whether the call needs write_rows
+  bool writes_statuses_by_row;  ///< whether a status per row is written, in calls without tokens
+  bool has_reports;             ///< whether the call needs row_logprobs
+  bool has_survivors;           ///< whether the call has options.survivors
 
   bool needs_records() const { return has_outputs || has_rows || has_reports || has_survivors; }
 };
@@ -187,7 +188,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
   TileRows<std::int32_t> survivor_keys;
   if (plan.has_survivors) survivor_keys = options.survivors->allocate(request, memory);
-  // Only reports of the caller's unprocessed rows are requested.
+  // True if only reports of the caller's unprocessed rows are requested.
   const bool only_raw =
       options.tokens_are_given && result.logprobs.given() && is_raw(result.logprobs.mode);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();

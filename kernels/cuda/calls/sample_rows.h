@@ -1,4 +1,5 @@
-// Parts shared by `sample`, log_probabilities and the operations of fairdraw/sampling.h on the GPU.
+// Parts that `sample`, log_probabilities and the operations of fairdraw/sampling.h share on the
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +17,20 @@ namespace fairdraw::cuda {
 /// has fewer than 2^31 blocks.
 inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 22) - 1;
 
-/// Task on the survivors of a call's rows, run after the call's own kernels. The task also writes
-/// the sizes of the sets of survivors, so that SampleResult::support_size is left to it.
+/// Task on the survivors of a call's rows, which runs after the kernels of the call itself. The
+/// task also writes the sizes of the sets of survivors, so that the call does not write
+/// SampleResult::support_size.
 class SurvivorsTask {
  public:
   virtual ~SurvivorsTask() = default;
-  /// Checks the task's arrays for a request that is already checked: lengths, then pointers.
+  /// Checks the arrays of the task, for a request that has already been checked: first the lengths,
+  /// then the pointers.
   virtual Error check(const SampleRequest& request) const = 0;
   virtual void check(DevicePointers& pointers) const = 0;
-  /// Allocates the task's part of the workspace, and returns the array for the keys of tiles that
-  /// the row kernel writes.
+  /// Allocates the task's part of the workspace, and returns the array into which the row kernel
+  /// writes the keys of tiles.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
-  /// Enqueues the task. `keys` contains the keys of the tiles of rows with status ok.
+  /// Enqueues the task. `keys` has the keys of the tiles of all rows whose status is ok.
   virtual Error enqueue(const SampleRequest& request, const SampleResult& result,
                         const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
                         cudaStream_t stream) const = 0;
@@ -38,31 +41,32 @@ struct SampleOptions {
   bool from_probs = false;
   bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the mask and renorm
                                     ///< operations
-  bool wants_tokens = true;         ///< whether tokens are drawn; otherwise the result has masks or
-                                    ///< probabilities only
-  bool tokens_are_given = false;    ///< whether log-probabilities are of given_tokens; wants_tokens
-                                    ///< is then false
+  bool wants_tokens = true;         ///< whether tokens are drawn; otherwise the results are only
+                                    ///< masks or probabilities
+  bool tokens_are_given = false;    ///< whether log-probabilities are those of given_tokens, in
+                                    ///< which case wants_tokens is false
   View<const std::int32_t> given_tokens;
-  bool reports_statuses = false;  ///< whether row_logprobs writes the statuses, in a call without
-                                  ///< tokens
+  bool reports_statuses = false;  ///< whether row_logprobs writes the statuses, in a call that
+                                  ///< draws no tokens
   SurvivorsTask* survivors = nullptr;  ///< optional
 };
 
-/// Replaces Path::best by a definite path if the device leaves no choice (block on devices without
-/// clusters), or returns why the call cannot run on this device. Defined in availability.cpp.
+/// Replaces Path::best by a definite path if the device leaves no choice, as on devices without
+/// clusters, or returns the reason for which the call cannot run on this device. The function is
+/// defined in availability.cpp.
 Error check_path(Path& path);
 
-/// Runs a call. Defined in sample.cpp, like check_batch.
+/// Runs a call. The function is defined in sample.cpp, as check_batch is.
 Error sample_rows(const SampleRequest& request, const SampleResult& result,
                   const Execution& execution, const SampleOptions& options);
 
-/// Returns an error if a batch has too many rows or columns. `name` is the batch's name in error
-/// messages, like rows_name.
+/// Returns an error if a batch has too many rows or columns. `name` is the name of the batch in
+/// error messages, like rows_name.
 Error check_batch(const RowsView& rows, const char* name);
 
-/// Enqueues the log-probability reports of a call whose rows have been filtered and whose tokens
-/// have been drawn. In raw modes the rows are indexed first; in processed modes the row kernel has
-/// already indexed them. Defined in log_probabilities.cpp.
+/// Enqueues the reports of log-probabilities of a call whose rows have been filtered and whose
+/// tokens have been drawn. In raw modes, the rows are indexed first; in processed modes, the row
+/// kernel has already indexed them. The function is defined in log_probabilities.cpp.
 Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
                       cudaStream_t stream);
 

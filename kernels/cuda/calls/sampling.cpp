@@ -1,5 +1,5 @@
-// Operations of fairdraw/sampling.h on the GPU: some are calls of sample_rows (sample_rows.h),
-// others run the row kernel and then a second kernel.
+// Operations of fairdraw/sampling.h on the GPU. Some are calls of sample_rows (sample_rows.h), and
+// others run the row kernel followed by a second kernel.
 #include "common/arguments.h"
 #include "common/operation_calls.h"
 #include "cuda/calls/sample_rows.h"

@@ -1,4 +1,4 @@
-// Sharded sampling on the GPU (fairdraw/cuda_sharded.h): checks, the layout of a call in its
+// Sharded sampling on the GPU (fairdraw/cuda_sharded.h): the checks, the layout of a call in its
 // workspace, and the kernels of each exchange, which are in sharded/.
 #include <string>
 #include <utility>
@@ -23,7 +23,7 @@ struct ShardedCall::Parts {
   ShardedTask task{};
   ProcessedColumns processed;
   TileSpread spread;
-  RowsOutputTask rows;  ///< task that writes the mask, if a mask is requested
+  RowsOutputTask rows;  ///< task that writes the mask, if the call requests a mask
   Path path = Path::best;
   cudaStream_t stream = nullptr;
 
@@ -43,7 +43,7 @@ Error not_there(const std::string& field) {
           field + " is given; allowed: none, in a sharded call on GPUs (the CPU has it)"};
 }
 
-/// Returns an error for requests that only the CPU supports.
+/// Returns an error for a request that only the CPU supports.
 Error check_supported(const ShardedRequest& request, const SampleResult& result) {
   const SampleRequest& rows = request.rows;
   const std::int64_t shards = request.boundaries.size - 1;
@@ -52,7 +52,7 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
                                         std::to_string(kMaxDeviceShards) + " on GPUs"};
   }
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
-  // The tokens of a row are counted by a 32-bit int.
+  // The tokens of a row are counted by a signed integer of 32 bits.
   constexpr std::int64_t kMostTokens = 0x7fffffff;
   const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
   if (rows.indices.given() && tokens > kMostTokens) {
@@ -103,8 +103,8 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
   return check_batch(request.rows.logits, "logits");
 }
 
-/// Computes the offsets of a call's blocks in peer memory, and returns the bytes that the blocks
-/// take.
+/// Computes the offsets of a call's blocks in peer memory, and returns the number of bytes that the
+/// blocks take.
 std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
   PeerBlocks& peers = task.peers;
   peers.most_rows = most_rows;
@@ -195,7 +195,7 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
-/// Begins a call that has no rows: every output that names a row fails.
+/// Begins a call that has no rows, in which every output that names a row fails.
 Error ShardedCall::Parts::begin_without_rows() const {
   if (task.indices.size > 0) {
     if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
@@ -203,7 +203,7 @@ Error ShardedCall::Parts::begin_without_rows() const {
   return decide_none(task, stream);
 }
 
-/// Enqueues the kernels that index the rows, which are the first of a call.
+/// Enqueues the kernels that index the rows, which are the first kernels of a call.
 Error ShardedCall::Parts::index() const {
   if (task.indices.given()) {
     if (Error error = check_launch("list_outputs", list_outputs(task, stream))) return error;
@@ -248,7 +248,8 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   return check_launch("summarise_rows", summarise_rows(parts.task, parts.stream));
 }
 
-/// Filters the gathered rows of a group and draws their tokens, as a call of `sample` does.
+/// Filters the gathered rows of a group and draws their tokens, in the same way as a call of
+/// `sample`.
 Error ShardedCall::Parts::sample_gathered() const {
   if (Error error = check_launch("make_rows_whole", make_rows_whole(task, stream))) return error;
   const GatheredRows& group = task.gathered;
@@ -307,7 +308,7 @@ Error ShardedCall::Parts::write_columns() const {
   return check_launch("report_columns", report_columns(task, stream));
 }
 
-/// Enqueues the first exchange, for ranks whose kernels run concurrently.
+/// Enqueues the first exchange, for ranks whose kernels run at the same time.
 Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
   if (task.rows() == 0) return begin_without_rows();
   if (Error error = index()) return error;

@@ -43,8 +43,8 @@ Error take_peers(const ShardedPeers& peers, std::int64_t needed, int shards, Pee
                 (memory == nullptr ? "null" : "not at a multiple of 16 bytes") +
                 "; allowed: memory of that shard's rank, as this rank addresses it"};
   }
-  // The size of a half depends on the size of the peer memory and not on the call, so that all
-  // calls that share the memory use the same halves.
+  // The size of a half depends only on the size of the peer memory, and not on the call, so that
+  // all calls that share the memory use the same halves.
   constexpr std::int64_t kUnit = 16;
   blocks.half = (peers.bytes - blocks.flags_end) / kHalves / kUnit * kUnit;
   std::copy(peers.memory, peers.memory + shards, blocks.memory);

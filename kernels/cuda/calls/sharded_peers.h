@@ -1,4 +1,4 @@
-// Peer memory of sharded calls: layout, size, and checks.
+// Peer memory of sharded calls: its layout, its size, and its checks.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace fairdraw::cuda {
 
-/// Rounds up to a multiple of 16 bytes, which is the alignment of exchange blocks in peer memory.
+/// Rounds a size up to a multiple of 16 bytes, which is the alignment of exchange blocks in peer
+/// memory.
 constexpr std::int64_t aligned_in_peers(std::int64_t bytes) {
   constexpr std::int64_t kAlignment = 16;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Returns the offset in bytes at which exchange blocks begin, after counters and flags. All calls
-/// that share a peer memory have the same offset.
+/// Returns the offset in bytes at which the exchange blocks begin, after the counters and the
+/// flags. This offset is the same for all calls that share a peer memory.
 std::int64_t end_of_flags(int shards, std::int64_t most_rows);
 
-/// Returns the size in bytes of a peer memory with halves of `half` bytes.
+/// Returns the size in bytes of a peer memory whose halves have `half` bytes each.
 std::int64_t bytes_with_halves(std::int64_t flags_end, std::int64_t half);
 
-/// Checks that the peer memory's most_rows suffices for the `rows` of the call.
+/// Checks that the most_rows of the peer memory is enough for the `rows` rows of the call.
 Error check_most_rows(std::int64_t most_rows, std::int64_t rows);
 
 /// Checks the peer memory of all shards, of which the call needs `needed` bytes, and stores its

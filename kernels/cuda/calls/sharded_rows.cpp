@@ -91,8 +91,8 @@ void place_results(const SampleResult& result, ShardedTask& task) {
   task.top_values = reports.top_values.data;
 }
 
-/// Allocates the edits of processed rows, and the processed columns, which replace the caller's
-/// from this point on.
+/// Allocates the edits of processed rows, and the processed columns, which from now on replace the
+/// caller's columns.
 void place_processing(const ShardedRequest& request, ShardedTask& task, ProcessedColumns& processed,
                       BumpAllocator& memory) {
   const SampleRequest& rows = request.rows;
@@ -109,7 +109,7 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   edits.whole_vocab = task.vocab;
   edits.edits = edit_planes(task.rows(), task.columns.vocab, memory);
   task.faults = edits.edits.faults;
-  // Whole tiles begin at a multiple of 16 bytes, so that vector loads can read them.
+  // The whole tiles begin at a multiple of 16 bytes, so that vector loads can read them.
   constexpr std::int64_t kVector = 4;
   const std::int64_t before = (kVector - task.parts[task.shard].head() % kVector) % kVector;
   const std::int64_t stride = (task.columns.vocab + kVector - 1) / kVector * kVector;
@@ -136,8 +136,8 @@ void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, 
   raw.counts = {memory.allocate<std::uint16_t>(task.rows() * tiles), task.rows(), tiles};
 }
 
-/// Allocates the arrays of a group of gathered rows: as many rows as fit into 4 MB, but at least
-/// one.
+/// Allocates the arrays of a group of gathered rows, for as many rows as fit into 4 MB, but at
+/// least one.
 void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std::int64_t outputs,
                     ShardedTask& task, BumpAllocator& memory) {
   constexpr std::int64_t kMostValues = std::int64_t{1} << 20;
@@ -149,7 +149,7 @@ void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std
   const std::int64_t count = group.count;
   memory.allocate(group.numbers, count);
   memory.allocate(group.slots, outputs);
-  // Rows begin at a multiple of 16 bytes, so that vector loads can read them.
+  // Each row begins at a multiple of 16 bytes, so that vector loads can read it.
   constexpr std::int64_t kVector = 4;
   const std::int64_t stride = (task.vocab + kVector - 1) / kVector * kVector;
   group.rows = {memory.allocate<float>(count * stride), count, stride};

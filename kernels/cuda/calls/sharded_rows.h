@@ -1,4 +1,4 @@
-// Rows of a sharded call: the allocation of their arrays in a workspace, and their index.
+// Allocates the arrays for the rows of a sharded call in a workspace, and indexes the rows.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,28 +11,30 @@
 
 namespace fairdraw::cuda {
 
-/// Processed columns of a shard, which the kernels of a sharded row read in place of the caller's.
+/// Processed columns of a shard, which the kernels of a sharded call read in place of the caller's
+/// columns.
 struct ProcessedColumns {
-  RowsTask edits;    ///< task of edit_rows; its `edits` is not set if nothing is processed
+  RowsTask edits;    ///< task of edit_rows; the member `edits` is not set if the call has no logits
+                     ///< processing
   FloatRows values;  ///< the processed columns
 };
 
-/// Returns a call's processing, without the arrays of columns if a shard has no columns, because
-/// such arrays may have any address.
+/// Returns the logits processing of a call. If the shard has no columns, the result does not have
+/// the arrays of columns, because such arrays may have any address.
 LogitsProcessing processing_of_columns(const SampleRequest& rows);
 
-/// Allocates the arrays of a call's rows in a workspace, or only measures them. Exchange blocks are
-/// only measured (task.bytes).
+/// Allocates the arrays for the rows of a call in a workspace, or only computes their size. For
+/// exchange blocks, only the size is computed (task.bytes).
 void place_sharded_rows(const ShardedRequest& request, const SampleResult& result,
                         ShardedTask& task, ProcessedColumns& processed, BumpAllocator& memory);
 
-/// Allocates the blocks that this rank sends and receives, after the rows' arrays.
+/// Allocates the blocks that this rank sends and receives, after the arrays of the rows.
 void place_sharded_blocks(ShardedTask& task, BumpAllocator& memory);
 
 /// Enqueues a kernel that sets the number of undecided rows to 0.
 Error decide_none(const ShardedTask& task, cudaStream_t stream);
 
-/// Enqueues the kernels that process and index the rows, which are the first of a call.
+/// Enqueues the kernels that process and index the rows, which are the first kernels of a call.
 Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& processed,
                          const TileSpread& spread, cudaStream_t stream);
 

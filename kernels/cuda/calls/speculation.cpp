@@ -1,5 +1,5 @@
-// verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): checks, workspace, and the
-// kernels of a call.
+// Implementation of verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): the
+// checks, the workspace, and the kernels of a call.
 //
 //   drafted_rows   finds the rows that count, and their parameters;
 //   edit_rows      finds the changes of processing, if it is asked for;
@@ -7,8 +7,8 @@
 //                  draft's rows, if its distribution is known and needed;
 //   verify_tree    walks over the drafts; verify_chain over chains whose distribution is known;
 //   emitted_rows, mark_kept, pack_kept   make kept sets of the rows at which tokens were emitted.
-// Rows after the first rejected draft token are filtered although they are not needed, because
-// waiting for the walk would take longer.
+// Rows after the first rejected draft token are filtered although no result needs them, because
+// waiting for the walk over the drafts would take longer.
 #include <cstddef>
 #include <string>
 
@@ -25,7 +25,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-/// Allocates the arrays of the rows' sampling parameters.
+/// Allocates the arrays for the sampling parameters of rows.
 RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
   RowSettings settings;
   memory.allocate(settings.temperature, rows);
@@ -36,21 +36,23 @@ RowSettings place_settings(BumpAllocator& memory, std::int64_t rows) {
   return settings;
 }
 
-/// Returns the number of token positions of all requests, also for a call that has not been
-/// checked.
+/// Returns the number of token positions of all requests; the call need not have been checked.
 std::int64_t token_places(const DraftedCall& call) {
   const bool counts = call.width() > 0 && call.width() <= kMaxArrayBytes;
   return counts ? product_of(call.request.target.batch, call.width()) : 0;
 }
 
-/// Task of a call of verify_chain or verify_tree, and its workspace.
+/// Task of a call of verify_chain or verify_tree, with its workspace.
 struct DraftWorkspace {
   DraftTask task;
   Workspace target;                      ///< records and edits of the target model's rows
-  KeptWorkspace kept;                    ///< workspace of kept sets, for calls that request them
-  RowRecord* draft_records = nullptr;    ///< [draft rows], if the draft distribution is given
-  std::int32_t* emitted_rows = nullptr;  ///< [token positions], for kept sets
-  std::int32_t* nodes = nullptr;  ///< nodes of the tree at which tokens are emitted, for kept sets
+  KeptWorkspace kept;                    ///< workspace for kept sets, in calls that request kept
+                                         ///< sets
+  RowRecord* draft_records = nullptr;    ///< records of the draft rows [draft rows], if the
+                                         ///< distribution of the drafts is given
+  std::int32_t* emitted_rows = nullptr;  ///< row at which each token was emitted [token positions],
+                                         ///< for kept sets
+  std::int32_t* nodes = nullptr;  ///< nodes of the tree at which tokens were emitted, for kept sets
 
   DraftWorkspace(const DraftedCall& call, bool has_kept, BumpAllocator& memory)
       : task{.target = call.request.target,
@@ -111,7 +113,7 @@ void check_target(DevicePointers& pointers, const TargetRows& target) {
   pointers.check("target.offset", target.offset);
 }
 
-/// Checks the numbers of rows and requests, of which a launch has at most eight blocks each.
+/// Checks the numbers of rows and requests; a launch has at most eight blocks for each of them.
 Error check_sizes(const DraftedCall& call) {
   const TargetRows& target = call.request.target;
   if (Error error = check_batch(target.logits, "target.logits")) return error;
@@ -156,7 +158,8 @@ void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilter
   task.filter_order = rules.filter_order;
 }
 
-/// Finds the rows of the requests, filters the target model's rows and draws a token from each.
+/// Finds the rows of the requests, filters the rows of the target model, and draws a token from
+/// each row.
 Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t stream) {
   const DraftTask& draft = workspace.task;
   if (Error e = check_launch("drafted_rows", prepare_drafted_rows(draft, stream))) return e;
@@ -173,14 +176,15 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.tokens = draft.draws.tokens;
   task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;
-  task.keys = workspace.kept.keys;  // for calls that request kept sets
+  task.keys = workspace.kept.keys;  // set in calls that request kept sets
   if (task.edits.given()) {
     if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
   }
   return check_launch("filter_rows", filter_rows(task, path, stream));
 }
 
-/// Computes the weights of the draft model's rows, unchanged or filtered.
+/// Computes the weights of the draft model's rows, which are either filtered first or left as they
+/// are.
 Error weigh_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
   const RowSettings& settings = workspace.task.of_draft;
@@ -243,14 +247,14 @@ Error enqueue_kept(const DraftWorkspace& workspace, const VerifyTreeResult& resu
   return check_launch("pack_kept", pack_kept(pack, stream));
 }
 
-/// Enqueues a write of the first offset, for a result without sets.
+/// Enqueues a write of the first offset, for a result that has no sets.
 Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
   PackTask none;
   none.kept = kept;
   return check_launch("pack_kept", pack_kept(none, stream));
 }
 
-/// Runs a call. kept: the kept sets to make, or null.
+/// Runs a call; `kept` is either the kept sets to make or null.
 Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   const VerifyTreeRequest& request = call.request;
   VerifyTreeResult& result = call.result;

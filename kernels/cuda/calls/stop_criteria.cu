@@ -1,18 +1,20 @@
-// Stop criteria of requests on the GPU: check_stop (fairdraw/cuda_stop_criteria.h) with its kernel.
+// Stop criteria of requests on the GPU: check_stop (fairdraw/cuda_stop_criteria.h) and its kernel.
 //
-// Contract. The rules are the CPU's (kernels/serving/rules/stop_rules.h): requests are independent,
-// and a request that fails does not affect others. Only the request's arrays are read, and only the
-// result's are written. Each request reads its old length before it writes the new one, so that
-// both arrays may be the same.
+// Contract. The rules are those of the CPU (kernels/serving/rules/stop_rules.h): requests are
+// independent of each other, and a request that fails does not affect others. The kernel reads only
+// the arrays of the request, and writes only the arrays of the result. Each thread reads the old
+// length of its request before it writes the new length, so that both arrays may be in the same
+// memory.
 //
-// Algorithm and cost. One thread per request runs the same function as the CPU. A request compares
-// only a few ids: the tokens of its step, its stop ids, its stop sequences, and the few ids of the
-// output that a sequence still matches. The ids of a list are adjacent in memory, so a list costs
-// about one memory access per 32 bytes, and the call takes the time of a few dependent accesses:
-// the start of a list, its ids, the end of the output. One warp per request would save some of
-// these accesses for long lists, but needs a second version of every rule, with votes instead of
-// loops. Stop lists are short, and one version of the rules is worth more. A request with very many
-// stop ids reads each id by one thread, for which the warp waits. Blocks are one warp, so that a
+// Algorithm and cost. Each request has one thread, which runs the same function as the CPU. A
+// thread compares only a few ids: the tokens of the request's step, its stop ids, its stop
+// sequences, and the few ids of the output that a stop sequence still matches. The ids of a list
+// are adjacent in memory, so a list costs about one memory access per 32 bytes. The call takes the
+// time of a few dependent accesses: the start of a list, its ids, and the end of the output. If
+// each request had a warp, some of these accesses would be saved for long lists, but every rule
+// would need a second version, with votes instead of loops. Stop lists are short, so having a
+// single version of the rules matters more. If a request has very many stop ids, its thread reads
+// one id after another, and the other threads of the warp wait. Each block is one warp, so that a
 // batch of a few dozen requests is spread over several SMs, whose loads do not wait for each other.
 //
 // Randomness: none. Numerics: integers. Determinism: no thread reads data that another thread

@@ -1,5 +1,5 @@
-// tile_index on the GPU (fairdraw/cuda_tile_index.h): checks of arguments. The kernel of tile_index
-// is in tiles/index_tiles.cu.
+// Implementation of tile_index on the GPU (fairdraw/cuda_tile_index.h), with the checks of its
+// arguments. The kernel that computes the index is in tiles/index_tiles.cu.
 #include "common/arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"

@@ -1,5 +1,5 @@
-// Workspace sizes are computed before a call is checked, so the arithmetic must not overflow for
-// any request.
+// The size of a workspace is computed before the call is checked, so the arithmetic must not
+// overflow for any request.
 #include "cuda/calls/workspace.h"
 
 #include <algorithm>

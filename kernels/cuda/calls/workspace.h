@@ -1,5 +1,5 @@
-// Layout of a call's workspace: records of filtered rows, then the edits of processed rows, then
-// the data for reports of log-probabilities.
+// Layout of a call's workspace: first the records of filtered rows, then the edits of processed
+// rows, then the data for reports of log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,21 @@
 
 namespace fairdraw::cuda {
 
-/// Returns whether a call's rows are processed, or may fail because of its processing.
+/// Returns whether the rows of a call are processed, or may fail because of their logits
+/// processing.
 bool is_processed(const LogitsProcessing& processing);
 
-/// Parts of the workspace, of which a call uses those that it needs.
+/// Parts of the workspace; a call uses only those that it needs.
 struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
-  EditPlanes edits;              ///< not set if the call is not processed
-  TileIndexResult index;  ///< index of the rows; not set if no log-probabilities are reported
+  EditPlanes edits;              ///< not set if the call has no logits processing
+  TileIndexResult index;  ///< index of the rows, which is not set if no log-probabilities are
+                          ///< reported
 
   static Workspace of(const SampleRequest& request, bool reports, BumpAllocator& memory);
 };
 
-/// Allocates bits and edited values of processed rows in a workspace.
+/// Allocates the bits and the edited values of processed rows in a workspace.
 EditPlanes edit_planes(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory);
 
 }  // namespace fairdraw::cuda

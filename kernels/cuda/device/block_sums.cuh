@@ -1,7 +1,7 @@
-// Reductions and prefix sums over the threads of a block, built from warp reductions
+// Reductions and prefix sums over the threads of a block, which are built from reductions of warps
 // (warp_sums.cuh).
 //
-// All threads of the block must call every function; blocks consist of whole warps.
+// All threads of the block must call every function, and a block must consist of whole warps.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace fairdraw::cuda {
 
 inline constexpr int kMaxWarps = 32;  ///< maximum number of warps per block
 
-/// Scratch of reduce_block, in shared memory.
+/// Shared memory of reduce_block.
 template <class T>
 struct BlockScratch {
   T of_warp[kMaxWarps];
 };
 
-/// Returns the combination of all threads' values, on every thread. The scratch can be reused
-/// immediately after the call.
+/// Returns the combination of the values of all threads, on every thread. The caller may use the
+/// shared memory again immediately after the call.
 template <class T, class Combine>
 __device__ T reduce_block(T value, BlockScratch<T>& scratch, const Combine& combine) {
   value = reduce_warp(value, combine);
@@ -33,14 +33,15 @@ __device__ T reduce_block(T value, BlockScratch<T>& scratch, const Combine& comb
   return result;
 }
 
-/// Sum of the values of all preceding threads of the block, and sum of the values of all threads.
+/// Sum of the values of all preceding threads of the block, with the sum of the values of all
+/// threads.
 template <class T>
 struct BlockPrefix {
   T before, total;
 };
 
-/// Returns prefix sums over the block's threads. One barrier. `slots` has one value per warp, and
-/// must not be reused before the next barrier.
+/// Returns prefix sums over the threads of the block. The function has one barrier. `slots` has one
+/// value per warp, and must not be used again before the next barrier.
 template <class T>
 __device__ __forceinline__ BlockPrefix<T> block_prefix(T mine, T* slots) {
   const T upto = warp_inclusive_sum(mine);

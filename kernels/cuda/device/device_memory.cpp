@@ -1,4 +1,4 @@
-// Device memory and streams of fairdraw/cuda_memory.h, by the CUDA runtime.
+// Device memory and streams of fairdraw/cuda_memory.h, implemented with the CUDA runtime.
 #include <cuda_runtime_api.h>
 
 #include <string>
@@ -11,8 +11,8 @@ namespace {
 
 Error error_of(cudaError_t status, const std::string& what) {
   if (status == cudaSuccess) return {};
-  static_cast<void>(cudaGetLastError());  // reported by this call, so that the next call does not
-                                          // find it
+  static_cast<void>(cudaGetLastError());  // clears the error, which this call reports, so that the
+                                          // next call does not find it
   return {ErrorCode::unsupported, what + ": " + cudaGetErrorString(status)};
 }
 

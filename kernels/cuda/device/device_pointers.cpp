@@ -20,8 +20,8 @@ bool is_aligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
 }
 
-/// Returns why memory with these attributes cannot be used on `device`, or an empty string if it
-/// can.
+/// Returns the reason for which memory with these attributes cannot be used on `device`, or an
+/// empty string if the memory can be used.
 std::string why_not(const cudaPointerAttributes& memory, int device) {
   switch (memory.type) {
     case cudaMemoryTypeDevice:
@@ -67,7 +67,8 @@ void DevicePointers::check(const std::string& field, const void* pointer, std::s
   }
   cudaPointerAttributes memory{};
   const cudaError_t answer = cudaPointerGetAttributes(&memory, pointer);
-  if (answer == cudaErrorInvalidValue) {  // a pointer that the CUDA driver does not know
+  if (answer == cudaErrorInvalidValue) {  // the error means that the CUDA driver does not know the
+                                          // pointer
     static_cast<void>(cudaGetLastError());
     memory.type = cudaMemoryTypeUnregistered;
   } else if (answer != cudaSuccess) {

@@ -1,7 +1,7 @@
-// Checks before a call launches kernels (whether the device can run it, its pointers, its
-// workspace), and of the launch's outcome.
+// Checks before a call launches kernels, of the device, the pointers and the workspace, and a check
+// of the result of a launch.
 //
-// All checks are legal while a stream is captured, because they read attributes and enqueue
+// All checks are allowed while a stream is captured, because they only read attributes and enqueue
 // nothing.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace fairdraw::cuda {
 
-/// Mode that lets this thread load code while this or another thread captures a stream. Used for
-/// queries that are made once per device.
+/// Mode in which this thread may load code while this thread or another one captures a stream. The
+/// mode is used for queries that are made once per device.
 class RelaxedCapture {
  public:
   RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -28,15 +28,15 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Checker of pointers that keeps the first error. Pointers that are not given, and arrays without
-/// elements, are not checked. Device memory of the current device and managed memory pass; only the
-/// first byte of an array is checked.
+/// Checker of pointers, which keeps the first error. Pointers that are not given, and arrays
+/// without elements, are not checked. Memory of the current device and managed memory pass the
+/// check; of an array, only the first byte is checked.
 class DevicePointers {
  public:
-  /// Checks a pointer. `alignment` in bytes: the size of an element if the kernels require it,
-  /// otherwise 1.
+  /// Checks a pointer. `alignment` is a number of bytes: the size of an element if the kernels
+  /// require this alignment, and otherwise 1.
   void check(const std::string& field, const void* pointer, std::size_t alignment);
-  /// Checks an array of `size` elements that the caller must give.
+  /// Checks an array of `size` elements that the caller has to give.
   void check_needed(const std::string& field, const void* pointer, std::int64_t size,
                     std::size_t alignment);
 
@@ -60,25 +60,26 @@ class DevicePointers {
   }
   void check(const std::string& field, const TokenLists& lists);
   void check(const LogitsProcessing& processing);
-  /// Checks the workspace: `needed` bytes of aligned device memory, in the error message for `rows`
-  /// rows.
+  /// Checks that the workspace has `needed` bytes of aligned device memory; the error message says
+  /// that they are for `rows` rows.
   void check_workspace(const Execution& execution, std::int64_t needed, std::int64_t rows);
 
   const Error& error() const { return error_; }
 
  private:
   Error error_;
-  int device_ = -1;  // number of the current device; -1 until the first pointer is checked
+  int device_ = -1;  // number of the current device, or -1 until the first pointer is checked
 };
 
-/// Returns the error for a failed CUDA call. `action` has failed.
+/// Returns the error for a CUDA call that has failed. `action` has failed.
 Error cuda_error(const std::string& action, cudaError_t error);
 
-/// Returns the outcome of a CUDA runtime call as an Error, and clears CUDA's last error.
+/// Returns the result of a call of the CUDA runtime as an Error, and clears the last error of CUDA.
 Error check_call(const std::string& action, cudaError_t status);
 
-/// Returns the outcome of a kernel launch; `kernel` is the kernel's name. A failed launch leaves
-/// its error as CUDA's last error, which is cleared because this function reports it.
+/// Returns the result of a kernel launch as an Error; `kernel` is the name of the kernel. A launch
+/// that fails becomes the last error of CUDA, which this function clears because it reports the
+/// failure itself.
 Error check_launch(const std::string& kernel, cudaError_t launched);
 
 }  // namespace fairdraw::cuda

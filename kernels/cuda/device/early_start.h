@@ -1,7 +1,7 @@
-// Kernels that start while the previous kernel of the stream still runs
-// (ClusterLaunch::start_early), so that their launch is over when that kernel ends. Both functions
-// take no time in a kernel that was not started early, nor on devices before compute capability
-// 9.0, which have no early start.
+// Functions for kernels that start while the previous kernel of the stream still runs
+// (ClusterLaunch::start_early), so that the launch has already been made when that kernel ends.
+// Both functions take no time in a kernel that was not started early, and on devices before compute
+// capability 9.0, where no kernel can start early.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ __device__ __forceinline__ void await_kernel_before() {
 #endif
 }
 
-/// Lets the stream's next kernel start after all blocks have called this function.
+/// Lets the next kernel of the stream start after all blocks have called this function.
 __device__ __forceinline__ void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

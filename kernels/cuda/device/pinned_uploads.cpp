@@ -9,7 +9,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr std::int64_t kPlace = 16;  // alignment in bytes of a copy within a chunk
+constexpr std::int64_t kPlace = 16;  // alignment, in bytes, of the copies within a chunk
 
 }  // namespace
 

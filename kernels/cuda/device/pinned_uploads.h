@@ -1,4 +1,4 @@
-// Page-locked host memory, and small asynchronous copies from it to the device.
+// Page-locked host memory, with small asynchronous copies from this memory to the device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::cuda {
 
-/// A block of page-locked memory. The buffer can be moved but not copied.
+/// Block of page-locked memory. The buffer can be moved but not copied.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -30,7 +30,7 @@ class PinnedBuffer {
   void* data_ = nullptr;
 };
 
-/// A CUDA event that records no time. The event can be moved but not copied.
+/// CUDA event that records no time. The event can be moved but not copied.
 class Event {
  public:
   Event() = default;
@@ -48,10 +48,10 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Copies from the host to the device, enqueued on one stream. The source may change as soon as
-/// put() has returned, because the bytes are kept in page-locked chunks, which are used in
-/// rotation. put() waits for the device if all chunks are in flight, which takes megabytes of
-/// copies within a few steps.
+/// Copies from the host to the device, which are enqueued on a single stream. The source may change
+/// as soon as put() has returned, because put() keeps the bytes in page-locked chunks, which are
+/// used in rotation. If all chunks are in flight, which takes megabytes of copies within a few
+/// steps, put() waits for the device.
 class PinnedUploads {
  public:
   Error create(cudaStream_t stream);
@@ -63,7 +63,7 @@ class PinnedUploads {
 
   struct Chunk {
     PinnedBuffer memory;
-    Event passed;  ///< event recorded when the chunk is full
+    Event passed;  ///< event that is recorded when the chunk is full
     bool is_recorded = false;
   };
   Error next_chunk();

@@ -1,7 +1,8 @@
-// Exact reads of a row's values in device memory, of any dtype, stride and byte address.
+// Exact reads of the values of a row in device memory, for any dtype, stride and byte address.
 //
-// For kernels that read a row once or twice among other work: one load per value, coalesced over
-// the lanes of a warp. visit_values reads 16 bytes at a time if addresses allow that.
+// The functions are for kernels that read a row once or twice among other work: each value takes
+// one load, and the loads are coalesced over the lanes of a warp. The function visit_values reads
+// 16 bytes at a time if the addresses allow this.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -18,8 +19,8 @@ __host__ __device__ constexpr std::int64_t value_size(DType dtype) {
   return dtype == DType::float32 ? 4 : 2;
 }
 
-/// Returns the float32 that equals a value of type `dtype`. `bits`: the value's bits, in the low
-/// end of the word.
+/// Returns the float32 that is equal to a value of type `dtype`. `bits` has the bits of the value
+/// at the low end of the word.
 __device__ inline float float_of(std::uint32_t bits, DType dtype) {
   switch (dtype) {
     case DType::float16:
@@ -32,13 +33,13 @@ __device__ inline float float_of(std::uint32_t bits, DType dtype) {
   return __uint_as_float(bits);
 }
 
-/// Returns whether the address `pointer` is a multiple of `bytes`, a power of two.
+/// Returns whether the address `pointer` is a multiple of `bytes`, which must be a power of two.
 __device__ inline bool is_aligned(const void* pointer, std::int64_t bytes) {
   return (reinterpret_cast<std::uintptr_t>(pointer) & static_cast<std::uintptr_t>(bytes - 1)) == 0;
 }
 
-/// Values of one row in device memory. Loads are plain, not read-only, because top_k_mask_logits
-/// may write to the memory that it reads.
+/// Values of a row in device memory. The loads do not use the read-only cache, because
+/// top_k_mask_logits may write to the memory that it reads.
 struct RowValues {
   const unsigned char* bytes;
   DType dtype;
@@ -50,7 +51,7 @@ struct RowValues {
     return {bytes, rows.dtype, is_aligned(bytes, size)};
   }
 
-  /// Returns the bits of value i, in the low end of the word.
+  /// Returns the bits of value i at the low end of a word.
   __device__ std::uint32_t bits(std::int64_t i) const {
     const unsigned char* at = bytes + i * value_size(dtype);
     if (dtype == DType::float32) {
@@ -64,13 +65,13 @@ struct RowValues {
 
   __device__ float operator[](std::int64_t i) const { return float_of(bits(i), dtype); }
 
-  /// Loads x[i], the value with index first + i * step, or `beyond` if this index is at least
-  /// `end`. In an aligned row no load waits for another one, because the row's dtype and alignment
-  /// are tested once.
+  /// Loads the value with index first + i * step into x[i], for each i, or `beyond` if this index
+  /// is at least `end`. In an aligned row, no load waits for another, because the dtype and the
+  /// alignment of the row are tested only once.
   template <int kCount>
   __device__ __forceinline__ void load(std::int64_t first, int step, std::int64_t end, float beyond,
                                        float (&x)[kCount]) const {
-    // A load is one instruction, because the count has 32 bits and there is one address.
+    // A load takes one instruction, because the count has 32 bits and all loads share one address.
     const auto left = static_cast<int>(min(end - first, std::int64_t{step} * kCount));
     if (!aligned) {
 #pragma unroll
@@ -92,10 +93,11 @@ struct RowValues {
   }
 };
 
-/// Loads the bits of values 0, kStep, 2 kStep, ... at an address, and `empty` for values with an
-/// index of at least `left`; byte by byte if the address is not a multiple of the value's size.
-/// There is one address and no call, and no load depends on another load. No thread may write the
-/// values meanwhile, because loads are read-only.
+/// Loads the bits of the values 0, kStep, 2 kStep and so on from an address, with `empty` in place
+/// of values whose index is at least `left`. If the address is not a multiple of the size of a
+/// value, the values are read byte by byte. The loads share one address, make no call, and do not
+/// depend on each other. No thread may write the values in the meantime, because the loads use the
+/// read-only cache.
 template <DType kType, int kStep, int kCount>
 __device__ __forceinline__ void load_value_bits(const unsigned char* at, bool aligned, int left,
                                                 std::uint32_t empty,
@@ -122,8 +124,8 @@ __device__ __forceinline__ void load_value_bits(const unsigned char* at, bool al
   }
 }
 
-/// Calls visit(index, value) once for each of the row's first n values, spread over `threads`
-/// threads of which this is number `thread`, in no particular order.
+/// Calls visit(index, value) once for each of the row's first n values, in any order. The values
+/// are shared by `threads` threads, of which this thread has the number `thread`.
 template <class Visit>
 __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, int threads,
                              const Visit& visit) {
@@ -141,9 +143,10 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
   const std::int64_t vectors = (n - head) / per_vector;
   const auto* body = reinterpret_cast<const uint4*>(row.bytes + head * size);
 
-  // `head` is at most 7 values, and a block has at least 32 threads.
+  // The thread exists, because `head` is at most 7 values, and a block has at least 32 threads.
   if (thread < head) visit(std::int64_t{thread}, row[thread]);
-  // All loads come before the visits, because a visit may write and no load moves over a write.
+  // All loads come before the visits, because a visit may write, and the compiler moves no load
+  // across a write.
   constexpr int kTogether = 4;
   for (std::int64_t v = thread; v < vectors; v += kTogether * threads) {
     uint4 loaded[kTogether];

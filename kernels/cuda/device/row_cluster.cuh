@@ -1,36 +1,38 @@
-// Thread blocks that share a row: their ranks, their barriers, and access to each other's shared
-// memory. One block per row works on all devices; several blocks need a thread-block cluster
-// (compute capability 9.0). The number of blocks per row is a launch parameter, the same for the
-// whole grid.
+// Thread blocks that share a row: their ranks, their barriers, and the access of each block to the
+// shared memory of the others. A single block per row works on all devices; several blocks per row
+// need a cluster of thread blocks (compute capability 9.0). The number of blocks per row is a
+// parameter of the launch, and the same for the whole grid.
 #pragma once
 
 #include <cstdint>
 
 namespace fairdraw::cuda {
 
-/// Maximum number of blocks per row: the largest cluster that every device with clusters can
-/// schedule.
+/// Maximum number of blocks per row, which is the size of the largest cluster that every device
+/// with clusters can schedule.
 inline constexpr int kMaxBlocks = 8;
 
-/// Waits for the block's threads, at a barrier that warps may reach at different places in the
-/// code.
+/// Waits for all threads of the block, at a barrier that different warps may reach at different
+/// places in the code.
 __device__ __forceinline__ void sync_block() {
   asm volatile("barrier.sync 0, %0;" ::"r"(blockDim.x) : "memory");
 }
 
 struct RowCluster {
   int blocks;  ///< number of blocks that share the row
-  int rank;  ///< rank of this block, 0 to blocks - 1; its tokens precede the tokens of blocks with
-             ///< higher ranks
+  int rank;  ///< rank of this block, from 0 to blocks - 1; its tokens precede the tokens of blocks
+             ///< with higher ranks
 
-  /// Returns this block's place in its cluster, for a grid of clusters of 2^blocks_log2 blocks.
+  /// Returns the place of this block in its cluster, for a grid of clusters of 2^blocks_log2
+  /// blocks.
   __device__ static RowCluster of_grid(int blocks_log2) {
     const int blocks = 1 << blocks_log2;
     return {blocks, static_cast<int>(blockIdx.x) & (blocks - 1)};
   }
 
-  /// Waits for all threads of all blocks that share the row. Their earlier writes to shared memory,
-  /// including another block's, can be read afterwards.
+  /// Waits for all threads of all blocks that share the row. After this call, a thread can read
+  /// what the other threads have written to shared memory before the call, including the shared
+  /// memory of other blocks.
   __device__ void sync() const {
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) {
@@ -44,8 +46,8 @@ struct RowCluster {
     sync_block();
   }
 
-  /// Arrives at a barrier of the row's blocks, which wait() completes. Work between arrive() and
-  /// wait() must not depend on other blocks.
+  /// Arrives at a barrier of the row's blocks, which the function wait() completes. Work between
+  /// arrive() and wait() must not depend on the work of other blocks.
   __device__ void arrive() const {
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) {
@@ -65,8 +67,8 @@ struct RowCluster {
     sync_block();
   }
 
-  /// Arrives at the first barrier of a kernel, which await_all() completes. Other blocks may write
-  /// to this block's shared memory after all blocks have arrived.
+  /// Arrives at the first barrier of a kernel, which the function await_all() completes. After all
+  /// blocks have arrived, other blocks may write to the shared memory of this block.
   __device__ void announce() const {
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -81,7 +83,8 @@ struct RowCluster {
 #endif
   }
 
-  /// Returns the address in block `block` of the shared variable that is `mine` in this block.
+  /// Returns the address, in block number `block`, of the shared variable that has the address
+  /// `mine` in this block.
   template <class T>
   __device__ T* at(T* mine, int block) const {
 #if __CUDA_ARCH__ >= 900

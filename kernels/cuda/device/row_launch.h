@@ -1,4 +1,4 @@
-// Launches of kernels in which a block, or a cluster of blocks, works on one item.
+// Launches of kernels in which each block, or each cluster of blocks, works on one item.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,8 +8,8 @@
 
 namespace fairdraw::cuda {
 
-/// Launch of count * blocks thread blocks; `blocks` above 1 makes clusters of that size (compute
-/// capability 9.0).
+/// Launch of count * blocks thread blocks; if `blocks` is above 1, the blocks form clusters of this
+/// size (compute capability 9.0).
 struct ClusterLaunch {
   ClusterLaunch(std::int64_t count, int blocks, int threads, int dynamic_bytes,
                 cudaStream_t stream) {
@@ -25,12 +25,13 @@ struct ClusterLaunch {
     cluster.val.clusterDim.y = 1;
     cluster.val.clusterDim.z = 1;
   }
-  ClusterLaunch(const ClusterLaunch&) = delete;  // not copyable, because `config` points to
+  ClusterLaunch(const ClusterLaunch&) = delete;  // not copyable, because `config` has a pointer to
                                                  // `attributes`
   ClusterLaunch& operator=(const ClusterLaunch&) = delete;
 
-  /// Lets the kernel start while the stream's previous kernel still runs; the kernel itself then
-  /// waits for the previous one (compute capability 9.0). Call start_early at most once per launch.
+  /// Lets the kernel start while the previous kernel of the stream still runs; the kernel itself
+  /// then waits for the previous kernel (compute capability 9.0). The function must be called at
+  /// most once per launch.
   void start_early() {
     cudaLaunchAttribute& early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -41,8 +42,8 @@ struct ClusterLaunch {
   cudaLaunchAttribute attributes[2]{};
 };
 
-/// Enqueues kernel(arguments...) over count * blocks blocks without dynamic shared memory. Returns
-/// the launch's CUDA error.
+/// Enqueues kernel(arguments...) with count * blocks blocks, which have no dynamic shared memory.
+/// Returns the CUDA error of the launch.
 template <class Kernel, class... Arguments>
 cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int threads,
                             cudaStream_t stream, const Arguments&... arguments) {
@@ -50,8 +51,8 @@ cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int 
   return cudaLaunchKernelEx(&launch.config, kernel, arguments...);
 }
 
-/// Enqueues kernel(arguments...) with one block for each of `count` >= 1 items. For more than 2^20
-/// items, each block processes several.
+/// Enqueues kernel(arguments...) with one block for each of `count` items; `count` must be at least
+/// 1. If there are more than 2^20 items, each block processes several items.
 template <class Kernel, class... Arguments>
 cudaError_t launch_blocks(Kernel* kernel, std::int64_t count, int threads, cudaStream_t stream,
                           const Arguments&... arguments) {

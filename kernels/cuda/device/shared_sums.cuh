@@ -1,13 +1,13 @@
-// Sums in shared memory that many threads add to.
+// Sums in shared memory to which many threads add.
 #pragma once
 
 #include <cstdint>
 
 namespace fairdraw::cuda {
 
-/// Adds to a 64-bit sum in shared memory by two 32-bit additions, which the hardware has: a 64-bit
-/// addition is a loop, and slow if many threads add to the same sum. The sum is exact in any order,
-/// because each addition computes its own carry.
+/// Adds to a 64-bit sum in shared memory by two 32-bit additions, for which the hardware has
+/// instructions. A 64-bit addition would be a loop, which is slow if many threads add to the same
+/// sum. The sum is exact in any order, because each addition computes its own carry.
 __device__ __forceinline__ void add_shared(std::uint64_t* sum, std::uint64_t value) {
   auto* words = reinterpret_cast<std::uint32_t*>(sum);
   const auto low = static_cast<std::uint32_t>(value);

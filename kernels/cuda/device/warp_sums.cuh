@@ -1,9 +1,9 @@
-// Size of a warp, and reductions and prefix sums over its lanes. All lanes of the warp must take
-// part.
+// Size of a warp, with reductions and prefix sums over the lanes of a warp. All lanes of the warp
+// must call these functions together.
 //
-// Supports types of 4 and 8 bytes, 128-bit integers, and structs with a `value_of_lane` of their
-// own. Integer sums, minima and maxima are exact and commutative, so that the result does not
-// depend on the order of a reduction.
+// The functions support types of 4 and 8 bytes, 128-bit integers, and structs that have a
+// `value_of_lane` of their own. Integer sums, minima and maxima are exact and commutative, so that
+// the result does not depend on the order of a reduction.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ __device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
   return (static_cast<uint128_t>(high) << 64) | low;
 }
 
-/// Returns the value of the lane `distance` below this one; the first `distance` lanes get their
-/// own value.
+/// Returns the value of the lane whose number is lower by `distance`; the first `distance` lanes
+/// get their own value.
 template <class T>
 __device__ T value_of_lane_below(T value, int distance) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -66,7 +66,7 @@ struct Maximum {
   }
 };
 
-/// Returns the combination of all lanes' values, on every lane.
+/// Returns the combination of the values of all lanes, on every lane.
 template <class T, class Combine>
 __device__ T reduce_warp(T value, const Combine& combine) {
 #pragma unroll
@@ -76,8 +76,8 @@ __device__ T reduce_warp(T value, const Combine& combine) {
   return value;
 }
 
-/// Returns the sum modulo 2^128, computed from parts whose sums over 32 lanes fit into a word, so
-/// that only the last additions wait for a carry.
+/// Returns the sum modulo 2^128. The values are added in parts whose sums over 32 lanes fit into a
+/// word, so that only the last additions wait for a carry.
 __device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
   constexpr int kPartBits = 27;
   uint128_t sum = 0;
@@ -100,9 +100,10 @@ __device__ T warp_inclusive_sum(T value) {
   return value;
 }
 
-/// Returns the inclusive prefix sum of 128-bit values. Out of line, because rows call this function
-/// several times and a cold instruction cache is slow. Lanes that have no lane below them add 0, so
-/// that there is no branch.
+/// Returns the inclusive prefix sum of 128-bit integers over the lanes. The function is out of
+/// line, because the code for a row calls it several times, and code runs slowly until it is in the
+/// instruction cache. Lanes that have no lower lane at a distance add 0, so that the code has no
+/// branch.
 __device__ __noinline__ inline uint128_t warp_inclusive_sum(uint128_t value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {

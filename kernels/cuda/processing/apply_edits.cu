@@ -1,18 +1,18 @@
 // Writes processed rows as an array, for calls in which several kernels read the whole row.
 //
-// Contract. In every active row, a token has the value that edit_rows gave it, otherwise the
-// caller's value, or -inf if the mask or processing bans it. A NaN or infinity among the caller's
-// logits stays in its place, banned or not, because it makes the row fail. A value that became
-// infinite in a processing step becomes -inf, because the fault in EditPlanes makes the row fail,
-// and not the value.
+// Contract. In every active row, a token has the value that edit_rows gave it, or else the caller's
+// value. If the mask or the logits processing bans the token, the value is -inf. If one of the
+// caller's logits is NaN or infinite, it stays in its place, even at a banned token, because it
+// makes the row fail. A value that became infinite in a processing step is written as -inf, because
+// the fault in EditPlanes already makes the row fail.
 //
-// Algorithm and cost. The cost per token is a read of the row, one or two bits, and a write, so two
-// passes over memory more than in a call without processing. The row kernel instead reads the edits
-// once (edit_planes.h); the kernels of a sharded row read the row up to five times, from any column
-// on.
+// Algorithm and cost. For each token, the kernel reads the logit and one or two bits, and writes a
+// value. So a call makes two more passes over memory than a call without logits processing. The row
+// kernel does not need the array, because it reads the edits only once (edit_planes.h). The kernels
+// of a sharded call read the row up to five times, from any column on.
 //
-// Randomness: none. Numerics: values are copied. Determinism: each value is written to its own
-// place.
+// Randomness: none. Numerics: values are copied, and nothing is computed. Determinism: each value
+// is written to a place of its own.
 #include <cmath>
 #include <cstdint>
 
@@ -25,10 +25,10 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTokens = 8;  ///< tokens per thread, so that there are enough blocks for the GPU with
+constexpr int kTokens = 8;  ///< number of tokens per thread, which gives the GPU enough blocks with
                             ///< enough work each
 
-/// Applies the edits, with one block per kThreads * kTokens tokens of a row.
+/// Applies the edits; each block has kThreads * kTokens tokens of a row.
 __global__ void __launch_bounds__(kThreads)
     apply_edits_kernel(const __grid_constant__ RowsTask task, float* values, std::int64_t stride,
                        int blocks_of_row) {

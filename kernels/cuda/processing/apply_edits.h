@@ -1,6 +1,6 @@
 // Interface of the kernel that writes whole processed rows from edits (apply_edits.cu).
 //
-// Private to kernels/cuda.
+// The interface is private to kernels/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,9 +9,9 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the kernel, which must follow edit_rows of the same task. The kernel writes processed
-/// rows of float32, [rows, vocab], to `values`; rows are `stride` values apart. Returns the
-/// launch's CUDA error.
+/// Enqueues the kernel, which must run after edit_rows of the same task. The kernel writes the
+/// processed rows as float32 values [rows, vocab] to `values`, where rows are `stride` values
+/// apart. Returns the CUDA error of the launch.
 cudaError_t apply_edits(const RowsTask& task, float* values, std::int64_t stride,
                         cudaStream_t stream);
 

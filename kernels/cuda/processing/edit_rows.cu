@@ -1,13 +1,15 @@
-// Logits processing of rows (fairdraw/logits_processing.h), which makes edits for the row kernel.
+// Logits processing of rows (fairdraw/logits_processing.h), which finds the edits that the row
+// kernel applies.
 //
-// Contract. For every active row of a task with `edits`, penalties, biases and bans become edited
-// values and bits (edit_planes.h), bit for bit as on the CPU. Errors in the row's parameters or
-// lists, or a logit that a processing step makes infinite, become the row's fault; parameters that
-// are out of range change nothing. No memory beyond the row is written.
+// Contract. For every active row of a task with `edits`, the kernel turns penalties, biases and
+// bans into edited values and bits (edit_planes.h), bit for bit as on the CPU. If the parameters or
+// lists of a row have errors, or if a processing step makes a logit infinite, the row gets a fault;
+// parameters that are out of range change nothing. No memory beyond the end of the row is written.
 //
-// Algorithm and cost. One block per row. All threads process every list together, one entry each,
-// between barriers. Lists are not sorted, so the cost is linear in their length, plus the row's
-// words of bits; only the logits of listed tokens are read.
+// Algorithm and cost. Each row has one block. All threads together process one list after another,
+// with one entry per thread, between barriers. The lists are not sorted, so the cost is linear in
+// their lengths, plus the number of words of the row's bits. Logits are read only for tokens in the
+// lists.
 //   1. Reads the lists, their first entries, these tokens' logits and the first words of `allowed`.
 //   2. Clears the edits; sets allowed bits to what the call's mask and the allowed ids leave.
 //   3. Penalties and biases. Lists of up to kTableEntries ids together meet in a table in shared
@@ -18,23 +20,26 @@
 //   4. Stop ids, bad words: bits of bans.
 //   5. top_n_sigma, in rows that ask for it: reads the row three times, for the largest logit, for
 //      the sums, and for the bits, one warp per word of bits.
-// Editing is a launch of its own before the row kernel, which may start once the reads here are
-// done (compute capability 9.0). So the row kernel keeps its registers and its instructions, and
-// loads its rows meanwhile. The time of this kernel, 10 us for one row, is the latency of dependent
-// reads and instructions, not the amount of work.
+// The edits are found by a launch of their own before the row kernel, which may start when this
+// kernel has read its input (compute capability 9.0). So the row kernel needs no additional
+// registers and instructions, and can load its rows in the meantime. The time of this kernel, 10
+// microseconds for one row, is the latency of dependent reads and instructions, and not due to the
+// amount of work.
 //
-// Designs that were tried, with the row kernel before tiles (H200, B = 64, V = 128256, top_k 50 +
-// top_p 0.9, bitmask, 512 tokens of output, 64 biases; microseconds; 29 without processing, 34 with
-// the bitmask alone, 49 with the kernel at that time):
+// Designs that were tried took the following times in microseconds, with the row kernel as it was
+// before tiles (H200, B = 64, V = 128256, top_k 50 + top_p 0.9, bitmask, 512 tokens of output, 64
+// biases). At that time, a call took 29 without processing, 34 with the bitmask alone, and 49 with
+// this kernel.
 //   inside the row kernel, while the row is in flight: memory that brings 64 rows at once answers a
 //     read that follows them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
 //     through L2 51; all reads before the row's 57
 //   a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
 //   penalties and biases in the workspace alone instead of the table 52
 //
-// Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding per
-// operation. Determinism: counts are integer sums, the last entry is a maximum, each edited value
-// is written by one thread between barriers; no order of threads shows.
+// Randomness: none. Numerics. The rules are those of kernels/common/processing_rules.h, in float32
+// with one rounding per operation. Determinism: counts are sums of integers, the last entry of a
+// token is a maximum, and each edited value is written by one thread between barriers, so the
+// results do not depend on the order of threads.
 #include <math_constants.h>
 
 #include <cstdint>
@@ -55,8 +60,8 @@ namespace {
 
 constexpr int kThreads = 512;
 
-/// Lists of a row. The places of the lists, and the entries that a thread reads first, are loaded
-/// all at once, because loads on demand would wait for memory seven times.
+/// Lists of a row. The beginnings of all lists, and the entries that each thread reads first, are
+/// loaded at once, because a load for each list on demand would wait for memory seven times.
 enum ListName : int {
   kOutput,
   kPrompt,
@@ -68,19 +73,19 @@ enum ListName : int {
   kLists
 };
 
-/// Scratch of RowEditor, in shared memory.
+/// Shared memory of RowEditor.
 struct EditorMemory {
   RowList lists[kLists];
   ProcessingParameters parameters;
-  std::int64_t output_length;  ///< output length to which min_tokens is compared
+  std::int64_t output_length;  ///< length of the output, which is compared with min_tokens
   float largest[kThreads / kWarp];
   SigmaSums sums[kThreads / kWarp];
   EditTable table;
 };
 
-/// Loads a row's parameters and the places of its lists, one warp each, before its logits are
-/// loaded, because a later load would wait for all logits. Warps without a parameter or list skip
-/// the loads. The results can be used after the next barrier.
+/// Loads the parameters of a row and the beginnings of its lists, with one warp for each, before
+/// the row's logits are loaded, because a later load would have to wait for all logits. Warps that
+/// have no parameter or list make no loads. The results may be used after the next barrier.
 __device__ inline void find_processing(const LogitsProcessing& processing, std::int64_t row,
                                        EditorMemory& memory) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -117,8 +122,8 @@ class RowEditor {
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Loads the lists, the logits of their tokens if the list changes logits, and the words of
-  /// `allowed`. These are all the loads that the block waits for, except for later entries of long
-  /// lists, and later words of large vocabularies.
+  /// `allowed`. The block waits for no other loads, except for later entries of long lists and
+  /// later words of large vocabularies.
   __device__ void read() {
 #pragma unroll
     for (int i = 0; i < kFirstWords; ++i) {
@@ -128,7 +133,8 @@ class RowEditor {
     memory_.table.clear(thread_, kThreads);
     __syncthreads();
     const ProcessingParameters& parameters = memory_.parameters;
-    // The row fails if its parameters are invalid, and its values must not become NaN until then.
+    // If the parameters of the row are invalid, the row fails, but its values must not become NaN
+    // before that.
     const RowStatus status = check(parameters);
     if (status == RowStatus::ok) parameters_ = parameters;
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
@@ -139,7 +145,7 @@ class RowEditor {
     look_at_lists();
   }
 
-  /// Makes the block's edits. Returns the most severe fault that this thread has found.
+  /// Makes the edits of the row. Returns the most severe fault that this thread has found.
   __device__ std::uint32_t edit() {
     const ProcessingParameters& parameters = memory_.parameters;
     clear();
@@ -158,16 +164,16 @@ class RowEditor {
   }
 
  private:
-  /// Entry of a list that a thread has loaded, with the thread's own number.
+  /// Entry of a list that a thread has loaded; the entry's number is the thread's own number.
   struct Entry {
     std::int32_t id;
-    float raw;  ///< logit of the token, if it is in this row and the list changes logits
+    float raw;  ///< logit of the token, if the token is in this row and the list changes logits
   };
 
   __device__ void note(RowFault fault) { fault_ = max(fault_, static_cast<std::uint32_t>(fault)); }
   __device__ const RowList& list(ListName name) const { return memory_.lists[name]; }
 
-  /// Checks that the lists are inside their buffers.
+  /// Checks that all lists are inside their buffers.
   __device__ void check_places() {
     const auto check_place = [this](ListName name, RowFault fault) {
       if (!list(name).in_buffer) note(fault);
@@ -194,8 +200,8 @@ class RowEditor {
     }
   }
 
-  /// Returns whether a token id is valid. Tokens are numbered as columns of the row here, but lists
-  /// contain token ids.
+  /// Returns whether a token id exists in the vocabulary. Tokens are numbered here as columns of
+  /// the row, but the lists contain token ids.
   __device__ bool is_id(std::int32_t id) const { return is_token(id, whole_vocab_); }
   __device__ bool is_here(std::int32_t id) const {
     return static_cast<unsigned>(id) - static_cast<unsigned>(first_id_) <
@@ -209,8 +215,8 @@ class RowEditor {
     return processing_.bias_values.data + list(kBiasIds).begin;
   }
 
-  /// Calls visit(token, logit) for the tokens of a list. The logit is the row's value, in lists
-  /// that change logits.
+  /// Calls visit(token, logit) for the tokens of a list that are in this row. In lists that change
+  /// logits, `logit` is the value in the row.
   template <class Visit>
   __device__ void each(ListName name, RowFault fault, bool placeholders, Visit&& visit) {
     const int length = list(name).length;
@@ -247,14 +253,14 @@ class RowEditor {
 
   // --- Bits --------------------------------------------------------------------------------------
 
-  /// Calls visit(word) for the words that contain the row's bits.
+  /// Calls visit(word) for each index of a word of the row's bits.
   template <class Visit>
   __device__ void each_word(Visit&& visit) {
     for (int word = thread_; word < words_; word += kThreads) visit(word);
   }
 
-  /// Clears the edits, and sets the allowed bits to the tokens that the mask and the allowed ids
-  /// permit. Ends with a barrier.
+  /// Clears the edits, and sets the allowed bits of the tokens that both the mask and the allowed
+  /// ids permit. The function ends with a barrier.
   __device__ void clear() {
     const bool few = list(kAllowedIds).length > 0;
     const auto set = [&](int word, std::uint32_t by_mask) {
@@ -365,7 +371,7 @@ class RowEditor {
     __syncthreads();
   }
 
-  /// Penalises a token that has not been edited yet.
+  /// Applies the penalties to a token that has not been edited yet.
   __device__ void penalise_once(int token, float logit, std::int32_t count) {
     if (claims(token)) write(token, logit, penalised(logit, count, parameters_));
   }
@@ -386,8 +392,8 @@ class RowEditor {
     each(kOutput, RowFault::invalid_history, true,
          [&](int token, float) { atomicAdd(count_at(token), 1); });
     __syncthreads();
-    // Only the thread that claims a token reads its count; a later thread would find the logit in
-    // that place.
+    // Only the thread that sets a token's edited bit reads the token's count, because the logit
+    // then replaces the count in memory.
     each(kOutput, RowFault::invalid_history, true, [&](int token, float logit) {
       if (claims(token)) write(token, logit, penalised(logit, *count_at(token), parameters_));
     });
@@ -397,8 +403,8 @@ class RowEditor {
 
   __device__ bool is_later(int token) const { return (later_[token / 32] & bit_of(token)) != 0; }
 
-  /// Adds the biases. If several entries have the same id, the last entry counts, so chunks are
-  /// taken from the end of the list, and within a chunk the largest entry number wins.
+  /// Adds the biases. If several entries have the same id, the last entry is used. So chunks of the
+  /// list are taken from its end, and within a chunk the entry with the largest number wins.
   __device__ void add_biases() {
     const RowList ids = list(kBiasIds);
     if (ids.length == 0) return;
@@ -458,8 +464,8 @@ class RowEditor {
       if (words.length > 0) note(RowFault::invalid_bad_words);
       return;
     }
-    // One warp finds the starts of the list's words, 32 at a time, because lists of words are
-    // short.
+    // A single warp finds the beginnings of the words in the list, 32 words at a time, because
+    // lists of bad words are short.
     if (thread_ >= kWarp) return;
     const RowList output = list(kOutput);
     std::int64_t begin = 0;
@@ -488,8 +494,8 @@ class RowEditor {
 
   // --- The last filter ---------------------------------------------------------------------------
 
-  /// Calls visit(word, x) for this warp's words of bits, where x is the logit of the lane's token,
-  /// or -inf if the token is banned.
+  /// Calls visit(word, x) for the words of bits that this warp reads, where x is the logit of the
+  /// lane's token, or -inf if the token is banned.
   template <class Visit>
   __device__ void each_logit(Visit&& visit) {
 #pragma unroll 4
@@ -505,14 +511,14 @@ class RowEditor {
   __device__ void keep_top_n_sigma() {
     constexpr int kWarps = kThreads / kWarp;
     const bool first_lane = lane_of_thread() == 0;
-    __syncthreads();  // after all threads have written their edits
+    __syncthreads();  // wait until all threads have written their edits
     float largest = -CUDART_INF_F;
     each_logit([&](int, float x) { largest = x > largest ? x : largest; });
     largest = reduce_warp(largest, Maximum());
     if (first_lane) memory_.largest[warp_of_thread()] = largest;
     __syncthreads();
     for (int warp = 0; warp < kWarps; ++warp) largest = fmaxf(largest, memory_.largest[warp]);
-    if (!is_finite(largest)) return;  // no token is allowed, or the row fails
+    if (!is_finite(largest)) return;  // either no token is allowed, or the row fails
 
     SigmaSums sums;
     each_logit([&](int, float x) {
@@ -542,7 +548,7 @@ class RowEditor {
   static constexpr int kNoToken = -1;
 
   const LogitsProcessing& processing_;
-  const std::uint32_t* mask_;  ///< bit mask of the call; null: all tokens are allowed
+  const std::uint32_t* mask_;  ///< bit mask of the call, or null if all tokens are allowed
   std::uint32_t* allowed_;
   std::uint32_t* edited_;
   float* values_;
@@ -552,7 +558,8 @@ class RowEditor {
   std::int64_t row_;
   int first_id_, vocab_, whole_vocab_, words_, thread_;
   ProcessingParameters parameters_;
-  /// Number of words of bits that a thread loads first: all words of a vocabulary up to 131072.
+  /// Number of words of bits that a thread loads first, which covers a vocabulary of up to 131072
+  /// tokens.
   static constexpr int kFirstWords = 8;
   std::uint32_t first_allowed_[kFirstWords];
   Entry first_[kLists];
@@ -562,7 +569,8 @@ class RowEditor {
 
 __global__ void __launch_bounds__(kThreads)
     edit_rows_kernel(const __grid_constant__ RowsTask task) {
-  // Storage is an array of bytes, because variables in shared memory must not have constructors.
+  // The storage is an array of bytes, because a variable in shared memory must not have a
+  // constructor.
   __shared__ alignas(EditorMemory) unsigned char storage[sizeof(EditorMemory)];
   __shared__ std::uint32_t worst;
   auto& memory = *reinterpret_cast<EditorMemory*>(storage);

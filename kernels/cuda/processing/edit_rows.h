@@ -1,6 +1,6 @@
 // Interface of the kernel that finds the edits of processed rows (edit_rows.cu).
 //
-// Private to kernels/cuda.
+// The interface is private to kernels/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,8 +9,9 @@
 
 namespace fairdraw::cuda {
 
-/// Enqueues the kernel, which finds the edits of all active rows for the row kernel and the kernels
-/// after it. task.edits is given; rows.rows in [1, 2^22). Returns the launch's CUDA error.
+/// Enqueues the kernel, which finds the edits of all active rows for the row kernel and later
+/// kernels. The task must have `edits`, and rows.rows must be in [1, 2^22). Returns the CUDA error
+/// of the launch.
 cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -1,10 +1,10 @@
-// Hash table in a block's shared memory with the tokens of a row that penalties and biases change,
-// for lists of up to kTableEntries ids in total.
+// Hash table in the shared memory of a block, with the tokens of a row that penalties and biases
+// change. The table is used if the lists have up to kTableEntries ids in total.
 //
-// All threads of the block fill the table concurrently. The content of a table slot (a count, the
-// last place in the list of biases) is computed by integer atomics, so it does not depend on their
-// order; only the choice of a token's slot may. Collisions are resolved by linear probing from a
-// multiplicative hash: the table is at most half full.
+// All threads of the block fill the table at the same time. The content of a table slot (a count,
+// and the last place in the list of biases) is computed by integer atomics, so it does not depend
+// on the order of threads. Only the slot that a token gets may depend on this order. The hash is
+// multiplicative, and collisions are resolved by linear probing; at most half of the table is full.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,19 @@ inline constexpr int kTableEntries = 1024;
 struct EditTable {
   static constexpr int kSlots = 2 * kTableEntries;
   static constexpr int kNoToken = -1;
-  /// Value added each time that a token occurs in the prompt or output. The lower digits count the
-  /// token's occurrences in the output.
+  /// Value that is added for each occurrence of a token in the prompt or the output. The digits
+  /// below kSeen count the occurrences of the token in the output.
   static constexpr std::int32_t kSeen = 1 << 20;
   static_assert(kTableEntries < kSeen && kTableEntries * (std::int64_t{kSeen} + 1) < INT32_MAX);
 
   std::int32_t token[kSlots];
   std::int32_t count[kSlots];
-  std::int32_t last_bias[kSlots];  ///< last place of the token in the list of biases; -1: none
+  std::int32_t last_bias[kSlots];  ///< last place of the token in the list of biases, or -1 if the
+                                   ///< token has no bias
   float logit[kSlots];
-  float bias[kTableEntries];  ///< bias of each entry of the list
+  float bias[kTableEntries];  ///< bias that each entry of the list has
 
-  /// Clears the table, with a barrier before the first add().
+  /// Clears the table; a barrier must follow before the first add().
   __device__ void clear(int thread, int threads) {
     for (int i = thread; i < kSlots; i += threads) {
       token[i] = kNoToken;
