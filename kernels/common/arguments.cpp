@@ -12,7 +12,8 @@ Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t ro
                       "words of a row, ceil(vocab / 32)");
 }
 
-/// Checks a choice between two rules, 0 and 1; rules in an array are rows' own, and checked there.
+/// Checks a choice between two rules, with the values 0 and 1. If the choice is an array with one
+/// rule per row, only the length of the array is checked, and each row checks its own rule later.
 template <class Rule>
 Error check_rule(const PerRequest<Rule>& rule, const std::string& name, std::int64_t rows,
                  const char* range) {
@@ -21,7 +22,7 @@ Error check_rule(const PerRequest<Rule>& rule, const std::string& name, std::int
   return value <= 1 ? Error{} : out_of_range(name, std::to_string(value), range);
 }
 
-/// Checks a matrix with one value per tile.
+/// Checks a matrix that has one value per tile.
 template <class T>
 Error check_tiles(const TileRows<T>& tiles, const std::string& name, const RowsView& rows) {
   if (!tiles.given() && rows.rows > 0) return out_of_range(name, "null", "a matrix");
@@ -115,7 +116,8 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
   if (request.num_samples < 1) {
     return out_of_range("num_samples", std::to_string(request.num_samples), ">= 1");
   }
-  constexpr std::int64_t kMaxTokens = std::int64_t{1} << 32;  // the counter's index has 32 bits
+  constexpr std::int64_t kMaxTokens = std::int64_t{1} << 32;  // the index in the counter has 32
+                                                              // bits
   if (outputs > kMaxTokens / request.num_samples) {
     return out_of_range("outputs * num_samples",
                         std::to_string(outputs) + " * " + std::to_string(request.num_samples),

@@ -1,6 +1,6 @@
-// Checks of a call's arguments, the same for every backend. Each check returns no error, or an
-// error that names the field, its value and the allowed range. The checks read no array, so they
-// accept arrays in device memory too.
+// Checks of the arguments of a call, which are the same for every backend. Each check returns no
+// error, or an error that names the field, its value and the allowed range. The checks read no
+// array, so they also accept arrays in device memory.
 #pragma once
 
 #include <cstdint>
@@ -21,32 +21,34 @@ constexpr std::int64_t words_of(std::int64_t vocab) { return (vocab + 31) / 32; 
 /// Size of a value.
 constexpr std::int64_t bytes_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
-/// Returns the product of two counts, or the largest int64 if the product overflows; no array has
-/// that length.
+/// Returns the product of two counts, or the largest int64 if the product overflows; no array can
+/// have that length.
 constexpr std::int64_t product_of(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (a <= 0 || b <= 0) return 0;
   return a > kMost / b ? kMost : a * b;
 }
 
-/// Returns the number of outputs of a call: one per index if indices are given, else one per row.
+/// Returns the number of outputs of a call: one per index if the caller gives indices, and
+/// otherwise one per row.
 std::int64_t outputs_of(const SampleRequest& request);
 
 Error out_of_range(const std::string& field, const std::string& value, const std::string& range);
 Error check_rows(const RowsView& rows, const std::string& name);
 Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
                    const std::string& meaning);
-/// Checks the stride of a matrix of `rows` rows (at most 2^32), `stride` values of `value_bytes`
-/// each apart. Rows of the matrix must not overlap, and the matrix must end within kMaxArrayBytes,
-/// so that no offset in it overflows.
+/// Checks the stride of a matrix of `rows` rows (at most 2^32), whose rows are `stride` values of
+/// `value_bytes` bytes apart. Rows of the matrix must not overlap, and the matrix must end within
+/// kMaxArrayBytes, so that no offset in it overflows.
 Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
                    const std::string& meaning, std::int64_t rows, std::int64_t value_bytes);
-/// Checks a matrix with one row per row of logits; by default of 4-byte values (bit words or
-/// float32).
+/// Checks a matrix with one row per row of logits; by default, the values have 4 bytes (words of
+/// bits or float32).
 Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
                    std::int64_t expected_rows, std::int64_t smallest_stride,
                    const std::string& stride_meaning, std::int64_t value_bytes = 4);
-/// Checks the size of an array without a stride: at least 0 values, within kMaxArrayBytes.
+/// Checks the size of an array without a stride, which must have at least 0 values and fit into
+/// kMaxArrayBytes.
 Error check_size(const std::string& name, std::int64_t size, std::int64_t value_bytes);
 
 /// Checks that an array has the expected length.
@@ -57,7 +59,7 @@ Error check_array(const View<T>& view, const std::string& name, std::int64_t exp
   return check_size("length of " + name, view.size, sizeof(T));
 }
 
-/// Checks the length of an array with one value per row (or output); a scalar always passes.
+/// Checks the length of an array with one value per row or per output; a scalar always passes.
 template <class T>
 Error check_per_request(const PerRequest<T>& parameter, const std::string& name,
                         std::int64_t expected, const std::string& meaning) {
@@ -65,7 +67,7 @@ Error check_per_request(const PerRequest<T>& parameter, const std::string& name,
   return check_array(parameter.values, name, expected, meaning);
 }
 
-/// Checks that a required array is given and has the right length.
+/// Checks that an array that the call requires is given and has the right length.
 template <class T>
 Error check_needed(const View<T>& view, const std::string& name, std::int64_t expected,
                    const std::string& meaning) {
@@ -73,7 +75,7 @@ Error check_needed(const View<T>& view, const std::string& name, std::int64_t ex
   return check_array(view, name, expected, meaning);
 }
 
-/// Checks that an optional array is absent or has the right length.
+/// Checks that an optional array is either absent or has the right length.
 template <class T>
 Error check_optional(const View<T>& view, const std::string& name, std::int64_t expected,
                      const std::string& meaning) {
@@ -81,11 +83,11 @@ Error check_optional(const View<T>& view, const std::string& name, std::int64_t 
   return check_array(view, name, expected, meaning);
 }
 
-/// Checks that lists are absent altogether, or have a begin and a length for each row.
+/// Checks that the lists are either absent for all rows, or have a begin and a length for each row.
 Error check_token_lists(const TokenLists& lists, const std::string& name, std::int64_t rows,
                         const std::string& meaning);
 
-// Checks of whole calls. Error messages call `request.logits` by the name `rows_name`.
+// Checks of whole calls. Error messages use the name `rows_name` for `request.logits`.
 
 Error check_request(const SampleRequest& request, const std::string& rows_name);
 
@@ -93,19 +95,19 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
 
 Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result);
 
-/// Checks the results. The token array may be absent if the caller wants only masks or
+/// Checks the results. The array of tokens may be absent if the caller wants only masks or
 /// probabilities.
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
 
-/// Removes processing and filters from a request, for raw modes of log_probabilities.
+/// Removes logits processing and filters from a request, for the raw modes of log_probabilities.
 void remove_filters(SampleRequest& request);
-/// Checks that given tokens are one per sample of each output. Precondition: the request has been
-/// checked.
+/// Checks that the caller gives one token for each sample of each output. Precondition: the request
+/// has already been checked.
 Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids);
 
-/// Checks the matrix that softmax and the renormalisations write.
+/// Checks the matrix to which softmax and the renormalisations write.
 Error check_renormalised(const FloatRows& renormalised, std::int64_t rows);
 
 Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k,

@@ -1,10 +1,12 @@
-// Threshold of min_p for y, a logit's distance to the maximum in octaves: log2(min_p) as float32.
+// Computes the threshold of min_p for y, which is the distance of a logit to the row's maximum in
+// octaves: the threshold is log2(min_p) as float32.
 //
-// The code uses only IEEE double operations (no libm), so that host and device agree. The argument
-// is m * 2^e with m in [sqrt(1/2), sqrt(2)), and log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1)) by its
-// series in s^2. |s| < 0.1716, s^2 < 0.02944; the first omitted term, s^26 / 27 relative, is below
-// 4e-21. m - 1 is exact, so min_p close to 1 keeps its relative accuracy. Rounding to float32
-// leaves at most 0.5001 ulp.
+// The code uses only operations on IEEE doubles and no function of the C library, so that host and
+// device agree. The argument is m * 2^e with m in [sqrt(1/2), sqrt(2)). The series log2(m) = 2 / ln
+// 2 * atanh(s), with s = (m - 1)/(m + 1), is summed in powers of s^2. Here |s| < 0.1716 and s^2 <
+// 0.02944, so the first omitted term, which is s^26 / 27 relative to the sum, is below 4e-21. The
+// difference m - 1 is exact, so a min_p close to 1 keeps its relative accuracy. The result, after
+// rounding to float32, has an error of at most 0.5001 units in the last place.
 #pragma once
 
 #include <bit>
@@ -16,7 +18,8 @@ namespace fairdraw {
 
 /// Returns log2(min_p) for min_p in (0, 1].
 FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
-  // Each such float is a normal double, so its exponent and mantissa can be read from its bits.
+  // Every float in this range is a normal double, so the exponent and the mantissa can be read from
+  // the double's bits.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(min_p));
   auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
   double mantissa =

@@ -1,4 +1,4 @@
-// The value of a masked logit, in any dtype.
+// Value of a masked logit in any dtype.
 #pragma once
 
 #include <cstdint>

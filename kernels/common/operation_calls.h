@@ -1,4 +1,5 @@
-// Operations of fairdraw/sampling.h expressed as calls of the batch engines, for CPU and GPU alike.
+// Operations of fairdraw/sampling.h, expressed as calls that the batch engines of the CPU and the
+// GPU run.
 #pragma once
 
 #include "fairdraw/sample.h"
@@ -6,9 +7,9 @@
 
 namespace fairdraw {
 
-/// An operation of fairdraw/sampling.h and its arguments, in the form that every backend runs.
+/// Operation of fairdraw/sampling.h with its arguments, in the form that every backend runs.
 struct OperationCall {
-  SampleRequest request;  ///< contains probabilities if from_probs is set
+  SampleRequest request;  ///< has probabilities instead of logits if from_probs is set
   SampleResult result;
   bool from_probs = false;
   bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the renorm operations

@@ -1,4 +1,4 @@
-// Ranges of the per-request parameters, and the filter parameters of one row.
+// Ranges of the parameters that each request has, and the filter parameters of one row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace fairdraw {
 inline constexpr float kSmallestTemperature = 0x1p-126F;
 inline constexpr float kLargestTemperature = 0x1p64F;
 
-/// Temperature and filters of one row.
+/// Temperature and filter parameters of one row.
 struct RowParameters {
   float temperature = 1.0F;
   std::int32_t top_k = 0;
@@ -19,8 +19,8 @@ struct RowParameters {
   float min_p = 0.0F;
 };
 
-/// Returns ok, or the status of the first parameter out of range (temperature, top_k, top_p,
-/// min_p). Comparisons with NaN are false, so NaN is out of every range.
+/// Returns ok, or the status of the first parameter that is out of range, in the order temperature,
+/// top_k, top_p, min_p. Comparisons with NaN are false, so NaN is out of every range.
 FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   const float temperature = parameters.temperature;
   const bool temperature_ok = temperature == 0.0F || (temperature >= kSmallestTemperature &&
@@ -32,8 +32,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   return RowStatus::ok;
 }
 
-/// Returns what check(parameters) does, or if that is ok the status of the first rule that does not
-/// exist.
+/// Returns the result of check(parameters) or, if this is ok, the status of the first rule whose
+/// value is not defined.
 FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters, TieRule tie_rule,
                                             FilterOrder filter_order) {
   const RowStatus status = check(parameters);
@@ -51,8 +51,8 @@ FAIRDRAW_HOST_DEVICE inline bool top_k_is_on(std::int32_t top_k, std::int64_t vo
   return top_k > 0 && top_k < vocab;
 }
 
-/// Returns whether a row is greedy, which means that it takes the largest value, the lowest id
-/// among equals.
+/// Returns whether a row is greedy, which means that the token with the largest value is taken, and
+/// the one with the lowest id among equal values.
 FAIRDRAW_HOST_DEVICE inline bool is_greedy(const RowParameters& parameters) {
   return parameters.temperature == 0.0F || parameters.top_k == 1 || parameters.top_p == 0.0F;
 }

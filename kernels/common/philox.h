@@ -1,10 +1,11 @@
-// Random words: Philox4x32-10 (Salmon et al. 2011), by Random123.
+// Random words from Philox4x32-10 (Salmon et al. 2011), as in the library Random123.
 //
-// Key: the request's 64-bit seed. Counter: {offset low, offset high, purpose + 256 sibling, index}.
-// Each counter yields one 64-bit word, out0 | out1 << 32, so no two purposes, siblings, offsets or
-// indices share bits. Sibling is 0 with two exceptions: purpose accept in a drafted tree
-// (fairdraw/speculative.h), and draws by proposals, where sibling is the number of the attempt
-// (proposals.h).
+// Key: the key of Philox is the 64-bit seed of the request. Counter: the counter has the four words
+// {offset low, offset high, purpose + 256 sibling, index}. Each counter gives one word of 64 bits,
+// out0 | out1 << 32, so that two different purposes, siblings, offsets or indices never share bits.
+// The sibling is 0 with two exceptions: for the purpose accept in a drafted tree
+// (fairdraw/speculative.h), and for draws by proposals, where the sibling is the number of the
+// attempt (proposals.h).
 #pragma once
 
 #include <Random123/philox.h>

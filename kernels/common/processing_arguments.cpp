@@ -1,5 +1,5 @@
-// Checks of LogitsProcessing that read no array: lengths, strides, arguments that require each
-// other.
+// Checks of LogitsProcessing that read no array: the lengths, the strides, and the arguments that
+// require each other.
 #include "common/arguments.h"
 
 namespace fairdraw {

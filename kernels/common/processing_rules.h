@@ -1,18 +1,20 @@
-// Logits processing: the arithmetic and the checks of each step, and their order.
+// Rules of logits processing: the arithmetic and the checks of each step, and the order of the
+// steps.
 //
-// Contract. fairdraw/logits_processing.h defines the steps; this file alone defines how they are
-// computed, for host and device. A processed logit is a function of the row's logit, the request's
-// parameters and its lists. The order of a list matters only for words and for `bias_ids`, where
-// the last entry of an id counts.
+// Contract. The steps are defined in fairdraw/logits_processing.h; only this file defines how they
+// are computed, for host and device. A processed logit is a function of the logit in the row and of
+// the request's parameters and lists. The order of a list matters only for bad words and for
+// `bias_ids`, where the last entry of an id is used.
 //
 // Numerics. Each operation below is one float32 operation, rounded to nearest, with subnormals:
 //   1. x / r or x * r;   2. float(count), f * float(count), x - that product;   x - p;   3. x + b.
-// float(count) is the nearest float32, which differs from the count from 2^24 + 1 on. With
-// parameters in their ranges no step makes a NaN: products stay below 2^(64 + 31), no penalty is
-// infinite, and -inf plus or minus a finite value is -inf. Only x itself can become infinite.
+// float(count) is the nearest float32, which differs from the count from 2^24 + 1 on. If the
+// parameters are in their ranges, no step makes a NaN: products stay below 2^(64 + 31), no penalty
+// is infinite, and -inf plus or minus a finite value is -inf. Only the logit x itself can become
+// infinite.
 //
-// Precedence of statuses: the row's status is the first that applies, regardless of later errors in
-// the row.
+// Precedence of statuses: the status of a row is the first in this list that applies, whatever
+// other errors the row has.
 //   inactive
 //   parameters, whether scalars or arrays, and even if no list uses them:
 //     temperature, top_k, top_p, min_p (parameters.h), then
@@ -28,11 +30,12 @@
 //   processing_overflow    any token, even if a later step bans it
 //   no_allowed_token
 //
-// Only data that is read is checked. The begin and length of a list are always checked if the list
-// is given. All entries of lists are checked too, except in histories: ids of `prompt` only if the
-// repetition penalty is not 1; ids of `output`, or `output_counts`, only if some penalty is not
-// neutral. So a row without penalties pays nothing for its history. Bad words are compared with the
-// unchecked ids at the end of `output`: an invalid id there equals no token.
+// Only data that the processing reads is checked. The begin and the length of a list are always
+// checked if the caller gives the list. The entries of all lists are checked, too, except those of
+// histories. The ids of `prompt` are checked only if the repetition penalty is not 1; the ids of
+// `output`, or the values of `output_counts`, are checked only if some penalty has an effect. So a
+// row without penalties takes no time for its history. Bad words are compared with the ids at the
+// end of `output` without a check of these ids; an invalid id equals no token.
 #pragma once
 
 #include <bit>
@@ -44,7 +47,7 @@
 
 namespace fairdraw {
 
-/// The parameters of one row's processing.
+/// Parameters of the processing of one row.
 struct ProcessingParameters {
   float repetition = 1.0F;
   float frequency = 0.0F;
@@ -75,7 +78,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& paramete
   return is_top_n_sigma(parameters.top_n_sigma) ? RowStatus::ok : RowStatus::invalid_top_n_sigma;
 }
 
-/// Returns whether the prompt's ids can change the row; reads_output is the same for the output.
+/// Returns whether the ids of the prompt can change the row; reads_output returns the same for the
+/// output.
 FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
   return parameters.repetition != 1.0F;
 }
@@ -86,10 +90,10 @@ FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parame
 
 // --- Checks of lists ---------------------------------------------------------------------------
 
-/// List of one row; the list is empty if `in_buffer` is false.
+/// List of one row, which is empty if `in_buffer` is false.
 struct RowList {
   const std::int32_t* ids = nullptr;
-  std::int64_t begin = 0;  ///< offset of the list in the buffer
+  std::int64_t begin = 0;  ///< offset at which the list begins in the buffer
   std::int32_t length = 0;
   bool in_buffer = true;
 };
@@ -120,7 +124,7 @@ FAIRDRAW_HOST_DEVICE inline bool all_are_tokens(const RowList& list, std::int64_
   return true;
 }
 
-/// Id in a history at a position whose token is not known yet.
+/// Id that stands in a history at a position whose token is not known yet.
 inline constexpr std::int32_t kPlaceholder = -1;
 
 FAIRDRAW_HOST_DEVICE inline bool is_history_id(std::int32_t id, std::int64_t vocab) {
@@ -141,7 +145,7 @@ FAIRDRAW_HOST_DEVICE inline std::int32_t output_length(const LogitsProcessing& p
   return processing.output.given() ? processing.output.lengths.data[row] : 0;
 }
 
-/// Returns whether an output of `length` ids ends with all ids of the word except the last.
+/// Returns whether an output of `length` ids ends with all ids of the word except the last id.
 FAIRDRAW_HOST_DEVICE inline bool completes_word(const std::int32_t* word, std::int32_t word_length,
                                                 const std::int32_t* output, std::int32_t length) {
   const std::int32_t prefix = word_length - 1;
@@ -156,7 +160,8 @@ FAIRDRAW_HOST_DEVICE inline bool completes_word(const std::int32_t* word, std::i
 
 namespace rounded {
 
-// On the host -ffp-contract=off prevents fused multiply-adds; on the device intrinsics do.
+// Fused multiply-adds are prevented by -ffp-contract=off on the host, and by intrinsics on the
+// device.
 #if defined(__CUDA_ARCH__)
 __device__ inline float multiply(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline float divide(float a, float b) { return __fdiv_rn(a, b); }
@@ -173,8 +178,8 @@ FAIRDRAW_HOST_DEVICE inline float of_count(std::int32_t count) { return static_c
 
 }  // namespace rounded
 
-/// Applies steps 1 and 2 of processing to a token of prompt or output; `count` is the number of
-/// times that the token occurs in the output.
+/// Applies steps 1 and 2 of processing to the logit x of a token in the prompt or the output;
+/// `count` is the number of times that the token occurs in the output.
 FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
                                             const ProcessingParameters& parameters) {
   if (parameters.repetition != 1.0F) {
@@ -188,7 +193,7 @@ FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
   return parameters.presence != 0.0F ? rounded::subtract(x, parameters.presence) : x;
 }
 
-/// Applies step 3 of processing with a bias that is not a ban.
+/// Applies step 3 of processing to the logit x with a bias that is not a ban.
 FAIRDRAW_HOST_DEVICE inline float biased(float x, float bias) { return rounded::add(x, bias); }
 
 FAIRDRAW_HOST_DEVICE inline bool is_finite(float x) {

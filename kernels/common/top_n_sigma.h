@@ -1,8 +1,8 @@
-// The arithmetic of top_n_sigma (fairdraw/logits_processing.h), for host and device.
+// Arithmetic of top_n_sigma (fairdraw/logits_processing.h), for host and device.
 //
-// Sums of distances, and of the two halves of their squares, are below 2^52 for any vocabulary, so
-// they may be added in any order. The rest is IEEE double arithmetic with one rounding per
-// operation; no product is followed by a sum that a compiler could fuse with it.
+// The sums of distances, and the sums of the two halves of their squares, are below 2^52 for any
+// vocabulary, so they may be added in any order. The other operations are those of IEEE doubles
+// with one rounding each; no product is followed by a sum that a compiler could fuse with it.
 #pragma once
 
 #include <cmath>
@@ -19,10 +19,10 @@ FAIRDRAW_HOST_DEVICE inline bool top_n_sigma_is_on(float n) {
   return n > 0.0F && n <= 0x1.fffffep127F;
 }
 
-inline constexpr double kSigmaSteps = 0x1p20;  ///< steps per unit of a logit
+inline constexpr double kSigmaSteps = 0x1p20;  ///< number of steps per unit of a logit
 inline constexpr double kMostSigmaSteps = 0x1p31 - 1;
 
-/// Returns the distance of x from the largest logit in steps, not yet rounded.
+/// Returns the distance of x from the largest logit as a number of steps, not yet rounded.
 FAIRDRAW_HOST_DEVICE inline double steps_below(float largest, float x) {
   return (static_cast<double>(largest) - static_cast<double>(x)) * kSigmaSteps;
 }
@@ -43,7 +43,8 @@ struct SigmaSums {
     high += square >> 32;
   }
 
-  /// Returns the upper bound, exclusive, of steps_below() for kept tokens; +inf keeps all tokens.
+  /// Returns the exclusive upper bound of steps_below() for tokens that are kept, or +inf if all
+  /// tokens are kept.
   FAIRDRAW_HOST_DEVICE double bound(float n) const {
     const uint128_t squares = (static_cast<uint128_t>(high) << 32) + low;
     const uint128_t spread = squares * tokens - static_cast<uint128_t>(distances) * distances;

@@ -1,4 +1,5 @@
-// Exchange blocks of a call in progress: this shard's own block, and the received blocks.
+// Exchange blocks of a call in progress: the block of this shard, and the blocks that it has
+// received.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +15,18 @@ class CallBlocks {
  public:
   void begin(int shards, std::uint64_t fingerprint);
 
-  /// Starts this shard's block of the next exchange, a header and `bytes` zeros; returns the zeros.
+  /// Starts this shard's block of the next exchange, which has a header and `bytes` zeros, and
+  /// returns the address of the zeros.
   std::byte* start(std::size_t bytes);
   const std::vector<std::byte>& block() const { return block_; }
 
   /// Accepts the blocks of all shards for the current exchange. Returns an error if one of the
   /// blocks does not belong to this exchange of this call.
   Error take(const std::byte* blocks);
-  /// Returns the part after the header of each shard's block.
+  /// Returns, for each shard, the part of its block after the header.
   std::vector<const std::byte*> parts(const std::byte* blocks) const;
 
-  /// Returns the number of exchanges so far.
+  /// Returns the number of exchanges that have been made so far.
   std::int32_t exchanges() const { return static_cast<std::int32_t>(exchange_); }
 
  private:

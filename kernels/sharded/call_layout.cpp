@@ -10,9 +10,9 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// Limits of a shard's number of candidates, which suffice for the usual top_k and most nuclei.
-/// With these limits, two shards of 128256 tokens exchange 6.8 KB per row. With more shards, each
-/// shard sends fewer candidates.
+/// Limits for the number of candidates that a shard sends, which suffice for the usual top_k and
+/// for most nuclei. With these limits, two shards with a vocabulary of 128256 tokens exchange 6.8
+/// KB per row. If there are more shards, each of them sends fewer candidates.
 constexpr std::int64_t kCandidatesOfAll = 512;
 constexpr std::int64_t kFewestCandidates = 64;
 constexpr std::int64_t kMostCandidates = 256;
@@ -42,7 +42,7 @@ Error check_input(const ShardedRequest& request, const SampleResult& result) {
   return {};
 }
 
-/// Returns whether the results include survivors or whole rows of log-probabilities, but no data
+/// Returns whether the call requests survivors or whole rows of log-probabilities, but no data
 /// about tokens.
 bool wants_columns_alone(const SampleResult& result) {
   const LogprobsResult& reports = result.logprobs;
@@ -52,8 +52,8 @@ bool wants_columns_alone(const SampleResult& result) {
   return !of_tokens && (result.mask.given() || result.probs.given() || reports.all.given());
 }
 
-/// Returns whether any row of the call is filtered. Arrays that cannot be read are assumed to
-/// contain any value.
+/// Returns whether the call has any row that is filtered. An array that cannot be read here is
+/// assumed to contain any value.
 bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLie arrays) {
   const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
                       request.top_p.is_array() || request.min_p.is_array();
@@ -68,8 +68,8 @@ bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLi
   return false;
 }
 
-/// Returns whether attempts may decide a row whose threshold is unknown; false if the results need
-/// the threshold. Parameter arrays are assumed to contain any value.
+/// Returns whether attempts may decide a row whose threshold is unknown; the result is false if the
+/// call's results need the threshold. Arrays of parameters are assumed to contain any value.
 bool may_be_wide(const ShardedRequest& request, const SampleResult& result,
                  const CallRules& rules) {
   const SampleRequest& rows = request.rows;
@@ -119,7 +119,8 @@ Error check_boundaries(const ShardedRequest& request) {
       std::to_string(columns) + ", the columns of shard " + std::to_string(request.shard));
 }
 
-/// Gives a matrix without columns the stride of one column, so that the other checks apply to it.
+/// Gives a matrix without columns the stride of a single column, so that the other checks apply to
+/// it.
 template <class Rows>
 void widen(Rows& rows) {
   rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
@@ -131,7 +132,7 @@ Error one_for_the_call(const char* rule) {
                                       "split vocabulary"};
 }
 
-/// Returns the number of candidates of each shard for filtered rows.
+/// Returns the number of candidates that each shard sends for filtered rows.
 std::int64_t candidates_of(const Partition& partition) {
   return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
 }

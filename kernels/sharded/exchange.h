@@ -1,7 +1,9 @@
-// Data that shards exchange: blocks, their parts, and the questions that rows may ask all shards.
+// Data that shards exchange: the blocks, the parts of blocks, and the questions that rows may ask
+// all shards.
 //
-// Every part is a struct without padding, copied byte by byte, because all supported machines are
-// little-endian. fairdraw/sharded.h defines the order of the parts.
+// Every part is a struct without padding, which is copied byte by byte; this is possible because
+// all supported machines are little-endian. The order of the parts is defined in
+// fairdraw/sharded.h.
 #pragma once
 
 #include <bit>
@@ -24,12 +26,12 @@ inline constexpr std::uint32_t kMagic = 0x53485244;  // "DRHS" in memory
 struct BlockHeader {
   std::uint32_t magic = kMagic;
   std::uint32_t exchange = 0;     ///< number of the exchange, counted from 0
-  std::uint64_t fingerprint = 0;  ///< hash of all data that decides the tokens, the same on all
-                                  ///< ranks
+  std::uint64_t fingerprint = 0;  ///< hash of all data that decides the tokens, which is the same
+                                  ///< on all ranks
 };
 static_assert(sizeof(BlockHeader) == 16);
 
-/// An unsigned integer of 128 bits.
+/// Unsigned integer of 128 bits.
 struct Sum128 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -43,44 +45,46 @@ struct Sum128 {
 };
 static_assert(sizeof(Sum128) == 16);
 
-/// Number of octave gaps, 0 to kRowBits, at which a tile below the largest tile still has a nonzero
-/// weight.
+/// Number of distances in octaves, from 0 to kRowBits, at which a tile below the largest tile still
+/// has a weight above 0.
 inline constexpr int kOctaveSums = kRowBits + 1;
 
-/// Sums S of a shard's whole tiles by octave: sums[gap] is the sum of the tiles `gap` octaves below
-/// the shard's largest tile maximum. A row's octave E is at least that of the shard's maximum, so
-/// tiles further below have no weight in the row.
+/// Sums S of a shard's whole tiles by octave: sums[gap] is the sum of all tiles whose maximum is
+/// `gap` octaves below the largest maximum of the shard's tiles. The octave E of a row is at least
+/// the octave of the shard's maximum, so tiles that are farther below have no weight in the row.
 struct OctaveSums {
   Sum128 sums[kOctaveSums];
 };
 static_assert(sizeof(OctaveSums) == 784);
 
-/// The first part of a row's summary. All fields except the status describe the shard's whole
-/// tiles.
+/// First part of a row's summary. All fields except the status describe the shard's whole tiles.
 struct RowSummary {
-  std::int32_t status = 0;         ///< RowStatus of this shard's columns alone
-  std::int32_t max_key = 0;        ///< key of the largest value; kEmptyTileKey: no token is allowed
-  std::int32_t max_id = -1;        ///< first id whose value is the maximum
-  std::uint32_t max_bits = 0;      ///< float bits of the maximum
-  std::uint32_t max_raw_bits = 0;  ///< bits of the caller's value at max_id
+  std::int32_t status = 0;         ///< RowStatus that follows from this shard's columns alone
+  std::int32_t max_key = 0;        ///< key of the largest value, or kEmptyTileKey if no token is
+                                   ///< allowed
+  std::int32_t max_id = -1;        ///< lowest id that has the largest value
+  std::uint32_t max_bits = 0;      ///< bits of the largest value as a float
+  std::uint32_t max_raw_bits = 0;  ///< bits of the caller's value of the token max_id
   std::uint32_t allowed = 0;       ///< number of tokens with a value above -inf
   std::uint32_t listed = 0;        ///< number of candidates that follow the summary
-  std::int32_t left_key = 0;       ///< certificate: all values with larger keys are candidates
+  std::int32_t left_key = 0;       ///< certificate: all values with larger keys are among the
+                                   ///< candidates
   OctaveSums octaves;
 };
 static_assert(sizeof(RowSummary) == 32 + 784);
 
-/// A token and its value. In raw modes of processed rows another word follows, the caller's logit.
+/// Token with the bits of its value. In raw modes of processed rows, another word follows, which is
+/// the caller's logit.
 struct Candidate {
   std::uint32_t bits = 0;
   std::int32_t id = -1;
 };
 static_assert(sizeof(Candidate) == 8);
 
-/// Returns the number of candidates that a shard lists for a row, at most the capacity `room` of
-/// its summary. Unfiltered and greedy rows need only the `reported` candidates. With top_k a shard
-/// lists 2 k candidates, so that the k-th value is known with all its ties, unless more than k
-/// values are tied with it.
+/// Returns the number of candidates that a shard lists for a row, which is at most the capacity
+/// `room` of a summary. Rows that are unfiltered or greedy need only the `reported` candidates.
+/// With top_k, a shard lists 2 k candidates, so that the k-th value is known together with all
+/// tokens tied with it, unless more than k values are tied.
 FAIRDRAW_HOST_DEVICE inline int candidates_of_row(bool is_filtered, std::int32_t top_k,
                                                   std::int64_t vocab, int room, int reported) {
   int wanted = is_filtered ? room : 0;
@@ -90,8 +94,8 @@ FAIRDRAW_HOST_DEVICE inline int candidates_of_row(bool is_filtered, std::int32_t
 }
 
 /// Part of a summary for raw modes, computed from the caller's unprocessed logits at temperature 1.
-/// The values of cut tiles (if processing may have changed them) and the n largest tokens follow
-/// this part.
+/// After this part come the values of cut tiles (if processing may have changed them) and the n
+/// largest tokens.
 struct RawSummary {
   std::int32_t max_key = 0;
   std::uint32_t listed = 0;
@@ -101,63 +105,66 @@ static_assert(sizeof(RawSummary) == 8 + 784);
 
 // --- Questions
 
-// An undecided row asks all shards one question per exchange. Questions are never sent, because
-// every rank derives them from the same answers.
+// A row that is undecided asks all shards one question in each exchange. The questions themselves
+// are never sent, because every rank derives the same questions from the same answers.
 
-/// Question for all shards' columns of the row, as filters see them, and also the caller's columns
-/// if reports need those. Each answer is an array of `columns` f32, where `columns` is the largest
-/// number of columns of a shard.
+/// Question for the columns of the row from all shards, as the filters see them, and also for the
+/// caller's columns if reports need these. Each answer is an array of `columns` float32 values,
+/// where `columns` is the largest number of columns that a shard has.
 struct GatherRow {
   std::size_t columns = 0;
   bool raw = false;
   bool operator==(const GatherRow&) const = default;
 };
 
-/// Limits for a row whose threshold is unknown: the number of attempts per token that a shard
-/// lists, and the number that is tried. Only an attempt whose value is larger than all earlier ones
-/// can be the first accepted attempt. A nucleus of p rejects four such records with the probability
-/// that a Poisson variable of mean -ln(p) is at least 4, 5e-6 for .9, and sixteen attempts with (1
-/// - p)^16.
+/// Limits for a row whose threshold is unknown: the number of attempts that a shard lists for each
+/// token, and the number of attempts that are tried. An attempt can be the first accepted one only
+/// if its value is larger than the values of all earlier attempts; such attempts are called
+/// records. A nucleus of p rejects four records with the probability that a Poisson variable of mean
+/// -ln(p) is at least 4, which is 5e-6 for p = 0.9. A nucleus rejects sixteen attempts with the
+/// probability (1 - p)^16.
 inline constexpr std::uint32_t kRecords = 4;
 inline constexpr std::uint32_t kWideAttempts = 16;
 
-/// Asks all shards for attempts of draws (common/proposals.h) in their whole tiles that may be the
-/// first accepted one: attempts with a larger value than the shard's earlier ones, up to one that
-/// is certainly accepted. A row without dropped tokens has one attempt.
+/// Question for those attempts of draws (common/proposals.h) in each shard's whole tiles that may
+/// be the first accepted attempt. These are the attempts with a larger value than the shard's
+/// earlier ones, up to one that is certainly accepted. In a row without dropped tokens, there is
+/// only one attempt.
 struct DrawTokens {
   std::uint32_t listed = 1;  ///< maximum per token
   struct Draw {
-    std::uint32_t token = 0;     ///< number of the token in the row
-    std::uint32_t attempts = 0;  ///< number of attempts to try
+    std::uint32_t token = 0;     ///< number of the token among the tokens of the row
+    std::uint32_t attempts = 0;  ///< number of attempts to be tried
     bool operator==(const Draw&) const = default;
   };
   std::vector<Draw> draws;
   bool operator==(const DrawTokens&) const = default;
 };
 struct DrawnToken {
-  std::uint32_t attempts = 0;  ///< number of attempts up to and including this one; 0: end of the
-                               ///< list
+  std::uint32_t attempts = 0;  ///< number of attempts up to and including this one, or 0 at the end
+                               ///< of the list
   std::int32_t id = 0;
   std::uint32_t bits = 0;
   std::uint32_t raw_bits = 0;
 };
 static_assert(sizeof(DrawnToken) == 16);
 
-/// Asks all shards for the weight of their columns above given values, in the row's unit: Sum128
-/// each.
+/// Question for the weight of each shard's columns above given values, in the row's unit; each
+/// answer is a Sum128.
 struct SumAbove {
-  std::vector<std::int32_t> keys;  ///< kRecords keys per token; kNoRecord: no question
+  std::vector<std::int32_t> keys;  ///< kRecords keys per token, where kNoRecord means that nothing
+                                   ///< is asked
   bool operator==(const SumAbove&) const = default;
 };
 inline constexpr std::int32_t kNoRecord = 0x7fffffff;
 
-/// Question for the number of each shard's columns that rank before given tokens, as an i32 each.
-/// The count is of reported values; values of cut tiles are counted by the shard that has the
-/// column.
+/// Question for the number of columns of each shard that precede given tokens in rank; each answer
+/// is an int32. The counts compare reported values; a value of a cut tile is counted by the shard
+/// that has the value's column.
 struct CountInFront {
   struct Token {
     std::uint32_t bits = 0;  ///< its value
-    std::int32_t end = 0;    ///< equal values count if their id is below `end`
+    std::int32_t end = 0;    ///< columns with an equal value are counted if their id is below `end`
     bool operator==(const Token&) const = default;
   };
   std::vector<Token> tokens;
@@ -166,7 +173,7 @@ struct CountInFront {
 
 using Question = std::variant<std::monostate, GatherRow, DrawTokens, SumAbove, CountInFront>;
 
-/// Returns the size of a shard's answer.
+/// Returns the size in bytes of the answer of a shard.
 inline std::size_t answer_bytes(const Question& question) {
   if (const auto* row = std::get_if<GatherRow>(&question)) {
     return row->columns * sizeof(float) * (row->raw ? 2 : 1);
@@ -183,8 +190,7 @@ inline std::size_t answer_bytes(const Question& question) {
   return 0;
 }
 
-// --- Reading and writing
-// --------------------------------------------------------------------------
+// --- Reading and writing -------------------------------------------------------------------------
 
 template <class T>
 T read_at(const std::byte* bytes, std::size_t index = 0) {
@@ -197,18 +203,20 @@ void write_at(std::byte* bytes, const T& value, std::size_t index = 0) {
   std::memcpy(bytes + index * sizeof(T), static_cast<const void*>(&value), sizeof(T));
 }
 
-/// The positions of the parts of a row's summary, the same for all rows and ranks of a call.
+/// Positions of the parts of a row's summary, which are the same for all rows and ranks of a call.
 struct SummaryLayout {
-  std::size_t cut_values = 0;  ///< capacity in f32: the largest number of cut values of a shard
+  std::size_t cut_values = 0;  ///< capacity in float32 values, which is the largest number of cut
+                               ///< values that a shard has
   std::size_t candidates = 0;  ///< capacity
-  std::size_t reported = 0;    ///< number of a row's largest values that reports need
-  bool raw_bits = false;       ///< whether candidates have 12 bytes instead of 8
+  std::size_t reported = 0;    ///< number of the row's largest values that reports need
+  bool raw_bits = false;       ///< whether candidates have 12 bytes instead of 8, because the
+                               ///< caller's logit follows
   bool raw_summary = false;
   bool raw_cut_values = false;
   std::size_t raw_candidates = 0;
-  std::size_t row_columns = 0;  ///< capacity for a shard's columns, if rows of the call may be
+  std::size_t row_columns = 0;  ///< capacity for the columns of a shard, if rows of the call may be
                                 ///< gathered
-  std::uint32_t attempts = 1;   ///< maximum number of attempts per token that a shard lists
+  std::uint32_t attempts = 1;   ///< maximum number of attempts that a shard lists for a token
 
   std::size_t candidate_bytes() const { return sizeof(Candidate) + (raw_bits ? 4 : 0); }
   std::size_t cut_at() const { return sizeof(RowSummary); }

@@ -1,4 +1,4 @@
-// Hash that detects ranks whose calls disagree by mistake.
+// Hash by which ranks detect that their calls differ by mistake.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace fairdraw::sharded {
 
-/// Location of the arrays of parameters, seeds and lists. Device arrays are not read: a call with
-/// device parameters counts as filtered, and the fingerprint covers everything else.
+/// Memory in which the arrays of parameters, seeds and lists are. Arrays on a device are not read:
+/// a call with parameters on a device is treated as filtered, and the fingerprint covers everything
+/// else.
 enum class ArraysLie { on_host, on_device };
 
-/// FNV-1a, 64 bits. The hash only has to detect mistakes, not attacks.
+/// FNV-1a, 64 bits. The hash only has to detect mistakes, and not attacks.
 class Fingerprint {
  public:
   explicit Fingerprint(ArraysLie arrays = ArraysLie::on_host)
@@ -39,7 +40,7 @@ class Fingerprint {
     add(lists.begins);
     add(lists.lengths);
   }
-  /// Adds all data of the processing to the hash, except for values per column.
+  /// Adds all data of the logits processing to the hash, except for values that each column has.
   void add(const LogitsProcessing& processing) {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) add(processing.name);
 #include "fairdraw/processing_parameters.inc"

@@ -1,4 +1,4 @@
-// Merges the summaries of all shards (merged_row.h).
+// Merges the summaries of all shards for one row (merged_row.h).
 #include "sharded/merged_row.h"
 
 #include <algorithm>
@@ -14,20 +14,21 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Returns the rank of a status in the precedence of faults of values, lists and bans.
+/// Returns the place of a status in the order of precedence of faults of values, lists and bans.
 int precedence(RowStatus status) {
   switch (status) {
     case RowStatus::ok:
       return 1000;
     case RowStatus::no_allowed_token:
-      return 999;  // status of one shard, and of the row only if no shard has an allowed token
+      return 999;  // may be the status of one shard, but is the row's only if no shard has an
+                   // allowed token
     default:
-      return static_cast<int>(status);  // statuses in the order of precedence: NaN, +inf, negative,
-                                        // lists, overflow
+      return static_cast<int>(status);  // the statuses are numbered in the order of precedence:
+                                        // NaN, +inf, negative, lists, overflow
   }
 }
 
-/// Reads the candidates of a shard's list, or the values of its cut tiles.
+/// Reads the candidates in a shard's list, or the values of its cut tiles.
 template <class T>
 std::vector<T> read_list(const std::byte* at, std::size_t n) {
   std::vector<T> values(n);
@@ -61,8 +62,8 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   decide();
 }
 
-/// Finds the first fault among the statuses of all shards. The row's status is no_allowed_token
-/// only if no shard has an allowed token.
+/// Finds the first fault among the statuses of all shards. The status of the row is
+/// no_allowed_token only if no shard has an allowed token.
 void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   RowStatus worst = RowStatus::ok;
   bool any_allowed = false;
@@ -74,8 +75,8 @@ void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   status_ = worst == RowStatus::no_allowed_token && any_allowed ? RowStatus::ok : worst;
 }
 
-/// Joins the values of cut tiles: each shard has sent its head, then its tail. No shard includes a
-/// cut tile in its whole tiles.
+/// Joins the values of cut tiles; each shard has sent the values of its head, followed by those of
+/// its tail. A cut tile is not among the whole tiles of any shard.
 void MergedRow::assemble_cut_tiles(const std::vector<const std::byte*>& summaries) {
   cut_tiles_.clear();
   const Partition& partition = rules_->partition;
@@ -133,7 +134,7 @@ void MergedRow::merge_maximum(const std::vector<RowSummary>& summaries) {
 
 namespace {
 
-/// Returns the weight of a shard's whole tiles in a row of octave `row_octave`.
+/// Returns the weight of a shard's whole tiles in a row whose octave is `row_octave`.
 uint128_t weight_of(const OctaveSums& octaves, double shard_octave, double row_octave) {
   uint128_t weight = 0;
   for (int gap = 0; gap < kOctaveSums; ++gap) {
@@ -165,7 +166,7 @@ void MergedRow::merge_totals(const std::vector<RowSummary>& summaries) {
   }
 }
 
-/// Merges the masses of the caller's row at temperature 1.
+/// Adds up the masses of the caller's row at temperature 1.
 void MergedRow::merge_raw(const std::vector<const std::byte*>& summaries) {
   const cpu::TileRule rule{false, logit_scale(1.0F)};
   std::vector<RawSummary> raws;
@@ -210,7 +211,7 @@ bool comes_first(float x, std::int32_t id, float other, std::int32_t other_id) {
 
 }  // namespace
 
-/// Returns the largest of the caller's logits, in order, if they may differ from the filtered
+/// Returns the largest of the caller's logits in order, if these may differ from the filtered
 /// values.
 std::vector<KnownToken> MergedRow::raw_candidates(
     const std::vector<const std::byte*>& summaries) const {
@@ -268,7 +269,7 @@ void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
   }
 }
 
-/// Lists the whole row from the columns of each shard.
+/// Lists all values of the row, from the columns of each shard.
 void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
   is_gathered_ = true;
   known_.clear();
@@ -290,8 +291,8 @@ void MergedRow::know_all(const std::vector<const std::byte*>& columns) {
   weigh_known();
 }
 
-/// Weighs known values. If a shard's list contains a value of a tile, it also contains the tile's
-/// largest value.
+/// Weighs known values. If the list of a shard contains a value of a tile, the list also contains
+/// the tile's largest value.
 void MergedRow::weigh_known() {
   std::sort(known_.begin(), known_.end(),
             [](const KnownValue& a, const KnownValue& b) { return a.id < b.id; });
@@ -313,7 +314,7 @@ void MergedRow::weigh_known() {
   });
 }
 
-/// Orders the shards' whole tiles and the cut tiles by their first ids.
+/// Orders the whole tiles of the shards, and the cut tiles, by their first ids.
 void MergedRow::order_parts() {
   parts_.clear();
   for (int shard = 0; shard < shards(); ++shard) {
@@ -360,15 +361,14 @@ MergedRow::TileMaximum MergedRow::cut_tile_of(std::int64_t id) const {
   return {};
 }
 
-// --- Questions
-// ------------------------------------------------------------------------------------
+// --- Questions -----------------------------------------------------------------------------------
 
 void MergedRow::take(const std::vector<const std::byte*>& answers) {
   const Question answered = std::exchange(question_, std::monostate{});
   if (std::holds_alternative<GatherRow>(answered)) {
     know_all(answers);
     decide();
-    // Afterwards only the reported values are read, and many rows may be kept in memory.
+    // From here on, only the reported values are read, and many rows may be kept in memory.
     known_.resize(std::min(known_.size(), rules_->layout.reported));
     known_.shrink_to_fit();
   } else if (const auto* draws = std::get_if<DrawTokens>(&answered)) {

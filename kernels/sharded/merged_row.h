@@ -1,24 +1,25 @@
-// Data about one row that all ranks share: the merged summaries of the shards, the survivors of the
-// filters, and the tokens. The class reads no logits, only exchanged data, so every rank computes
-// the same results.
+// Data about one row that all ranks have: the merged summaries of the shards, the survivors of the
+// filters, and the tokens. The class reads only exchanged data and no logits, so every rank
+// computes the same results.
 //
-// A row consists of each shard's whole tiles, whose total is in the summary; the tiles that
-// boundaries cut, with all their values; and the candidates, the first values of each shard in the
-// order of value (descending) and id. `left_key` is the largest key that is in no list: every value
-// above it is known, with its token. Candidates can be weighed, because a list that contains a
-// value of a tile also contains the tile's largest value.
+// The row consists of three kinds of data: the whole tiles of each shard, whose total is in the
+// summary; the tiles that shard boundaries cut, with all their values; and the candidates, which
+// are the first values of each shard, ordered by value (descending) and id. The certificate
+// `left_key` is the largest key that is in no list, so every value above it is known, with its
+// token. The candidates can be weighed, because a list that contains a value of a tile also
+// contains the tile's largest value.
 //
-// Every filter keeps the values at or above a threshold, and a threshold is the largest value at
-// which a measure of the row (a count or a mass) reaches a target: a walk down the list. If the
-// list ends before the threshold, the row is gathered; then all its values are known, and the walk
-// is the same. If no token is dropped, the drawn position is in a cut tile, or in a shard that is
-// asked for the token. Attempts of rows that draw by proposals (common/proposals.h) are found in
-// the same way: all ranks know the attempts' positions and the threshold, and each shard answers
-// with its first surviving attempt. If the list ends before the threshold and only tokens are
-// requested, shards answer with the attempts that may be the first accepted one, and then with the
-// mass above these attempts. Two more kinds of rows are gathered: rows in which min_p drops tiles,
-// because no rank knows the positions; and rows without an accepted attempt, because the token is
-// then drawn from the survivors.
+// Every filter keeps the values at or above a threshold. A threshold is the largest value at which
+// a measure of the row, which is a count or a mass, reaches a target, so it is found by walking
+// down the list of known values. If the list ends before the threshold, the row is gathered; then
+// all its values are known, and the walk is the same. If no token is dropped, the drawn position is
+// either in a cut tile, or in a shard, which is asked for the token. In rows that draw by proposals
+// (common/proposals.h), attempts are found in the same way: all ranks know the positions of the
+// attempts and the threshold, and each shard answers with its first attempt that survives. If the
+// list ends before the threshold and only tokens are requested, the shards answer with the attempts
+// that may be the first accepted one, and in the next exchange with the mass above these attempts.
+// Two more kinds of rows are gathered. If min_p drops tiles, no rank knows the positions. If no
+// attempt is accepted, the token is drawn from the survivors, which must be known for this.
 #pragma once
 
 #include <cstddef>
@@ -38,25 +39,25 @@
 
 namespace fairdraw::sharded {
 
-/// The rules of a call, the same for all its rows.
+/// Rules of a call, which are the same for all its rows.
 struct CallRules {
   Partition partition;
   SummaryLayout layout;
   bool from_probs = false;          ///< rows are probabilities
-  bool top_k_1_keeps_ties = false;  ///< whether top_k = 1 keeps ties like any other k
+  bool top_k_1_keeps_ties = false;  ///< whether top_k = 1 keeps ties, like any other k
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   CpuTarget target = CpuTarget::best;
   const cpu::TilePasses* tile_passes = nullptr;
-  bool ranks = false;  ///< whether ranks are requested
+  bool ranks = false;  ///< whether the call requests ranks
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
   bool processed = false;  ///< whether filtered rows may differ from the caller's rows
 
-  /// Returns whether reported values are ones that summaries do not list.
+  /// Returns whether reports need values that the summaries do not list.
   bool reports_raw_values() const { return processed && is_raw(mode); }
 
-  /// Returns whether a row has only one survivor, the first of its largest values.
+  /// Returns whether a row has a single survivor, which is the first token with the largest value.
   bool is_greedy(const RowParameters& parameters) const {
     const bool ties_of_largest = top_k_1_keeps_ties && parameters.top_k == 1;
     return fairdraw::is_greedy(parameters) && !ties_of_largest;
@@ -70,15 +71,15 @@ struct CallRules {
     if (from_probs) return {true, 1.0F};
     return {false, logit_scale(temperature == 0.0F ? 1.0F : temperature)};
   }
-  /// Returns the smallest value that may be drawn: values that may not be drawn are -inf, or
-  /// probabilities of 0.
+  /// Returns the smallest value that may be drawn; tokens that may not be drawn have -inf, or the
+  /// probability 0.
   float smallest() const {
     return from_probs ? std::numeric_limits<float>::denorm_min()
                       : -std::numeric_limits<float>::max();
   }
 };
 
-/// Random words of one token, derived from its seed or supplied by the caller.
+/// Random words of one token, which follow from its seed or come from the caller.
 struct TokenWords {
   DrawWords of_seed{};
   std::optional<std::uint64_t> brought = std::nullopt;
@@ -88,22 +89,22 @@ struct TokenWords {
   }
 };
 
-/// A token known to all ranks.
+/// Token that all ranks know.
 struct KnownToken {
   std::int32_t id = -1;
   float x = 0;    ///< its value
-  float raw = 0;  ///< the caller's logit; set only if reports_raw_values()
+  float raw = 0;  ///< logit of the caller, set only if reports_raw_values() is true
 };
 
 class MergedRow {
  public:
-  /// Merges `summaries` (one per shard) into the row; `words` has one entry per token.
+  /// Merges `summaries`, one per shard, into the row; `words` has one entry for each token.
   void merge(const CallRules& rules, const RowParameters& parameters,
              const std::vector<const std::byte*>& summaries, std::vector<TokenWords> words);
 
-  /// Returns the row's question to all shards, which is empty when the row is decided.
+  /// Returns the question that the row asks all shards, which is empty if the row is decided.
   const Question& question() const { return question_; }
-  /// Accepts the answers to the row's question, one per shard.
+  /// Accepts the answers to the row's question, one from each shard.
   void take(const std::vector<const std::byte*>& answers);
 
   RowStatus status() const { return status_; }
@@ -113,17 +114,18 @@ class MergedRow {
   double octave() const { return octave_; }
   bool is_greedy_row() const { return greedy_; }
 
-  /// Survivors are the values above low(), and those equal to it with an id below tie_end().
+  /// The survivors are the values above low(), and the values equal to low() with an id below
+  /// tie_end().
   float low() const { return low_; }
   std::int64_t tie_end() const { return tie_end_; }
   /// Attempts with keys below rejected_below() are rejected; attempts with keys of at least
-  /// accepted_from() are accepted. Valid only for rows that ask for tokens.
+  /// accepted_from() are accepted. Both keys are valid only for rows that ask for tokens.
   std::int32_t rejected_below() const { return rejected_below_; }
   std::int32_t accepted_from() const { return accepted_from_; }
   std::int64_t support_size() const { return support_size_; }
   uint128_t survivors_weight() const { return survivors_weight_; }
   uint128_t unfiltered_weight() const { return unfiltered_weight_; }
-  uint128_t raw_weight() const { return raw_weight_; }  ///< mass of raw logits at T = 1
+  uint128_t raw_weight() const { return raw_weight_; }  ///< mass of the raw logits at temperature 1
   float raw_max() const { return raw_max_; }
 
   const std::vector<KnownToken>& tokens() const { return tokens_; }
@@ -131,16 +133,15 @@ class MergedRow {
   /// Returns the n largest of the reported values, in descending order.
   std::vector<KnownToken> largest(std::size_t n) const;
 
-  /// First id and largest allowed value of the cut tile that contains an id. Precondition: the
-  /// row's status is ok.
+  /// First id and largest allowed value of a cut tile. Precondition: the row's status is ok.
   struct TileMaximum {
     std::int64_t begin = 0;
     std::int32_t key = kEmptyTileKey;
   };
   TileMaximum cut_tile_of(std::int64_t id) const;
 
-  /// Finds an attempt of a token in the shard's whole tiles, as the mass before it; returns nothing
-  /// if the attempt is elsewhere. Precondition: the row asks for tokens.
+  /// Finds an attempt of a token in a shard's whole tiles, and returns the mass before the attempt,
+  /// or nothing if the attempt is not there. Precondition: the row asks for tokens.
   std::optional<uint128_t> place_in_shard(std::uint32_t token, std::uint32_t attempt,
                                           int shard) const;
 
@@ -151,22 +152,22 @@ class MergedRow {
     std::vector<float> raw;
     std::int32_t key = kEmptyTileKey;
     std::uint64_t sum = 0;
-    int shift = -1;  // left shift into the row's unit; -1: the tile has no weight in the row
+    int shift = -1;  // left shift into the row's unit, or -1 if the tile has no weight in the row
   };
-  /// A value known to all ranks.
+  /// Value that all ranks know.
   struct KnownValue {
     float x;
     float raw;
     std::int32_t id;
     std::int32_t key;
-    uint128_t weight;  // set for filtered rows only
+    uint128_t weight;  // set only in filtered rows
   };
-  /// Number of values, and their weight in the row's unit.
+  /// Number of some values, with their total weight in the row's unit.
   struct Measure {
     std::uint64_t count = 0;
     uint128_t mass = 0;
   };
-  /// Threshold key of a filter, and the measure of all values >= key.
+  /// Key of a filter's threshold, with the measure of all values whose keys are at least this key.
   struct Threshold {
     std::int32_t key = 0;
     Measure at_least;
@@ -175,18 +176,18 @@ class MergedRow {
   struct Survivors {
     Threshold from;
     std::int64_t tie_end = 0;
-    Measure cut;  // measure of the ties that top_k drops
+    Measure cut;  // measure of the tied values that top_k drops
   };
-  /// Consecutive ids whose weights are added together: a shard's whole tiles, or a cut tile.
+  /// Consecutive ids whose weights are added together: the whole tiles of a shard, or a cut tile.
   struct Part {
     std::int64_t begin;
     int shard;  // -1: a cut tile
     std::size_t cut_tile;
-    uint128_t end;  // mass of the row up to and including this part
+    uint128_t end;  // mass of the row up to the end of this part
   };
   struct Place {
     const Part* part;
-    uint128_t rest;  // mass within the part before the position
+    uint128_t rest;  // mass in the part before the position
   };
   /// Known values in the order of ids, from which tokens are drawn.
   struct Pool {
@@ -256,15 +257,15 @@ class MergedRow {
   KnownToken first_at_max_;
   std::vector<CutTile> cut_tiles_;
   std::vector<Part> parts_;
-  std::vector<Measure> whole_;  // measure of each shard's whole tiles
+  std::vector<Measure> whole_;  // for each shard, the measure of its whole tiles
   uint128_t unfiltered_weight_ = 0;
   uint128_t raw_weight_ = 0;
   float raw_max_ = 0;
-  std::vector<KnownValue> known_;  // known values in the order of value (descending) and id
+  std::vector<KnownValue> known_;  // known values, ordered by value (descending) and id
   std::int32_t left_key_ = kEmptyTileKey;
   std::vector<KnownToken> raw_known_;
 
-  // The following members are set by decide() and by answers.
+  // The following members are set by decide() and when answers arrive.
   std::int32_t base_key_ = kEmptyTileKey;  // key of the smallest value that min_p keeps
   float low_ = 0;
   std::int64_t tie_end_ = 0;
@@ -273,7 +274,7 @@ class MergedRow {
   uint128_t survivors_weight_ = 0;
   std::int32_t rejected_below_ = kEmptyTileKey;
   std::int32_t accepted_from_ = kEmptyTileKey;
-  uint128_t target_ = 0;  // target mass of a nucleus whose threshold is unknown
+  uint128_t target_ = 0;  // target mass of a nucleus whose threshold is not known
   std::vector<TokenWords> words_;
   std::vector<KnownToken> tokens_;
   std::vector<std::int32_t> ranks_;
@@ -281,7 +282,7 @@ class MergedRow {
   Question question_;
   std::vector<std::vector<DrawnToken>> records_;  // attempts of each token, until the masses above
                                                   // them are known
-  std::vector<std::size_t> asked_;                // tokens for whose ranks the question asks
+  std::vector<std::size_t> asked_;                // tokens for whose ranks the row's question asks
 };
 
 }  // namespace fairdraw::sharded

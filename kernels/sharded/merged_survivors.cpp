@@ -1,4 +1,4 @@
-// Determines a merged row's survivors, its tokens and their ranks (merged_row.h).
+// Finds the survivors, the tokens and the tokens' ranks of a merged row (merged_row.h).
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -13,12 +13,12 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// A target mass that no values reach.
+/// Target mass that no set of values reaches.
 constexpr uint128_t kUnreachable = ~uint128_t{0};
 
 }  // namespace
 
-/// Advances to the row's next question, or finishes the row.
+/// Finds the next question of the row, or finishes the row.
 void MergedRow::decide() {
   if (greedy_) {
     low_ = max_;
@@ -37,10 +37,9 @@ void MergedRow::ask_for_row() {
   question_ = GatherRow{rules_->layout.row_columns, rules_->layout.raw_bits};
 }
 
-// --- Survivors
-// ------------------------------------------------------------------------------------
+// --- Survivors -----------------------------------------------------------------------------------
 
-/// Finds the survivors of the filters; returns false if the known values do not suffice.
+/// Finds the survivors of the filters, or returns false if the known values do not determine them.
 bool MergedRow::find_survivors() {
   std::int32_t base = smallest_key();
   if (parameters_.min_p > 0.0F) {
@@ -83,7 +82,8 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
     }
   }
   const uint128_t target = nucleus_target(parameters_.top_p, measured);
-  // In the joint order top_k may keep less mass than the nucleus needs; then top_p drops nothing.
+  // If the filters apply in joint order, top_k may keep less mass than the nucleus needs; then
+  // top_p drops nothing.
   if (mass < target) return true;
   Threshold end;
   if (!find(By::mass, target, survivors.from.key, end)) return false;
@@ -91,7 +91,8 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
   return true;
 }
 
-/// Keeps only the values with the lowest ids at the threshold, so that `wanted` values survive.
+/// Keeps only the values with the lowest ids among those at the threshold, so that `wanted` values
+/// survive.
 void MergedRow::cut_ties(std::uint64_t wanted, Survivors& survivors) const {
   const std::uint64_t kept = survivors.from.at_least.count;
   if (kept <= wanted) return;
@@ -111,8 +112,9 @@ MergedRow::Measure MergedRow::everything() const {
   return all;
 }
 
-/// Finds the largest value >= low_key such that the values that are at least as large measure at
-/// least `target`, or low_key if there is none. Returns false if the known values do not suffice.
+/// Finds the largest value >= low_key such that the values that are at least as large have a
+/// measure of at least `target`. If there is no such value, the result is low_key. Returns false if
+/// the known values do not determine the result.
 bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& found) const {
   Measure sum;
   for (std::size_t i = 0; i < known_.size();) {
@@ -127,19 +129,18 @@ bool MergedRow::find(By by, uint128_t target, std::int32_t low_key, Threshold& f
     const uint128_t measured = by == By::count ? uint128_t{sum.count} : sum.mass;
     if (key == low_key || measured >= target) return true;
   }
-  found = {low_key, sum};  // no known value has the key low_key
+  found = {low_key, sum};  // none of the known values has the key low_key
   return left_key_ < low_key;
 }
 
-/// Measures, exactly, the values of the row whose keys are at least `key`.
+/// Finds the exact measure of the row's values whose keys are at least `key`.
 bool MergedRow::measure(std::int32_t key, Threshold& found) const {
   return find(By::count, kUnreachable, key, found);
 }
 
-// --- Tokens
-// ---------------------------------------------------------------------------------------
+// --- Tokens --------------------------------------------------------------------------------------
 
-/// Returns whether tokens are drawn by proposals. Random words that the caller supplied always
+/// Returns whether the row draws its tokens by proposals. Random words that the caller gives always
 /// select among the survivors.
 bool MergedRow::proposes() const {
   return !words_.front().brought &&
@@ -160,10 +161,10 @@ bool MergedRow::is_wide() {
   return true;
 }
 
-/// Draws the tokens; returns false if the positions of some attempts are unknown.
+/// Draws the tokens, or returns false if the positions of some attempts are unknown.
 bool MergedRow::draw_tokens() {
   if (words_.empty()) return true;
-  if (survivors_weight_ == 0) {  // possible only with invalid blocks, because every row has a
+  if (survivors_weight_ == 0) {  // this happens only if blocks are invalid, because every row has a
                                  // survivor
     tokens_.assign(words_.size(), {});
     return true;
@@ -179,8 +180,8 @@ bool MergedRow::draw_tokens() {
     return true;
   }
   if (base_key_ > smallest_key()) return false;
-  // The known values do not reach the target, so the mass above the first unknown value is less
-  // than the target.
+  // The known values do not reach the target, so the mass above the first unknown value is below
+  // the target.
   if (target_ > 0) accepted_from_ = left_key_;
   draw_by_parts(target_ > 0 ? kWideAttempts : kAttempts);
   return true;
@@ -192,7 +193,7 @@ std::optional<MergedRow::Place> MergedRow::place_of(const TokenWords& words,
   const auto found =
       std::upper_bound(parts_.begin(), parts_.end(), place,
                        [](uint128_t value, const Part& part) { return value < part.end; });
-  if (found == parts_.end()) return std::nullopt;  // possible only with invalid blocks
+  if (found == parts_.end()) return std::nullopt;  // this happens only if blocks are invalid
   return Place{&*found, place - (found == parts_.begin() ? uint128_t{0} : std::prev(found)->end)};
 }
 
@@ -203,7 +204,8 @@ std::optional<uint128_t> MergedRow::place_in_shard(std::uint32_t token, std::uin
   return place->rest;
 }
 
-/// Asks shards for those attempts in whole tiles that precede the first attempt in a cut tile.
+/// Asks the shards for those attempts in their whole tiles that precede the first attempt in a cut
+/// tile.
 void MergedRow::draw_by_parts(std::uint32_t most) {
   tokens_.resize(words_.size());
   DrawTokens question;
@@ -242,8 +244,9 @@ KnownToken token_of_record(const DrawnToken& drawn) {
 
 }  // namespace
 
-/// Returns the attempts of all shards with a larger value than all earlier ones, up to one that is
-/// certainly accepted, or to the point where a list ends early.
+/// Returns those attempts of all shards that have a larger value than all earlier attempts. The
+/// result ends at an attempt that is certainly accepted, or where the list of a shard ends too
+/// early.
 std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::size_t draw,
                                               const std::vector<const std::byte*>& answers) const {
   const auto& [token, attempts] = question.draws[draw];
@@ -275,7 +278,7 @@ std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::s
   return records;
 }
 
-/// Accepts attempts. The row is gathered if a token has no attempt that may be accepted.
+/// Accepts attempts. If a token has no attempt that may be accepted, the row is gathered.
 void MergedRow::take_tokens(const DrawTokens& question,
                             const std::vector<const std::byte*>& answers) {
   SumAbove sums{std::vector<std::int32_t>(words_.size() * kRecords, kNoRecord)};
@@ -285,7 +288,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
     const std::size_t t = question.draws[i].token;
     records_[t] = records_of(question, i, answers);
     if (records_[t].empty()) {
-      if (!proposes()) continue;  // possible only with invalid blocks
+      if (!proposes()) continue;  // this happens only if blocks are invalid
       ask_for_row();
       return;
     }
@@ -303,7 +306,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
   if (asks) question_ = std::move(sums);
 }
 
-/// Accepts masses. The row is gathered if all attempts of a token are rejected.
+/// Accepts masses. If all attempts of a token are rejected, the row is gathered.
 void MergedRow::take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers) {
   for (std::size_t t = 0; t < words_.size(); ++t) {
     const std::vector<DrawnToken>& records = records_[t];
@@ -344,7 +347,7 @@ MergedRow::Pool MergedRow::survivors() const {
   return pool_of([this](const KnownValue& value) { return survives(value.x, value.id); });
 }
 
-/// Returns the values of the tiles whose largest value min_p keeps.
+/// Returns the known values in the tiles whose largest value min_p keeps.
 MergedRow::Pool MergedRow::tiles_kept() const {
   std::vector<bool> kept(static_cast<std::size_t>(tiles_of(rules_->partition.vocab())));
   const auto tile_of = [](const KnownValue& value) {
@@ -362,10 +365,10 @@ const MergedRow::KnownValue& MergedRow::drawn(const Pool& pool, std::uint64_t wo
   return *pool.values[static_cast<std::size_t>(found - pool.prefix.begin())];
 }
 
-/// Draws tokens from the survivors. Precondition: all survivors are known.
+/// Draws tokens from the survivors of the row. Precondition: all survivors are known.
 void MergedRow::draw_known() {
   const Pool pool = survivors();
-  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // possible only with invalid blocks
+  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // this happens only if blocks are invalid
     tokens_.assign(words_.size(), {});
     return;
   }
@@ -377,7 +380,7 @@ void MergedRow::draw_known() {
 /// Draws by proposals. Precondition: all values of the row are known.
 void MergedRow::propose_known() {
   const Pool all = survivors(), tiles = tiles_kept();
-  if (all.values.empty()) {  // possible only with invalid blocks
+  if (all.values.empty()) {  // this happens only if blocks are invalid
     tokens_.assign(words_.size(), {});
     return;
   }
@@ -408,17 +411,17 @@ std::size_t MergedRow::place_in_cut_tile(const CutTile& tile, uint128_t place) c
   return tile.x.size() - 1;
 }
 
-// --- Ranks
-// ----------------------------------------------------------------------------------------
+// --- Ranks ---------------------------------------------------------------------------------------
 
-/// Returns the id below which values equal to the token's count in its rank.
+/// Returns the id below which a column that has the same value as the token counts for the token's
+/// rank.
 std::int64_t MergedRow::end_of_equals(const KnownToken& token) const {
   if (rules_->rank_rule == RankRule::position) return token.id + std::int64_t{1};
   const bool cut = !is_raw(rules_->mode) && token.x == low_;
   return cut ? tie_end_ : rules_->partition.vocab();
 }
 
-/// Finds the rank of a token if all values that its rank depends on are known.
+/// Finds the rank of a token, if all values on which the rank depends are known.
 bool MergedRow::known_rank(const KnownToken& token, std::int32_t& rank) const {
   if (greedy_ && !is_raw(rules_->mode)) {
     rank = 1;

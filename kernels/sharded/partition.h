@@ -1,9 +1,10 @@
-// Columns of each shard, and its whole tiles.
+// Columns of each shard, with the tiles that are whole in the shard.
 //
-// A shard's columns are, in the order of ids: a head, which is the end of a tile that begins in an
-// earlier shard; whole tiles; a tail, which is the beginning of a tile that ends in a later shard.
-// The last tile of the vocabulary counts as whole even if it has fewer than 256 ids. The columns of
-// a shard inside one tile are all head or all tail.
+// In the order of ids, the columns of a shard are a head, whole tiles, and a tail. The head is the
+// end of a tile that begins in an earlier shard, and the tail is the beginning of a tile that ends
+// in a later shard. The last tile of the vocabulary counts as a whole tile even if it has fewer
+// than 256 ids. If all columns of a shard are inside a single tile, they are either all head or all
+// tail.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace fairdraw::sharded {
 
-/// The ids from `begin` to `end`, exclusive.
+/// Ids from `begin` to `end`, where `end` is not included.
 struct Ids {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -27,7 +28,7 @@ struct Ids {
 class Partition {
  public:
   Partition() = default;
-  /// boundaries: [shards + 1] ids, the first one 0, never decreasing.
+  /// `boundaries` has shards + 1 ids, which begin with 0 and never decrease.
   explicit Partition(std::vector<std::int64_t> boundaries) : boundaries_(std::move(boundaries)) {}
 
   int shards() const { return static_cast<int>(boundaries_.size()) - 1; }
@@ -50,7 +51,7 @@ class Partition {
   }
   Ids head(int shard) const { return {columns(shard).begin, whole_tiles(shard).begin}; }
   Ids tail(int shard) const { return {whole_tiles(shard).end, columns(shard).end}; }
-  /// Returns the number of the shard's values that are in cut tiles.
+  /// Returns the number of values of the shard that are in cut tiles.
   std::int64_t cut_values(int shard) const { return head(shard).size() + tail(shard).size(); }
   std::int64_t most_cut_values() const {
     std::int64_t most = 0;

@@ -6,7 +6,7 @@
 namespace fairdraw::sharded {
 namespace {
 
-/// Returns pointers to the byte `offset` of each shard's part.
+/// Returns pointers to the byte with number `offset` in the part of each shard.
 std::vector<const std::byte*> parts_at(const std::vector<const std::byte*>& parts,
                                        std::size_t offset) {
   std::vector<const std::byte*> found;
@@ -33,7 +33,7 @@ void RowExchange::begin(const SampleRequest& rows, const CallRules& rules, int s
   bytes_ = rows_.size() * bytes;
 }
 
-/// Calls work(row, worker) for rows that are not padding.
+/// Calls work(row, worker) for all rows that are not padding.
 template <class Work>
 void RowExchange::for_each_active(const Work& work) {
   cpu::for_each_row(size(), execution_, [&](std::int64_t i, cpu::Worker& worker) {

@@ -96,11 +96,10 @@ void RowResults::write(const MergedRow& row, cpu::Worker& worker) const {
   }
 }
 
-// --- Reports
-// --------------------------------------------------------------------------------------
+// --- Reports -------------------------------------------------------------------------------------
 
-/// Returns n reported values of the row as a ScannedRow, with the row's maximum and threshold; ties
-/// are not cut.
+/// Returns n reported values of the row as a ScannedRow that has the maximum and the threshold of
+/// the row; ties are not cut.
 cpu::ScannedRow RowResults::reported_row(const MergedRow& row, const float* x,
                                          std::size_t n) const {
   const bool raw = is_raw(rules_.mode);
@@ -126,7 +125,7 @@ void RowResults::begin_reports(const MergedRow& row, const float* x, std::size_t
                         is_raw(rules_.mode) ? 1.0F : row.parameters().temperature, log_mass);
 }
 
-/// Returns the log-probability or logit to report for a value that counts.
+/// Returns the log-probability or the logit to report for a value that has one.
 float RowResults::reported_value(const MergedRow& row, float x, cpu::Worker& worker) const {
   begin_reports(row, &x, 1, worker);
   return worker.logprobs.value(0);
@@ -158,8 +157,7 @@ void RowResults::write_reports(const MergedRow& row, std::int64_t output, std::s
   }
 }
 
-// --- Columns
-// --------------------------------------------------------------------------------------
+// --- Columns -------------------------------------------------------------------------------------
 
 void RowResults::write_columns(const MergedRow& row, ShardRow& shard, cpu::Worker& worker) const {
   if (result_.mask.given()) {

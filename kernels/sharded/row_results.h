@@ -12,7 +12,7 @@
 
 namespace fairdraw::sharded {
 
-/// Writes the outputs whose index is not the number of a row.
+/// Writes the results of outputs whose index is not the number of a row.
 void write_failures(const SampleRequest& request, const SampleResult& result);
 
 class RowResults {
@@ -22,14 +22,15 @@ class RowResults {
       : request_(request), result_(result), rules_(rules), outputs_(outputs), row_(row) {}
 
   void write_failure(RowStatus status) const;
-  /// Writes mask, probabilities and whole rows of reports of a failed row that is not padding.
+  /// Writes the mask, the probabilities and the whole rows of reports for a failed row that is not
+  /// padding.
   void write_failed_columns() const;
   /// Writes the results of a row that are the same on all ranks.
   void write(const MergedRow& row, cpu::Worker& worker) const;
   bool wants_columns() const {
     return result_.mask.given() || result_.probs.given() || result_.logprobs.all.given();
   }
-  /// Writes the results of a row for the shard's own columns.
+  /// Writes the results of a row for the columns of this shard.
   void write_columns(const MergedRow& row, ShardRow& shard, cpu::Worker& worker) const;
 
  private:

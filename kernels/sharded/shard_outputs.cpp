@@ -1,4 +1,4 @@
-// Results of a shard's own columns (shard_row.h).
+// Writes the results for a shard's own columns (shard_row.h).
 #include <algorithm>
 
 #include "common/arguments.h"
@@ -7,8 +7,8 @@
 
 namespace fairdraw::sharded {
 
-/// Writes the mask. This includes greedy rows: their threshold is the maximum, whose ties end at
-/// the token.
+/// Writes the mask. The function also serves greedy rows: their threshold is the maximum, whose
+/// ties end at the token.
 void ShardRow::write_mask(const MergedRow& row, std::uint32_t* words) {
   const std::size_t n = columns();
   worker_.passes->mask_bits(values_, n, row.low(), words);

@@ -66,8 +66,7 @@ const float* ShardRow::raw_values() {
   return raw_;
 }
 
-// --- The summary
-// ----------------------------------------------------------------------------------
+// --- The summary ---------------------------------------------------------------------------------
 
 RowStatus ShardRow::index_whole(const cpu::TileRule& rule, const float* x) {
   const auto tiles = static_cast<std::size_t>(tiles_of(whole_.size()));
@@ -78,7 +77,8 @@ RowStatus ShardRow::index_whole(const cpu::TileRule& rule, const float* x) {
   return worker_.tile_passes->index(row, rule, buffers_.keys.data(), buffers_.sums.data());
 }
 
-/// Returns the first fault of the shard's values; only cut tiles are read a second time.
+/// Returns the first fault of the shard's values, for which only the values of cut tiles are read a
+/// second time.
 RowStatus ShardRow::status_of_values(RowStatus of_whole) const {
   bool nan = of_whole == RowStatus::nan_input;
   bool negative = of_whole == RowStatus::negative_probability;
@@ -141,7 +141,8 @@ void ShardRow::write_summary(std::byte* part) {
       sum_octaves(rule, summary.max_key, summary.octaves);
     }
   }
-  // A shard without an allowed token still sends the values of its cut tiles, all -inf or 0.
+  // Even a shard without an allowed token sends the values of its cut tiles, which are all -inf or
+  // 0.
   summary.status = static_cast<std::int32_t>(status);
   if (status == RowStatus::ok || status == RowStatus::no_allowed_token) {
     if (values_ != nullptr) write_cut_values(values_, part + rules_.layout.cut_at());
@@ -156,8 +157,8 @@ void ShardRow::write_summary(std::byte* part) {
   write_at(part, summary);
 }
 
-/// Lists the n largest of the whole tiles' values in buffers_.ids (relative to the first whole
-/// tile) and buffers_.values; returns the number listed.
+/// Lists the n largest values of the whole tiles in buffers_.values, and their ids in buffers_.ids,
+/// counted from the first whole tile; returns the number of listed values.
 std::size_t ShardRow::list_largest(const float* x, std::size_t n) {
   grow(buffers_.ids, n);
   grow(buffers_.values, n);
@@ -192,8 +193,8 @@ void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
   std::size_t listed = std::min(found, wanted);
   summary.left_key = found > listed ? order_key(buffers_.values[listed]) : kEmptyTileKey;
   if (parameters_.min_p > 0.0F && layout.reported == 0) {
-    // min_p relative to the shard's maximum drops only values that min_p also drops in the row,
-    // whose maximum is at least as large.
+    // A value that min_p drops relative to the shard's maximum is also dropped in the row, whose
+    // maximum is at least as large.
     const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
     const std::int32_t low =
         std::max(kEmptyTileKey + 1, order_key(cpu::min_p_threshold(parameters_.min_p, max, rule)));
@@ -231,11 +232,10 @@ void ShardRow::write_raw(std::byte* part) {
   write_at(part + layout.raw_at(), summary);
 }
 
-// --- Answers
-// --------------------------------------------------------------------------------------
+// --- Answers -------------------------------------------------------------------------------------
 
 void ShardRow::answer(const MergedRow& row, std::byte* part) {
-  if (read() != RowStatus::ok) return;  // the shard has no columns
+  if (read() != RowStatus::ok) return;  // the status is not ok only if the shard has no columns
   const Question& question = row.question();
   if (const auto* gather = std::get_if<GatherRow>(&question)) {
     std::memcpy(part, values_, columns() * sizeof(float));
@@ -251,20 +251,20 @@ void ShardRow::answer(const MergedRow& row, std::byte* part) {
   }
 }
 
-/// Returns how many of the n ids from `first` on are below `id`.
+/// Returns the number of ids below `id` among the n ids from `first` on.
 std::size_t ShardRow::ids_in_front(std::int64_t id, std::int64_t first, std::size_t n) const {
   return static_cast<std::size_t>(
       std::clamp(id - first, std::int64_t{0}, static_cast<std::int64_t>(n)));
 }
 
-/// Returns the shift of a whole tile's weights into the row's unit. Precondition: the tile has an
-/// allowed value.
+/// Returns the shift of the weights of a whole tile into the row's unit. Precondition: the tile has
+/// an allowed value.
 int ShardRow::shift_of(const MergedRow& row, std::size_t tile) const {
   const float maximum = from_order_key(buffers_.keys[tile]);
   return row_shift(row.octave(), cpu::octaves_by(row.rule(), maximum).whole);
 }
 
-/// Returns the token at offset `rest` in the weights of a whole tile.
+/// Returns the token at the position `rest` in the weights of a whole tile.
 DrawnToken ShardRow::draw(const MergedRow& row, std::size_t tile, std::uint64_t rest) {
   const std::size_t begin = tile * kTile;
   const float* x = whole_values() + begin;
@@ -299,10 +299,10 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
       const std::optional<uint128_t> place = row.place_in_shard(asked.token, attempt, shard_);
       if (!place) continue;
       const auto found = std::upper_bound(prefix.begin(), prefix.end(), *place);
-      if (found == prefix.end()) continue;  // possible only with invalid blocks
+      if (found == prefix.end()) continue;  // this happens only if blocks are invalid
       const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
       const auto tile = static_cast<std::size_t>(found - prefix.begin());
-      // The position is below the tile's sum, so 64 bits suffice.
+      // The position is below the sum of the tile, so 64 bits suffice.
       const auto rest = static_cast<std::uint64_t>((*place - in_front) >> shift_of(row, tile));
       DrawnToken drawn = draw(row, tile, rest);
       const std::int32_t key = order_key(std::bit_cast<float>(drawn.bits));
@@ -338,7 +338,8 @@ void ShardRow::answer_sums(const MergedRow& row, const SumAbove& question, std::
     for (std::int64_t id = begin; id < end; ++id) {
       const float x = values_[id - all_.begin];
       const std::int32_t key = order_key(x), largest = row.cut_tile_of(id).key;
-      if (key <= least || key > largest) continue;  // key > largest: an invalid block
+      if (key <= least || key > largest) continue;  // a key above `largest` comes from an invalid
+                                                    // block
       const double octave = cpu::octaves_by(row.rule(), from_order_key(largest)).whole;
       const uint128_t weight = row_weight(tile_weight(cpu::octaves_by(row.rule(), x), octave),
                                           row_shift(row.octave(), octave));

@@ -1,10 +1,10 @@
-// One row of one shard: its summary, its answers to the row's questions, and the results for the
-// shard's own columns. The row is read again in every phase, as in the other operations, so that
-// only exchanged data is kept between phases.
+// Row of one shard: its summary, its answers to the questions of the row, and the results for the
+// shard's own columns. As in the other operations, the row is read again in every phase, so that
+// only exchanged data is kept between two phases.
 //
-// Cost. A summary takes one pass for the index of tiles; if candidates are needed, another pass for
-// the maxima of groups, and a few tiles. Drawing tokens takes a pass for the index, and one tile
-// per token; a gathered row is copied.
+// Cost. A summary takes one pass over the row for the index of tiles. If candidates are needed, it
+// also takes another pass for the maxima of groups, and a few tiles. Drawing tokens takes one pass
+// for the index, and one tile for each token; a row that is gathered is copied.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace fairdraw::sharded {
 
-/// Buffers of a thread for rows of shards, reused for later rows.
+/// Buffers of a thread for rows of shards, which later rows use again.
 struct ShardBuffers {
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums;
@@ -27,17 +27,18 @@ struct ShardBuffers {
 
 class ShardRow {
  public:
-  /// Row `row` of the shard's part of a call, with `parameters`, which may be those of a request.
+  /// Constructs the view of row `row` in the shard's part of a call, with `parameters`, which may
+  /// be those of a request.
   ShardRow(const SampleRequest& request, const CallRules& rules, int shard, std::int64_t row,
            const RowParameters& parameters, cpu::Worker& worker, ShardBuffers& buffers);
 
-  /// Reads and checks the row, whose values may be used only if the status is ok.
+  /// Reads and checks the row; its values may be used only if the status is ok.
   RowStatus read();
   const float* values() const { return values_; }
-  /// Returns the caller's values, for raw modes; these are the row itself if nothing has changed
-  /// it.
+  /// Returns the caller's values, for raw modes; if nothing has changed the row, these are the row
+  /// itself.
   const float* raw_values();
-  /// Returns how many of the shard's columns have an id below `id`.
+  /// Returns the number of this shard's columns that have an id below `id`.
   std::size_t ids_in_front(std::int64_t id) const {
     return ids_in_front(id, all_.begin, columns());
   }

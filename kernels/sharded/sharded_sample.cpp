@@ -1,5 +1,5 @@
-// Implementation of a sharded call (fairdraw/sharded.h): blocks of all rows for each exchange, and
-// the results.
+// Implementation of a sharded call (fairdraw/sharded.h), which makes the blocks of all rows for
+// each exchange and writes the results.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -79,7 +79,7 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
   return {};
 }
 
-/// Returns the random words of a row, one entry per requested token.
+/// Returns the random words of a row, with one entry for each requested token.
 std::vector<TokenWords> ShardedSample::Call::words_of_row(std::int64_t row) const {
   const SampleRequest& request = request_.rows;
   std::vector<TokenWords> words;
@@ -133,8 +133,7 @@ void ShardedSample::Call::write_results() {
   });
 }
 
-// --- The handle
-// -----------------------------------------------------------------------------------
+// --- The handle ----------------------------------------------------------------------------------
 
 ShardedSample::ShardedSample() = default;
 ShardedSample::~ShardedSample() = default;
