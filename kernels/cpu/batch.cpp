@@ -17,20 +17,21 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// One call of the batch engine: the request, its results, and the outputs of each row.
+/// Single call of the batch engine: the request, its results, and the outputs of each row.
 struct Batch {
   const SampleRequest& request;
   const SampleResult& result;
   FilterOptions options;
   bool wants_tokens;
-  View<const std::int32_t> given_tokens;  // tokens to report instead of drawn tokens, if given
+  View<const std::int32_t> given_tokens;  // tokens for which values are reported instead of drawn
+                                          // tokens, if given
   BatchLogprobs logprobs;
   OutputsByRow grouped;
-  const std::int64_t* logit_rows;  // row of the logits for each row of the call; null: row i of the
-                                   // call is row i of the logits
+  const std::int64_t* logit_rows;  // row of the logits for each row of the call; null means that
+                                   // row i of the call is row i of the logits
   const RowSurvivors* survivors;   // may be null
 
-  /// Returns whether the outputs are drawn tokens only, so that no output needs the set of
+  /// Returns whether the only outputs are drawn tokens, so that no output needs the set of
   /// survivors.
   bool asks_for_draws_alone() const {
     const bool asks_survivors = result.support_size.given() || result.logprob_filtered.given() ||
@@ -77,8 +78,8 @@ struct Batch {
     }
   }
 
-  /// Writes the log-probabilities of an output's tokens. Precondition: begin_row() has run for the
-  /// output's row.
+  /// Writes the log-probabilities of the tokens of an output. Precondition: begin_row() has run for
+  /// the row of the output.
   void write_logprobs(std::int64_t output, Worker& worker) const {
     const std::int64_t samples = request.num_samples;
     if (!given_tokens.given()) {

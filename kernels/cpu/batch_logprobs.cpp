@@ -36,7 +36,7 @@ void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const fl
         worker.raw_reader.read(*worker.passes, request_.logits, logit_row, nullptr, false, status);
   }
   if (raw == values) {
-    // At temperature 0 the sampler uses the weights of temperature 1.
+    // At temperature 0, the sampler uses the weights of temperature 1.
     const bool weights_fit = temperature == 1.0F || temperature == 0.0F;
     const ScannedRow unfiltered = sampler.unfiltered_row();
     const double log_mass = !needs_mass   ? 0.0
@@ -53,7 +53,7 @@ void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const fl
 void BatchLogprobs::write_output(std::int64_t output, const std::int32_t* tokens,
                                  Worker& worker) const {
   RowLogprobs& logprobs = worker.logprobs;
-  // The top n come first, because most ranks can be read from them.
+  // The n largest values are written first, because most ranks can be read from them.
   if (result_.top_n > 0 && (result_.top_ids.given() || result_.top_values.given())) {
     const std::int64_t begin = output * result_.top_n;
     logprobs.write_top(result_.top_n,

@@ -7,8 +7,8 @@ namespace fairdraw::cpu {
 std::uint64_t write_weights_of(const TilePasses& passes, const float* x, std::size_t n,
                                const TileRule& rule, float max, float low, std::size_t tie_end,
                                std::uint64_t* weights) {
-  // m 2^(32 - d), d octaves below the row's maximum, was truncated; the shift below truncates it
-  // again.
+  // The weight m 2^(32 - d) of a value d octaves below the row's maximum has already been
+  // truncated, and the shift below truncates it again.
   constexpr int kSpeculationBits = 16;
   constexpr auto kMost = static_cast<std::size_t>(kTileSize);
   std::uint64_t total = 0;

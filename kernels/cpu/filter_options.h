@@ -1,4 +1,4 @@
-// Filter options of one row, in addition to its parameters (common/parameters.h).
+// Filter options of one row, in addition to the row's parameters (common/parameters.h).
 #pragma once
 
 #include "fairdraw/types.h"
@@ -11,7 +11,8 @@ struct FilterOptions {
   bool from_probs = false;
   bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the mask and renorm
                                     ///< operations
-  /// True if only draws are requested: then a row that draws by proposals needs no threshold.
+  /// True if the call requests only draws, so that a row that draws by proposals needs no
+  /// threshold.
   bool draws_alone = false;
 };
 

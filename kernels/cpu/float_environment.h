@@ -1,6 +1,6 @@
-// The floating-point environment that the specification requires: round to nearest, subnormals
-// kept. The guard's destructor restores the caller's settings (FTZ, DAZ, a rounding mode, unmasked
-// exceptions).
+// Floating-point environment that the specification requires: rounding to nearest, and subnormal
+// numbers kept. The destructor of the guard restores the settings of the caller (FTZ, DAZ, the
+// rounding mode, unmasked exceptions).
 #pragma once
 
 #include <cfenv>
@@ -13,12 +13,14 @@
 namespace fairdraw::cpu {
 
 /// Sets the floating-point environment of the calling thread. Code under the guard must be reached
-/// through a call that the compiler cannot move across it (the passes are called through pointers).
+/// through a call that the compiler cannot move across the guard; for example, the passes are
+/// called through pointers.
 class FloatEnvironment {
  public:
 #if defined(__x86_64__)
   FloatEnvironment() : saved_(_mm_getcsr()) {
-    constexpr unsigned kNearestMaskedNoFlush = 0x1f80;  // the value after a processor reset
+    constexpr unsigned kNearestMaskedNoFlush = 0x1f80;  // value of the register after a reset of
+                                                        // the processor
     _mm_setcsr(kNearestMaskedNoFlush);
   }
   ~FloatEnvironment() { _mm_setcsr(saved_); }

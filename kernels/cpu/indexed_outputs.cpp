@@ -1,4 +1,4 @@
-// Outputs of a filtered row: draws, masks, probabilities, log-probabilities (indexed_row.h).
+// Outputs of a filtered row: draws, masks, probabilities and log-probabilities (indexed_row.h).
 #include <algorithm>
 #include <bit>
 

@@ -1,4 +1,4 @@
-// Filters of a row: status, min_p, top_k and top_p combined (indexed_row.h).
+// Filters a row: finds its status, and combines min_p, top_k and top_p (indexed_row.h).
 #include "cpu/indexed_row.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace {
 
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// Largest share of a row's groups that min_p may reach if the row draws by proposals before its
-/// survivors are known. A quarter of the groups, evenly spread, is in nine of ten tiles (1 -
-/// 0.75^8): then sums of the tokens that min_p keeps and of tokens above a proposal cover most of
-/// the row, and finding the threshold costs less.
+/// Largest part of a row's groups that min_p may reach if the row draws by proposals before its
+/// survivors are known. If a quarter of the groups reach the threshold and are evenly spread, nine
+/// of ten tiles have such a group (1 - 0.75^8). Then the sums of the tokens that min_p keeps, and
+/// of the tokens above a proposal, cover most of the row, and finding the threshold costs less.
 constexpr double kFewGroups = 0.25;
 
 /// Margin of a guessed rank, in standard deviations of the sample.
@@ -109,7 +109,7 @@ RowStatus IndexedRow::find_survivors() {
 
 void IndexedRow::begin_row(const float* x, std::size_t n, const RowParameters& parameters,
                            bool from_probs) {
-  // Log-probabilities of a row with temperature 0 are computed at temperature 1.
+  // In a row with temperature 0, log-probabilities are computed at temperature 1.
   const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
   temperature_ = static_cast<double>(temperature);
   row_.index.begin(x, n, {from_probs, from_probs ? 1.0F : logit_scale(temperature)});
@@ -124,7 +124,8 @@ void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
       bound_of_kth_largest(*index.passes, index.group_max.data(), index.blocks * kGroups,
                            survivors.low(), index.max, k, scratch_);
   const float list_from = std::max(survivors.low(), bound);
-  if (bound == index.max) {  // at least k values equal the maximum, perhaps too many for a list
+  if (bound == index.max) {  // at least k values equal the maximum, which may be too many for a
+                             // list
     survivors.keep_from(index, index.max);
   } else if (row_.list.collect(index, list_from, kLargestFinite, list_limit(index.size))) {
     const ValueList& list = row_.list;
@@ -145,8 +146,8 @@ void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
   }
 }
 
-/// Returns the k-th largest value of a row with too many candidates for a list, or the threshold so
-/// far if fewer than k values reach it.
+/// Returns the k-th largest value of a row that has too many candidates for a list; if fewer than k
+/// values reach the present threshold, returns this threshold.
 float IndexedRow::kth_largest_of_row(std::size_t k) {
   RowIndex& index = row_.index;
   ValueList& list = row_.list;
@@ -174,8 +175,8 @@ float IndexedRow::kth_largest_of_row(std::size_t k) {
     above = 0;
   }
   list.collect(index, bracket_low, bracket_high, index.size);
-  if (above + list.size() < k) {  // the guessed bracket was too high, or `low` keeps fewer than k
-                                  // values
+  if (above + list.size() < k) {  // either the guessed bracket was too high, or `low` keeps fewer
+                                  // than k values
     above += list.size();
     if (order_key(bracket_low) <= order_key(low)) return low;
     bracket_high = previous_below(bracket_low);

@@ -1,13 +1,14 @@
-// Filters and draws of one row on one core: from float32 values to a threshold, and from random
-// words to tokens.
+// Filters and draws of one row on one core, which lead from float32 values to a threshold, and from
+// random words to tokens.
 //
-// common/tile_weights.h defines the weights: a row's total has 128 bits, a draw is
-// R = floor(word Z / 2^64), and the token is the first, in id order, whose inclusive prefix of
-// surviving weights exceeds R. Every filter of the specification keeps a top set, the values at or
-// above a threshold, so a filtered row is (threshold, total of the survivors, their prefix sums).
+// The weights are defined in common/tile_weights.h. The total Z of a row has 128 bits, and a draw
+// is R = floor(word Z / 2^64). The drawn token is the first, in the order of ids, for which the sum
+// of the surviving weights up to it exceeds R. Every filter of the specification keeps a top set,
+// which consists of the values at or above a threshold. So a filtered row is described by its
+// threshold, the total of its survivors, and their prefix sums.
 //
-// Algorithm. Weights do not depend on the row's maximum, so a row is read only once if all its
-// values count, and weights are not computed for the whole row if few tokens survive:
+// Algorithm. Weights do not depend on the row's maximum. So a row is read only once if all its
+// values matter, and if few tokens survive, the weights of the whole row are not computed.
 //
 //   no filter: the index of tiles (tile_passes.h), one pass. A draw then reads one tile.
 //   other filters: `scan` of passes.h, the maximum of the row and of each group of 32 values, at
@@ -28,21 +29,22 @@
 //   draws: prefix sums by segment, then the weights of one segment. A segment is a tile of the row,
 //     or up to kTileSize values of the list (top_set.h).
 //
-// Each part has its own files, which this class combines: the index (row_index.h), the list
-// (value_list.h), the bracket (nucleus_guess.h, nucleus.h), sums and draws (top_set.h), proposals
-// (proposer.h).
+// Each part has its own files, and this class combines the parts: the index (row_index.h), the list
+// (value_list.h), the bracket (nucleus_guess.h, nucleus.h), sums and draws (top_set.h), and
+// proposals (proposer.h).
 //
-// Near and far. The shift of a tile cuts off no bit of a token at most kTileBits octaves below the
-// row's maximum: the token has the same weight relative to the row's maximum as to its tile's. So
-// if the threshold is at most kTileBits octaves below the maximum, tiles' maxima are not needed, a
-// list is weighed as if its values came from one tile, and all sums are multiples of 2^kRowBits.
-// Otherwise (a threshold 22 T below the largest logit) weights are relative to tiles' maxima. In a
-// list, the maximum of a tile is that of the tile's listed values, because the list contains the
-// maximum of every tile that has a survivor. The tiles of a list share one maximum if that cuts off
-// no bit of a weight.
+// Near and far. The shift of a tile cuts off no bit of a token that is at most kTileBits octaves
+// below the row's maximum, so the token has the same weight relative to the row's maximum as
+// relative to its tile's maximum. So if the threshold is at most kTileBits octaves below the
+// maximum, the maxima of the tiles are not needed, a list is weighed as if all its values came from
+// one tile, and all sums are multiples of 2^kRowBits. Otherwise, with a threshold more than about
+// 22 T below the largest logit, weights are relative to the maxima of the tiles. In a list, the
+// maximum of a tile is that of the tile's listed values, because the list contains the maximum of
+// every tile that has a survivor. The tiles of a list share one maximum if this cuts off no bit of
+// any weight.
 //
-// Determinism: sums are integers and selections exact, so neither guesses nor the instruction set
-// change results.
+// Determinism: sums are integers and selections are exact, so neither guesses nor the instruction
+// set change any result.
 #pragma once
 
 #include <cstddef>
@@ -60,19 +62,20 @@ namespace fairdraw::cpu {
 
 class IndexedRow {
  public:
-  /// Selects the instruction set for the following rows.
+  /// Selects the instruction set with which the following rows are processed.
   void use(CpuTarget target) { row_.index.use(target); }
 
-  /// Filters a row of n >= 1 values. Precondition: banned tokens are -inf (probabilities: 0), and
-  /// `parameters` are in range. The row's memory must stay valid until the next call. With
-  /// options.draws_alone, only draws and unfiltered results may be requested.
+  /// Filters a row of n values, where n is at least 1. Precondition: banned tokens have the value
+  /// -inf (0 for probabilities), and `parameters` are in range. The memory of the row must stay
+  /// valid until the next call. With options.draws_alone, only draws and unfiltered results may be
+  /// requested.
   RowStatus filter(const float* x, std::size_t n, const RowParameters& parameters,
                    const FilterOptions& options);
 
-  /// Returns the token of a seeded draw, by proposals if the row uses them (common/proposals.h).
-  /// Precondition: the row's status is ok.
+  /// Returns the token of a draw with a seed; the draw is made by proposals if the row uses them
+  /// (common/proposals.h). Precondition: the status of the row is ok.
   std::int32_t draw(const DrawWords& words);
-  /// Returns the survivor that a random word selects, for words that the caller gives and for
+  /// Returns the survivor that a random word selects; used for words that the caller gives, and for
   /// speculation.
   std::int32_t draw(std::uint64_t word);
 
@@ -82,28 +85,31 @@ class IndexedRow {
   bool keeps(std::int32_t token) const;
   void list_survivors(std::vector<std::int32_t>& ids);  ///< ascending
 
-  /// Writes n weights for speculation, 0 except for survivors, relative to the row's octave E:
-  /// floor(m 2^(16 + n - E)) of tile_weights.h, at most 2^40. Returns their sum, at most 2^60.
-  /// Precondition: the row is not greedy. Each weight differs from the weight in draws by less than
-  /// 2^-40 of the largest possible weight.
+  /// Writes the n weights that speculation uses, which are 0 for all tokens except the survivors.
+  /// They are relative to the row's octave E, floor(m 2^(16 + n - E)) in the terms of
+  /// tile_weights.h, and at most 2^40. Returns the sum of these weights, which is at most 2^60.
+  /// Precondition: the row is not greedy. Each weight differs from the weight that draws use by
+  /// less than 2^-40 of the largest possible weight.
   std::uint64_t write_weights(std::uint64_t* weights) const;
 
-  /// Returns a token's log-probability before filtering, at the row's temperature (1 if the
-  /// temperature is 0), or among the survivors (logprob_filtered). Logits only.
+  /// Returns the log-probability of a token before filtering, at the row's temperature (1 if the
+  /// temperature is 0); logprob_filtered returns the token's log-probability among the survivors.
+  /// Logits only.
   float logprob(std::int32_t token);
   float logprob_filtered(std::int32_t token);
 
-  /// Returns the scanned row with all tokens that unfiltered draws can return, or with the
-  /// survivors alone.
+  /// Returns the scanned row with all tokens that an unfiltered draw can return; survivors_row
+  /// returns the row with the survivors alone.
   ScannedRow unfiltered_row();
   ScannedRow survivors_row();
 
-  /// Returns the weight of the unfiltered row at its temperature, or of the survivors of a row that
-  /// is not greedy, in units of 2^(E - 103), where E is the octave of the row's maximum.
+  /// Returns the weight of the unfiltered row at its temperature; survivors_weight returns that of
+  /// the survivors of a row that is not greedy. The unit is 2^(E - 103), where E is the octave of
+  /// the row's maximum.
   uint128_t unfiltered_weight();
   uint128_t survivors_weight();
-  /// Returns the log_mass for log_probability, of the unfiltered row or of the survivors. Logits
-  /// only. The log_mass of a greedy row's survivors is 0.
+  /// Returns the log_mass that log_probability needs, for the unfiltered row or for the survivors.
+  /// Logits only. For the survivors of a greedy row, log_mass is 0.
   double unfiltered_log_mass();
   double survivors_log_mass();
 
@@ -122,10 +128,10 @@ class IndexedRow {
   RowParameters parameters_;
   FilterOptions options_;
   bool proposes_ = false;
-  bool has_proposals_ = false;  ///< whether proposer_ belongs to this row
+  bool has_proposals_ = false;  ///< whether proposer_ has the data of this row
   bool has_survivors_ = false;  ///< whether row_.survivors has the result of the filters
   double temperature_ = 1;
-  std::int32_t greedy_token_ = -1;   // the only survivor of a greedy row; -1 in other rows
+  std::int32_t greedy_token_ = -1;   // only survivor of a greedy row, or -1 in other rows
   std::vector<std::uint32_t> mask_;  // scratch memory of list_survivors
   SelectionScratch scratch_;
 };

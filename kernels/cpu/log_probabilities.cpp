@@ -1,5 +1,5 @@
-// log_probabilities: reports of given tokens (fairdraw/log_probabilities.h). row_logprobs.h does
-// the work.
+// Implementation of log_probabilities, which reports on given tokens
+// (fairdraw/log_probabilities.h). The work is done by row_logprobs.h.
 #include "fairdraw/log_probabilities.h"
 
 #include "common/arguments.h"
@@ -17,7 +17,7 @@ Error log_probabilities(const SampleRequest& request, View<const std::int32_t> t
   SampleResult reports;
   reports.statuses = statuses;
   reports.logprobs = result;
-  // Without outputs the token array may be null, and no token is drawn.
+  // Without outputs, the array of tokens may be null, and no token is drawn.
   return cpu::run_batch(rows, reports, execution, "logits", /*options=*/{}, /*wants_tokens=*/false,
                         token_ids);
 }

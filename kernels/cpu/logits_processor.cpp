@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
-/// Number of counts tested together, because most counts are 0.
+/// Number of counts that are tested together, which saves time because most counts are 0.
 constexpr std::size_t kCountsAtOnce = 64;
 
 bool is_allowed(const std::uint32_t* allowed, std::int32_t id) {
@@ -106,7 +106,7 @@ RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, s
   return RowStatus::ok;
 }
 
-/// Returns false if any count is negative.
+/// Returns false if any of the counts is negative.
 bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
   const auto n = static_cast<std::size_t>(n_);
   for (std::size_t begin = 0; begin < n; begin += kCountsAtOnce) {
@@ -125,14 +125,16 @@ bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
 void LogitsProcessor::tally_mask(const std::uint32_t* words) {
   for (std::int64_t first = 0; first < n_; first += 32) {
     std::uint32_t word = words[first / 32];
-    if (n_ - first < 32) word &= (1U << (n_ - first)) - 1U;  // bits beyond the row
+    if (n_ - first < 32) word &= (1U << (n_ - first)) - 1U;  // clears the bits beyond the end of
+                                                             // the row
     for (; word != 0; word &= word - 1U) {
       edit_of(static_cast<std::int32_t>(first) + std::countr_zero(word));
     }
   }
 }
 
-/// Applies the penalties. Precondition: all edits so far belong to tokens in prompt or output.
+/// Applies the penalties. Precondition: all edits so far belong to tokens of the prompt or the
+/// output.
 void LogitsProcessor::apply_penalties(const ProcessingParameters& parameters) {
   for (Edit& edit : edits_) {
     const float before = edit.value;
@@ -150,7 +152,7 @@ RowStatus LogitsProcessor::apply_bias(const LogitsProcessing& processing, std::i
   const float* values = processing.bias_values.data + ids.begin;
   if (!std::all_of(values, values + ids.length, is_bias)) return RowStatus::invalid_logit_bias;
   for (std::int32_t i = ids.length - 1; i >= 0; --i) {  // if several entries have the same id, the
-                                                        // last one counts
+                                                        // last entry is used
     if (!is_here(ids.ids[i])) continue;
     Edit& edit = edit_of(id_of(ids.ids[i]));
     if (edit.has_bias) continue;

@@ -1,10 +1,10 @@
-// Logits processing of one row (fairdraw/logits_processing.h, common/processing_rules.h) as a list
-// of edits: tokens whose logit differs from the caller's, each with its new value.
+// Logits processing of one row (fairdraw/logits_processing.h, common/processing_rules.h), as a list
+// of edits: the tokens whose logit differs from the caller's, each with its new value.
 //
-// Cost. Histories, biases, words and stop ids take time proportional to their lengths, regardless
-// of the vocabulary; a dense prompt_mask takes one read of its words, dense output_counts one read.
-// write() copies the row once, and is not needed if nothing changes; top_n_sigma reads the copy
-// three times.
+// Cost. Histories, biases, bad words and stop ids take time in proportion to their lengths,
+// whatever the size of the vocabulary. A dense prompt_mask takes one read of its words, and dense
+// output_counts one read of the counts. The function write() copies the row once, and is not needed
+// if nothing changes; top_n_sigma reads the copy three times.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@
 
 namespace fairdraw::cpu {
 
-/// Tokens begin, begin + 1, ... of a larger vocabulary to which the values of a row belong (a
-/// shard's columns). Per-token arrays (prompt_mask, output_counts, the packed mask) then cover only
-/// these tokens; lists contain ids of the whole vocabulary. The default range is the whole
-/// vocabulary.
+/// Consecutive tokens of a larger vocabulary to which the values of a row belong, such as a shard's
+/// columns. In this case, arrays with one value per token (prompt_mask, output_counts, the packed
+/// mask) cover only these tokens, while lists contain ids of the whole vocabulary. The default
+/// range is the whole vocabulary.
 struct TokenRange {
   std::int64_t begin = 0;
-  std::int64_t vocab = 0;  ///< size of the whole vocabulary; 0: the vocabulary is the row
+  std::int64_t vocab = 0;  ///< size of the whole vocabulary, or 0 if the row has the whole
+                           ///< vocabulary
 };
 
 class LogitsProcessor {
  public:
-  /// Computes the edits of `row` for the tokens in `range`; x are its n logits. Returns the first
-  /// error of the row's lists, or processing_overflow. Faults of the row's values take precedence:
-  /// if the status is not ok, the caller must check all values.
+  /// Computes the edits of `row` for the tokens in `range`; x has their n logits. Returns the first
+  /// error of the row's lists, or processing_overflow. Faults of the row's values take precedence,
+  /// so if the status is not ok, the caller must check all values.
   RowStatus prepare(const LogitsProcessing& processing, std::int64_t row, const float* x,
                     std::size_t n, const TokenRange& range = {});
 
@@ -38,15 +39,15 @@ class LogitsProcessor {
     return !edits_.empty() || allowed_ids_.length > 0 || top_n_sigma_is_on(top_n_sigma_);
   }
 
-  /// Writes the processed row, applying `allowed` (may be null) as the step before top_n_sigma.
-  /// `out` may be x. Returns the scan of x, because the processed row may no longer contain x's NaN
-  /// or +inf.
+  /// Writes the processed row; the bits `allowed`, which may be null, are applied in the step
+  /// before top_n_sigma. `out` may be x. Returns the scan of x, because the processed row may no
+  /// longer contain a NaN or +inf of x.
   RowScan write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
                 float* out);
 
  private:
   struct Edit {
-    std::int32_t id;     // token id relative to the first id of the range
+    std::int32_t id;     // id of the token, counted from the first id of the range
     std::int32_t count;  // in the output
     float value;
     bool has_bias;
@@ -80,7 +81,8 @@ class LogitsProcessor {
   float top_n_sigma_ = 0.0F;
   RowList allowed_ids_;
   std::vector<Edit> edits_;
-  std::vector<std::uint32_t> slot_;  // per token: 1 + position of its edit in edits_; 0: no edit
+  std::vector<std::uint32_t> slot_;  // for each token, 1 + the position of its edit in edits_, or 0
+                                     // if the token has no edit
   std::vector<float> kept_;          // values of the tokens in allowed_ids_
 };
 

@@ -1,4 +1,4 @@
-// The outputs of a call, grouped by the row that they draw from.
+// Outputs of a call, grouped by the row from which they draw.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace fairdraw::cpu {
 
-/// Lists the outputs of each row: the outputs whose `indices` entry is the row's number, in order;
-/// without indices, the output with the row's number.
+/// Lists the outputs of each row. With indices, these are the outputs whose entry in `indices` is
+/// the number of the row, in order; without indices, it is the output with the number of the row.
 class OutputsByRow {
  public:
   OutputsByRow() = default;
@@ -28,7 +28,7 @@ class OutputsByRow {
     output_.resize(static_cast<std::size_t>(begin_.back()));
     std::vector<std::int64_t> next(begin_.begin(), begin_.end() - 1);
     for (std::int64_t i = 0; i < indices.size; ++i) {
-      if (!in_range(indices.data[i])) continue;  // the output belongs to no row
+      if (!in_range(indices.data[i])) continue;  // the output does not belong to any row
       std::int64_t& slot = next[static_cast<std::size_t>(indices.data[i])];
       output_[static_cast<std::size_t>(slot++)] = i;
     }
@@ -39,7 +39,7 @@ class OutputsByRow {
     const auto r = static_cast<std::size_t>(row);
     return begin_[r + 1] - begin_[r];
   }
-  /// Returns the number of the i-th output of a row; i is below count(row).
+  /// Returns the number of the i-th output of a row; i must be below count(row).
   std::int64_t at(std::int64_t row, std::int64_t i) const {
     if (!indexed_) return row;
     return output_[static_cast<std::size_t>(begin_[static_cast<std::size_t>(row)] + i)];

@@ -1,4 +1,5 @@
-// process_logits (fairdraw/process_logits.h). logits_processor.h does the work.
+// Implementation of process_logits (fairdraw/process_logits.h). The work is done by
+// logits_processor.h.
 #include "fairdraw/process_logits.h"
 
 #include <algorithm>

@@ -66,7 +66,7 @@ std::optional<std::int32_t> Proposer::draw(const RowIndex& row, const DrawWords&
   return {};
 }
 
-/// Returns the proposed token, which is at position floor(word Z' / 2^64) of the mass.
+/// Returns the token that is proposed, which is at the position floor(word Z' / 2^64) of the mass.
 std::size_t Proposer::propose(const RowIndex& row, std::uint64_t word) const {
   const uint128_t place = multiply_high(word, tiles_.back().end);
   const auto found =
@@ -96,8 +96,8 @@ uint128_t Proposer::kept_by_min_p(const RowIndex& row) const {
   return mass;
 }
 
-/// Returns whether the values larger than x weigh less than the target. Precondition: min_p keeps
-/// all values larger than x.
+/// Returns whether the values larger than x together weigh less than the target. Precondition:
+/// min_p keeps all values larger than x.
 bool Proposer::is_among(const RowIndex& row, float x) {
   if (!target_) target_ = nucleus_target(top_p_, kept_by_min_p(row));
   const std::int32_t key = order_key(x);

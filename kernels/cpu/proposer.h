@@ -1,15 +1,16 @@
-// A row's draws by proposals (common/proposals.h).
+// Draws of one row by proposals (common/proposals.h).
 //
-// A proposal costs one read of its tile, after one prefix sum over the index. A proposal survives
-// if A, the sum of the weights of larger values, is below the target. Bounds of A decide that,
-// refined only as needed:
+// After one prefix sum over the index, each proposal costs one read of its tile. A proposal
+// survives if A, the sum of the weights of all larger values, is below the target. Bounds of A
+// decide this, and are refined only as far as needed.
 //   above  A tile whose largest value is not larger adds 0, any other at most its sum. If few
 //          tokens have most of the mass, these bounds decide already.
 //   tiles  Tiles are summed exactly, one after the other, until A is known to be below the target
 //          or not. If a share u of a flat row's mass is not larger than the proposal, acceptance
 //          takes (1 - p) / u of the tiles: a quarter on average for p = 0.9.
-// Once a value is accepted, all larger values are too; once one is rejected, all smaller ones are.
-// Known decisions are used for all attempts and samples of the row.
+// Once a value is accepted, all larger values are accepted, too; once a value is rejected, all
+// smaller values are rejected. Known decisions are used for all attempts and all samples of the
+// row.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,16 @@ namespace fairdraw::cpu {
 
 class Proposer {
  public:
-  /// Begins with an indexed row, of which min_p keeps the values >= `low`; without min_p, `low` is
-  /// the smallest allowed value.
+  /// Begins with a row that has been indexed, and of which min_p keeps the values >= `low`; without
+  /// min_p, `low` is the smallest allowed value.
   void begin(const RowIndex& row, float low, float top_p);
-  /// Begins with a row that was only scanned and whose hot tiles are those with values >= `low`;
-  /// indexes these tiles.
+  /// Begins with a row that has only been scanned, and indexes its hot tiles, which are the tiles
+  /// with values >= `low`.
   void begin_scanned(const RowIndex& row, float low, float top_p);
-  /// Uses the survivors that are already known: the values >= threshold.
+  /// Uses survivors that are already known, which are the values >= threshold.
   void know_threshold(float threshold);
 
-  /// Returns the first accepted proposal, or nothing if no attempt is accepted.
+  /// Returns the first proposal that is accepted, or nothing if no attempt is accepted.
   std::optional<std::int32_t> draw(const RowIndex& row, const DrawWords& words);
 
  private:
@@ -59,8 +60,8 @@ class Proposer {
   float low_ = 0;
   float top_p_ = 1;
   std::optional<uint128_t> target_;
-  float accepted_ = 0;  ///< the smallest value known to survive
-  float rejected_ = 0;  ///< the largest value known not to survive
+  float accepted_ = 0;  ///< smallest value that is known to survive
+  float rejected_ = 0;  ///< largest value that is known not to survive
 };
 
 }  // namespace fairdraw::cpu

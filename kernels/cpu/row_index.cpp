@@ -13,8 +13,8 @@ constexpr float kLargestFinite = std::numeric_limits<float>::max();
 }  // namespace
 
 std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift) {
-  auto left = static_cast<std::uint64_t>(rest >> shift);  // below the segment's sum, which has 64
-                                                          // bits
+  auto left = static_cast<std::uint64_t>(rest >> shift);  // below the sum of the segment, which has
+                                                          // 64 bits
   std::size_t position = 0;
   while (weights[position] <= left) left -= weights[position++];
   return position;
@@ -80,8 +80,9 @@ void RowIndex::find_shifts() {
     }
     return;
   }
-  // Inlined for speed: adding and subtracting 1.5 2^52 rounds values from -2^51 up to the nearest
-  // integer, ties to even. Lower values have weight 0, as has the -inf of an empty tile.
+  // The octaves are computed here for speed: adding and subtracting 1.5 2^52 rounds values from
+  // -2^51 up to the nearest integer, with ties to even. Lower values have the weight 0, and so has
+  // the -inf of an empty tile.
   constexpr double kToInteger = 0x1.8p52;
   const auto scale = static_cast<double>(rule.scale);
   for (std::size_t tile = 0; tile < tiles; ++tile) {
@@ -167,7 +168,9 @@ double RowIndex::find_hot_tiles(float low) {
     hot_tiles[i] = hot_blocks_[i / 2] * 2 + static_cast<std::uint32_t>(i % 2);
   }
   hot_tiles_size = 2 * hot;
-  if (hot > 0 && hot_tiles[2 * hot - 1] == tiles) --hot_tiles_size;  // the number of tiles is odd
+  if (hot > 0 && hot_tiles[2 * hot - 1] == tiles) --hot_tiles_size;  // the number of tiles is odd,
+                                                                     // so the last pair has only
+                                                                     // one tile
   const std::size_t groups = blocks * kGroups;
   return static_cast<double>(passes->count_at_least(group_max.data(), groups, low)) /
          static_cast<double>(groups);

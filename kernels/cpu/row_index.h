@@ -1,6 +1,6 @@
-// Results of passes over one row of float32: the maximum and the maxima of groups of 32 values
-// (`scan` of passes.h), or keys and sums of its tiles (tile_passes.h). Each result is computed at
-// most once per row.
+// Results of passes over one row of float32 values: the maximum and the maxima of groups of 32
+// values (`scan` of passes.h), or the keys and sums of the row's tiles (tile_passes.h). Each result
+// is computed at most once for a row.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace fairdraw::cpu {
 inline constexpr auto kTile = static_cast<std::size_t>(kTileSize);
 static_assert(kBlock == 2 * kTile);
 
-/// Makes room for n values, and keeps the existing ones.
+/// Makes room for n values, and keeps the values that are already there.
 template <class T>
 void grow(std::vector<T>& values, std::size_t n) {
   if (values.size() < n) values.resize(n);
 }
 
-/// Consecutive values whose weights are relative to one maximum, and the shift from these weights
-/// to the row's unit.
+/// Consecutive values whose weights are relative to the same maximum, with the shift from these
+/// weights to the row's unit.
 struct Segment {
   std::size_t begin;
   std::uint32_t length;
@@ -34,54 +34,57 @@ struct Segment {
   float maximum;
 };
 
-/// Returns the first position whose inclusive prefix of weights exceeds `rest`, which is in the
-/// row's unit and below the sum of the segment; `shift` is the segment's.
+/// Returns the first position at which the sum of the weights up to and including it exceeds
+/// `rest`, which is in the row's unit and below the sum of the segment; `shift` is the shift of the
+/// segment.
 std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift);
 
-/// A row and the results of passes over it. `max` and `octave` are known after `scan` or `build`;
-/// arrays are per block, group or tile, and valid if their flag is set.
+/// Row with the results of passes over it. The members `max` and `octave` are known after `scan` or
+/// `build`. Arrays have one element per block, group or tile, and are valid if their flag is set.
 struct RowIndex {
-  /// Selects the instruction set for the following rows.
+  /// Selects the instruction set with which the following rows are processed.
   void use(CpuTarget target);
-  /// Begins a new row of n >= 1 values, for which no results are known.
+  /// Begins a new row of n values, where n is at least 1, for which no results are known yet.
   void begin(const float* values, std::size_t n, const TileRule& weights);
 
-  /// Computes the weights of all values; writes keys and sums of tiles.
+  /// Computes the weights of all values, and writes the keys and sums of the tiles.
   RowStatus build();
-  /// Finds only the maxima of groups, at an eighth of the cost of build(). `low` is the smallest
-  /// value that counts.
+  /// Finds only the maxima of groups, which costs an eighth of build(). `low` is the smallest value
+  /// that counts.
   RowStatus scan(float low);
-  /// Derives the row's maximum and its tiles' shifts from keys that a pass has written.
+  /// Computes the maximum of the row and the shifts of its tiles from keys that a pass has written.
   RowStatus use_keys();
   void need_groups();
   void need_sums();
 
   float smallest_allowed() const;
   double octave_of(float value) const { return octaves_by(rule, value).whole; }
-  /// Returns whether all values >= low are near the maximum (indexed_row.h). Octaves do not
-  /// decrease as values grow.
+  /// Returns whether all values >= low are near the maximum (indexed_row.h). It suffices to test
+  /// `low`, because octaves do not decrease as values grow.
   bool is_near(float low) const {
     return octave - octave_of(low) <= static_cast<double>(kTileBits);
   }
   int shift_of(float maximum) const { return row_shift(octave, octave_of(maximum)); }
 
   std::size_t tile_length(std::size_t tile) const;
-  /// Returns the segment of a tile that has an allowed token; near: whether weights are relative to
-  /// the row's maximum.
+  /// Returns the segment of a tile that has an allowed token; `near` says whether weights are
+  /// relative to the maximum of the row.
   Segment segment_of_tile(std::size_t tile, bool near) const;
-  /// Returns the token at offset `rest` in a tile's weights; `rest` is in the row's unit and below
-  /// the tile's sum.
+  /// Returns the token at the position `rest` in the weights of a tile; `rest` is in the row's unit
+  /// and below the sum of the tile.
   std::size_t token_in(const Segment& tile, uint128_t rest) const;
-  /// Returns the weight v of one token with a given value in a tile whose key is known.
+  /// Returns the weight v that a token with a given value has in a tile whose key is known.
   std::uint64_t weight_in_tile(std::size_t tile, float value) const;
-  /// Returns the weight of all allowed tokens, or of those >= low, in the row's unit.
+  /// Returns the weight of all allowed tokens in the row's unit; weight_from returns that of the
+  /// tokens with values >= low.
   uint128_t total();
   uint128_t weight_from(float low);
 
-  /// Lists in `hot_tiles` the tiles that may have a value >= low. Returns the share of the row's
-  /// groups that have such a value, or of its tiles if only tiles are known.
+  /// Lists in `hot_tiles` the tiles that may have a value >= low. Returns the part of the row's
+  /// groups that have such a value, or the part of its tiles if only the tiles are known.
   double find_hot_tiles(float low);
-  /// Calls use(tile, whether the tile may have a value >= low), in order.
+  /// Calls use(tile, hot) for each tile in order, where `hot` says whether the tile may have a
+  /// value >= low.
   template <class Use>
   void for_each_tile(float low, const Use& use);
   std::int32_t first_at_maximum();
@@ -103,7 +106,7 @@ struct RowIndex {
   bool has_sums = false;  ///< whether sums of all allowed tokens are known
   std::vector<float> group_max;
   std::vector<std::int32_t> keys;
-  std::vector<int> shifts;  ///< shift of each tile to the row's unit; -1 for an empty tile
+  std::vector<int> shifts;  ///< shift of each tile to the row's unit, or -1 for an empty tile
   std::vector<std::uint64_t> sums;
   std::vector<std::uint32_t> hot_tiles;
   std::size_t hot_tiles_size = 0;

@@ -12,7 +12,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// Clamps to finite values, because -inf is reserved for tokens without a value.
+/// Limits a value to the finite floats, because -inf is reserved for tokens without a value.
 inline float finite(double value) {
   return static_cast<float>(std::max(-static_cast<double>(kLargestFinite), value));
 }
@@ -47,7 +47,8 @@ void RowLogprobs::begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_
   top_.clear();
 }
 
-/// Calls `use` with the function that maps the logit of a token that counts to its reported value.
+/// Calls `use` with a function that computes the reported value from the logit of a token that has
+/// one.
 template <class Use>
 void RowLogprobs::with_value_of(const Use& use) const {
   const float temperature = temperature_;
@@ -101,8 +102,8 @@ std::size_t RowLogprobs::find_hot_blocks(float low) {
   return passes_->blocks_at_least(row_.group_max, blocks(), low, hot_blocks_.data());
 }
 
-/// Returns the largest value found such that at least n counting values are >= it, or row_.low if
-/// fewer than n values count.
+/// Returns the largest value that was found such that at least n of the values that count are not
+/// smaller, or row_.low if fewer than n values count.
 float RowLogprobs::threshold_of_top(std::size_t n) {
   if (row_.list != nullptr) {
     const float from = std::max(row_.low, row_.list_low);
@@ -128,7 +129,8 @@ float RowLogprobs::threshold_of_top(std::size_t n) {
   return kth_largest(*passes_, list_.data(), size, from, row_.max, n, scratch_);
 }
 
-/// Calls `take(position)` for values >= low in the order of their ids, until it returns false.
+/// Calls take(position) for the values >= low in the order of their ids, until the call returns
+/// false.
 template <class Take>
 void RowLogprobs::for_each_at_least(float low, const Take& take) {
   const std::size_t hot = find_hot_blocks(low);
@@ -153,7 +155,8 @@ void RowLogprobs::find_top(std::size_t n) {
   const auto add = [this](std::size_t position) {
     top_.push_back({row_.x[position], static_cast<std::int32_t>(position)});
   };
-  // Fewer than n values lie above the threshold, or it lies between the n-th and the next value.
+  // Either fewer than n values are above the threshold, or the threshold is between the n-th value
+  // and the next one.
   if (threshold < row_.max) {
     for_each_at_least(next_above(threshold), [&](std::size_t position) {
       add(position);
@@ -190,7 +193,7 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
   if (!counts(position)) return 0;
   const float x = row_.x[position];
   if (!top_.empty() && x > top_.back().x) {
-    // All values >= x that count are among the top n.
+    // All values >= x that count are among the n largest.
     const bool at_least = rank_rule_ == RankRule::at_least;
     std::int32_t rank = 0;
     for (const Entry& entry : top_) {
@@ -198,8 +201,8 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
     }
     return rank;
   }
-  // Equal values count up to this position (rule `position`), or all of them count (rule
-  // `at_least`).
+  // Equal values count up to this position (with the rule `position`), or all of them count (with
+  // the rule `at_least`).
   const std::size_t end = rank_rule_ == RankRule::position ? position + 1
                           : x == row_.low                  ? row_.tie_end
                                                            : row_.n;

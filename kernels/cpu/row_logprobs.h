@@ -1,8 +1,9 @@
-// Log-probabilities of one row: values of tokens, their ranks, the n largest, the whole row.
+// Log-probabilities of one row: the values of tokens, their ranks, the n largest values, and the
+// whole row.
 //
-// Semantics and numerics are those of fairdraw/log_probabilities.h. A row is read through the
-// maxima of its groups, which the filters have already found (indexed_row.h), so that only the
-// output of the whole row needs a pass over all of it:
+// The semantics and the numerics are those of fairdraw/log_probabilities.h. The row is read through
+// the maxima of its groups, which the filters have already found (indexed_row.h), so that only the
+// output of the whole row needs a pass over the whole row:
 //
 //   top n: the n largest group maxima are n different values of the row, so the n-th largest
 //     maximum bounds the n-th largest value from below. Blocks that reach it are collected and the
@@ -27,8 +28,8 @@
 
 namespace fairdraw::cpu {
 
-/// A scanned row, and its top set of tokens that have values: the values > low, and those == low
-/// before position tie_end. The top set is not empty.
+/// Scanned row with the tokens that have values: the values above `low`, and the values equal to
+/// `low` before the position tie_end. At least one token must have a value.
 struct ScannedRow {
   const float* x = nullptr;
   std::size_t n = 0;
@@ -36,42 +37,43 @@ struct ScannedRow {
   float max = 0;
   float low = 0;
   std::size_t tie_end = 0;
-  /// list of all values of the row that are >= list_low, or null if there is no such list.
+  /// List of all values of the row that are at least list_low, or null if there is no such list.
   const float* list = nullptr;
   std::size_t list_size = 0;
   float list_low = 0;
 };
 
-/// Returns (x - max) / T - log_mass, the formula of log-probabilities; log_mass is
-/// that of common/log_mass.h.
+/// Returns (x - max) / T - log_mass, which is the formula of log-probabilities; log_mass is the one
+/// of common/log_mass.h.
 inline double log_probability(float x, float max, double temperature, double log_mass) {
-  // Adding 0.0 turns -0 into +0, because the sign of a zero maximum depends on the path.
+  // Adding 0.0 turns -0 into +0, because the sign of a maximum that is zero depends on the path of
+  // the code.
   const double distance = static_cast<double>(x) - static_cast<double>(max) + 0.0;
   return distance / temperature - log_mass;
 }
 
 class RowLogprobs {
  public:
-  /// Selects the passes for the following rows.
+  /// Selects the passes with which the following rows are processed.
   void use(const Passes& passes, const TilePasses& tile_passes) {
     passes_ = &passes;
     tile_passes_ = &tile_passes;
   }
 
-  /// Scans a row that the filters have not processed: all its values above -inf count.
-  /// Precondition: at least one value is above -inf, and none is NaN or +inf.
+  /// Scans a row that the filters have not processed, in which all values above -inf count.
+  /// Precondition: at least one value is above -inf, and no value is NaN or +inf.
   ScannedRow scan(const float* x, std::size_t n);
-  /// Returns log_mass at temperature 1 of a row in which all values above -inf count.
+  /// Returns log_mass at temperature 1 for a row in which all values above -inf count.
   double log_mass_of(const ScannedRow& row);
 
-  /// Sets the row of the following calls; the row's memory must stay valid. `temperature` is the
-  /// caller's (in raw modes 1); `log_mass` is used for log-probabilities only.
+  /// Sets the row for the following calls; the memory of the row must stay valid. `temperature` is
+  /// the caller's, or 1 in raw modes; `log_mass` is used only for log-probabilities.
   void begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_rule, float temperature,
              double log_mass);
 
   float value(std::int32_t token) const;
   std::int32_t rank(std::int32_t token);
-  /// Writes the n largest values, n <= kLargestTopN; searches for them once per row.
+  /// Writes the n largest values, with n <= kLargestTopN; they are searched for only once per row.
   void write_top(std::int32_t n, std::int32_t* ids, float* values);
   void write_all(float* values) const;
 
@@ -103,12 +105,12 @@ class RowLogprobs {
   float temperature_ = 1;
   double log_mass_ = 0;
 
-  std::size_t top_size_ = 0;  // the n of the last search; 0: no search yet
+  std::size_t top_size_ = 0;  // number n of the last search, or 0 if there was no search yet
   std::vector<Entry> top_;
   std::vector<float> list_;
   std::vector<std::uint32_t> hot_blocks_;
   SelectionScratch scratch_;
-  std::vector<float> group_max_;  // maxima of groups, for rows scanned by scan()
+  std::vector<float> group_max_;  // maxima of groups, for rows that scan() has scanned
   RowMass mass_;
 };
 

@@ -1,4 +1,4 @@
-// The weight of a row from its tiles, and its logarithm for rows of logits.
+// Computes the weight of a row from its tiles, and its logarithm for rows of logits.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace fairdraw::cpu {
 
-/// Returns the sum of tiles' sums in 2^(row_octave - 103), the unit of a row with that octave.
+/// Returns the total of the tiles' sums in units of 2^(row_octave - 103), which is the unit of a
+/// row with this octave.
 uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, std::size_t tiles,
                           const TileRule& rule, double row_octave);
 
@@ -18,7 +19,7 @@ uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, s
 class RowMass {
  public:
   /// Returns log_mass (common/log_mass.h) of a whole row of n logits at temperature 1.
-  /// Precondition: no NaN, no +inf, and at least one value above -inf.
+  /// Precondition: no value is NaN or +inf, and at least one value is above -inf.
   double of_logits(const TilePasses& passes, const float* x, std::size_t n, float max);
 
  private:

@@ -34,7 +34,7 @@ const float* RowReader::convert(const Passes& passes, const RowsView& rows, std:
 
 namespace {
 
-/// Returns the status of a row's values, including those of banned tokens.
+/// Returns the status that follows from the values of a row, including those of banned tokens.
 RowStatus status_of(const RowScan& found) {
   if (found.has_nan) return RowStatus::nan_input;
   return found.max == std::numeric_limits<float>::infinity() ? RowStatus::infinite_input
@@ -50,7 +50,8 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   if (allowed == nullptr) return values;
 
   const auto n = static_cast<std::size_t>(rows.vocab);
-  // Negative values are counted before bans overwrite them, and reported after NaN and +inf.
+  // Negative values are counted before the bans overwrite them; they are reported only if there is
+  // no NaN and no +inf.
   const bool negative = from_probs && passes.count_at_least(values, n, 0.0F) != n;
   if (values_.size() < n) values_.resize(n);
   const float banned = from_probs ? 0.0F : -std::numeric_limits<float>::infinity();
@@ -59,8 +60,8 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   return values_.data();
 }
 
-/// Prepares the processing. Faults of values precede those of lists, so a row with faulty lists is
-/// scanned only to find a fault of its values.
+/// Prepares the processing. Faults of values take precedence over faults of lists, so a row with
+/// faulty lists is scanned only to find a fault of its values.
 RowStatus RowReader::prepare(const Passes& passes, const float* values, std::size_t n,
                              const LogitsProcessing& processing, std::int64_t row,
                              const TokenRange& range) {
@@ -77,7 +78,7 @@ const float* RowReader::read_processed(const Passes& passes, const RowsView& row
   const auto n = static_cast<std::size_t>(rows.vocab);
   const float* values = convert(passes, rows, row);
   status = prepare(passes, values, n, processing, processed_as, range);
-  // If nothing changes, the caller that samples the row checks the row's values.
+  // If nothing changes, the caller, which samples the row, also checks its values.
   if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   if (values_.size() < n) values_.resize(n);
   status = status_of(processor_.write(passes, values, n, allowed, values_.data()));

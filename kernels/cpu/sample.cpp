@@ -1,4 +1,5 @@
-// sample: from raw logits to tokens (fairdraw/sample.h). indexed_row.h does the work.
+// Implementation of sample, which leads from raw logits to tokens (fairdraw/sample.h). The work is
+// done by indexed_row.h.
 #include "fairdraw/sample.h"
 
 #include "cpu/batch.h"

@@ -1,5 +1,5 @@
-// The operations of fairdraw/sampling.h on the CPU: calls of the batch engine (batch.h), and
-// top_k_mask_logits, which handles rows directly.
+// Operations of fairdraw/sampling.h on the CPU. Most are calls of the batch engine (batch.h);
+// top_k_mask_logits processes rows itself.
 #include "fairdraw/sampling.h"
 
 #include <cstring>
@@ -55,7 +55,7 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
     if (out != in) std::memcpy(out, in, vocab * value_size);
     for (std::size_t i = 0; i < vocab; ++i) {
       const bool kept = ((words[i / 32] >> (i % 32)) & 1U) != 0;
-      // On little-endian machines, the pattern's low bytes are the 16-bit value.
+      // On a little-endian machine, the low bytes of the pattern are the 16-bit value.
       if (!kept) std::memcpy(out + i * value_size, &dropped, value_size);
     }
     if (statuses.given()) statuses.data[row] = status;

@@ -8,35 +8,36 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Length up to which lists are bisected without cutting, because a pass over such a list costs
+/// Length up to which a list is bisected without being cut, because a pass over such a list costs
 /// less than a cut.
 constexpr std::size_t kShortList = 128;
 constexpr int kStepsPerCut = 3;
 /// Longer lists of weights are cut after two interpolated pivots, one on each side of the answer:
-/// the second pivot is beyond the expected answer by the share kBeyond of the bracket.
+/// the second pivot is beyond the expected answer by kBeyond of the bracket.
 constexpr std::size_t kLongList = 1024;
 constexpr double kBeyond = 1.0 / 32;
 constexpr auto kTile = static_cast<std::size_t>(kTileSize);
 
 std::int32_t midpoint_above(std::int32_t low, std::int32_t high) {
   const std::int64_t sum = static_cast<std::int64_t>(low) + high + 1;
-  return static_cast<std::int32_t>(sum >> 1);  // rounds up, so that low < middle <= high
+  return static_cast<std::int32_t>(sum >> 1);  // the sum is rounded up, so that low < middle <=
+                                               // high
 }
 
-/// A list that becomes shorter during a search, and the bracket of keys that contains the answer.
-/// Sum is the type of the measure.
+/// List that becomes shorter during a search, with the bracket of keys that contains the answer.
+/// The type Sum is that of the measure.
 template <class Sum>
 struct Search {
   const Passes& passes;
   const float* values;
   std::size_t n;
   std::int32_t low_key, high_key;
-  Sum above = 0;           // measure of the values above the list's bracket
+  Sum above = 0;           // measure of the values above the bracket of the list
   Sum above_high = 0;      // measure of the listed values above high_key
-  bool low_moved = false;  // whether the last step moved low_key, not high_key
+  bool low_moved = false;  // whether the last step moved low_key instead of high_key
   int buffer = 0;
 
-  /// Narrows the bracket to the listed values, so that equal values end the search at once.
+  /// Narrows the bracket to the values in the list, so that equal values end the search at once.
   void tighten() {
     if (n == 0) return;
     const Range range = passes.range(values, n);
@@ -46,7 +47,8 @@ struct Search {
     if (largest < high_key && largest >= low_key) high_key = largest;
   }
 
-  /// Moves one end of the bracket to `key`. `measured` is the measure of the listed values >= key.
+  /// Moves one end of the bracket to `key`. `measured` is the measure of the listed values whose
+  /// keys are at least `key`.
   void step(std::int32_t key, Sum measured, Sum target) {
     low_moved = above + measured >= target;
     if (low_moved) {
@@ -70,8 +72,8 @@ struct Search {
   }
 };
 
-/// Returns the key at which the missing share of the bracket's weight is reached, if the weight is
-/// spread evenly.
+/// Returns the key at which the missing part of the bracket's weight would be reached if the weight
+/// were spread evenly.
 std::int32_t interpolated(const Search<uint128_t>& search, uint128_t from_low, uint128_t target,
                           bool first) {
   const uint128_t above = search.above + search.above_high;
@@ -96,8 +98,8 @@ float kth_largest(const Passes& passes, const float* values, std::size_t n, floa
     const std::size_t count =
         passes.count_at_least(search.values, search.n, from_order_key(middle));
     search.step(middle, count, k);
-    // Exactly k values remain: any threshold between the k-th and the next value keeps the same
-    // values.
+    // If exactly k values remain, any threshold between the k-th value and the next one keeps the
+    // same values.
     if (search.above + count == k) break;
     if (step % kStepsPerCut == 0 && search.n > kShortList) search.cut(scratch);
   }
@@ -112,7 +114,7 @@ float bound_of_kth_largest(const Passes& passes, const float* group_max, std::si
   return kth_largest(passes, group_max, groups, low, high, k, scratch);
 }
 
-// A block of kTileSize weights relative to one maximum sums to less than 2^64, as a tile does.
+// A block of kTileSize weights relative to the same maximum has a sum below 2^64, as a tile has.
 void NearWeights::weigh(const float* values, std::size_t n, float low,
                         std::uint64_t* weights) const {
   for (std::size_t i = 0; i < n; i += kTile) {
@@ -135,8 +137,8 @@ float nucleus_end(const NearWeights& near, const float* values, const std::uint6
   Search<uint128_t> search{*near.passes, values, n, order_key(low), order_key(high)};
   search.tighten();
   uint128_t from_low = total;  // weight of the listed values with keys >= low_key
-  // Interpolation is used only once: if weights are spread unevenly, only bisection is certain to
-  // shrink the list.
+  // Interpolation is used only once, because if weights are spread unevenly, only bisection is
+  // certain to shorten the list.
   bool interpolates = search.n > kLongList;
   for (int step = 1; search.low_key < search.high_key; ++step) {
     const std::int32_t middle = interpolates ? interpolated(search, from_low, target, step == 1)

@@ -1,5 +1,5 @@
-// tile_index and the functions that merge its results (fairdraw/tile_index.h). tile_passes.h has
-// the passes, common/tile_weights.h the definition.
+// Implementation of tile_index and of the functions that merge its results (fairdraw/tile_index.h).
+// The passes are in tile_passes.h, and the definition is in common/tile_weights.h.
 #include "fairdraw/tile_index.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace fairdraw {
 namespace {
 
-/// Returns the scale from logits to octaves for a row. Weights of greedy rows are computed at
-/// temperature 1, as in log-probabilities.
+/// Returns the scale that converts the logits of a row to octaves. For greedy rows, weights are
+/// computed at temperature 1, as for log-probabilities.
 float scale_of(float temperature) { return logit_scale(temperature == 0.0F ? 1.0F : temperature); }
 
-/// The rows of one call.
+/// Rows of one call.
 struct Batch {
   const TileIndexRequest& request;
   const TileIndexResult& result;
@@ -96,8 +96,9 @@ TileIndexTotal total_at(View<const TileIndexPart> parts, TileInput input, float 
   return total;
 }
 
-/// Calls `function` with round-to-nearest and subnormals, regardless of the caller's settings. The
-/// pointer is volatile, so that the compiler moves no arithmetic out of the call.
+/// Calls `function` with round-to-nearest and subnormal numbers, whatever floating-point settings
+/// the caller has. The pointer is volatile, so that the compiler does not move arithmetic out of
+/// the call.
 template <class Result, class... Arguments>
 Result in_float_environment(Result (*function)(Arguments...), Arguments... arguments) {
   Result (*volatile opaque)(Arguments...) = function;
@@ -122,8 +123,8 @@ double tile_octave(std::int32_t key, TileInput input, float temperature) noexcep
 }
 
 TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave) noexcept {
-  if (octave > row_octave) return {};  // no row of this octave has the tile
-  // For two empty tiles the difference is NaN, which gives weight 0.
+  if (octave > row_octave) return {};  // a row of this octave cannot have the tile
+  // For two empty tiles, the difference is NaN, which gives the weight 0.
   const uint128_t weight = row_weight(sum, row_shift(row_octave, octave));
   return {static_cast<std::uint64_t>(weight), static_cast<std::uint64_t>(weight >> 64)};
 }

@@ -69,7 +69,7 @@ void TopSet::for_both_sides(const Segment& segment, const Use& use) const {
   if (after > 0) use(cut, after, next_above(low_));
 }
 
-/// Adds the tiles that have a survivor, or all tiles if their maxima are not known.
+/// Adds the tiles that have a survivor, or all tiles if the maxima of the tiles are not known.
 void TopSet::add_tiles(RowIndex& row) {
   const bool near = row.is_near(low_);
   if (!near && !row.has_keys) row.need_sums();

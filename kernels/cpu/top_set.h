@@ -1,6 +1,6 @@
-// Tokens that a row's filters keep: the values above a threshold and the first ones equal to it.
-// Their sums and draws use prefix sums over segments: tiles of the row, or of the list of its
-// largest values.
+// Tokens that the filters keep in a row: the values above a threshold, and the first of the values
+// equal to it. The sums and draws use prefix sums over segments, which are tiles of the row, or
+// parts of the list of its largest values.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace fairdraw::cpu {
 
-/// The kept tokens of one row. All calls must pass the row given to `begin`, and its list.
+/// Tokens of one row that the filters keep. All calls must pass the row that was given to `begin`,
+/// and the list of this row.
 class TopSet {
  public:
   /// Begins a new row, with all allowed tokens.
@@ -25,13 +26,13 @@ class TopSet {
     return row.x[position] > low_ || (row.x[position] == low_ && position < tie_end_);
   }
 
-  /// Keeps the values >= low, including all equal to it.
+  /// Keeps the values >= low, including all values equal to `low`.
   void keep_from(const RowIndex& row, float low);
-  /// Keeps only the first `ties_kept` values equal to low(), which must be at least one.
+  /// Keeps only the first `ties_kept` of the values equal to low(); there must be at least one.
   void cut_ties(const RowIndex& row, const ValueList& list, std::size_t ties_kept);
 
-  /// The following functions select the domain of later sums and draws: the row; the row with known
-  /// sums of its tiles; a list of all its values >= list_low.
+  /// The following functions select the domain of later sums and draws: the row, the row with known
+  /// sums of its tiles, or a list of all its values >= list_low.
   void use_row();
   void use_tile_sums(const std::uint64_t* sums);
   void use_list(const ValueList& list, float list_low);
@@ -55,21 +56,21 @@ class TopSet {
   }
   void build_prefix(RowIndex& row, const ValueList& list);
   void add_tiles(RowIndex& row);
-  /// Calls use(begin, length, low) for a segment's values before the position where ties are cut,
-  /// and for those after it.
+  /// Calls use(begin, length, low) first for the values of a segment before the position where ties
+  /// are cut, and then for the values after it.
   template <class Use>
   void for_both_sides(const Segment& segment, const Use& use) const;
 
   float low_ = 0;
-  std::size_t tie_end_ = 0;  ///< position in the row at which ties are cut; the row's size if no
-                             ///< ties are cut
+  std::size_t tie_end_ = 0;  ///< position in the row at which ties are cut, or the size of the row
+                             ///< if no ties are cut
   std::size_t tie_end_in_domain_ = 0;
   bool on_list_ = false;
   float list_low_ = 0;
   const std::uint64_t* tile_sums_ = nullptr;
 
-  // Inclusive prefix sums by segment; empty if unknown. If there are no segments, the prefix sums
-  // are by tile.
+  // Inclusive prefix sums with one element per segment, empty if they are not known. If there are
+  // no segments, the prefix sums have one element per tile.
   std::vector<Segment> segments_;
   std::vector<uint128_t> prefix_;
 };

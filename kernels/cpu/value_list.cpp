@@ -6,8 +6,8 @@
 namespace fairdraw::cpu {
 namespace {
 
-/// Share of a row's groups of 32 values that contain a value to list. Above this share, a branch
-/// per four vectors is mispredicted too often.
+/// Part of a row's groups of 32 values that contain a value to list. Above this part, the branch
+/// that is taken once for four vectors is mispredicted too often.
 constexpr double kManyReach = 1.0 / 2;
 
 }  // namespace
@@ -69,8 +69,9 @@ void ValueList::add_segments(const RowIndex& row, float low, std::vector<Segment
     return;
   }
   // Runs of tiles share a segment if none of their values loses bits relative to the largest of
-  // them: then each value has the same weight in the row's unit as relative to its own tile. If a
-  // tile may be so low that it has no weight, every run is a segment.
+  // them, because then each value has the same weight in the row's unit as relative to its own
+  // tile. If a tile may be so low that it has no weight in the row, every run is a segment of its
+  // own.
   const double low_octave = row.octave_of(low);
   const bool merges = row.octave - low_octave <= static_cast<double>(kRowBits);
   float near_low = low;  // values up to `near_low` are near `low`

@@ -1,8 +1,8 @@
-// Passes over the tiles of a row that search for the end of a nucleus. They measure tiles as
-// tile_passes.h does, also above a bracket of values, and list the values in the bracket.
+// Passes over the tiles of a row that search for the end of a nucleus. The passes measure tiles as
+// tile_passes.h does, but also sum the values above a bracket and list the values in the bracket.
 //
-// Each instruction set has the same table of passes, with bit-identical results. Weights are
-// defined in common/tile_weights.h. The caller sets the floating-point environment.
+// Each instruction set has the same table of passes, whose results are equal bit for bit. The
+// weights are defined in common/tile_weights.h. The caller must set the floating-point environment.
 #pragma once
 
 #include <cstddef>
@@ -13,44 +13,48 @@
 
 namespace fairdraw::cpu {
 
-/// The range of values in which a nucleus is searched for.
+/// Range of values in which the end of a nucleus is searched for.
 struct BracketBounds {
-  float from = 0;  ///< values below `from` do not count; at least the smallest allowed value
-  float low = 0;   ///< the bracket is [low, high]; low >= from
-  float high = 0;  ///< high >= from; the list is empty if low > high
+  float from = 0;  ///< values below `from` are ignored; it is at least the smallest allowed value
+  float low = 0;   ///< the bracket is [low, high], with low >= from
+  float high = 0;  ///< at least `from`; the list is empty if low > high
 };
 
-/// Results of `measure`: one array each with a value per tile, and the list.
+/// Results of `measure`: several arrays with one value per tile, and the list.
 struct MeasuredTiles {
-  std::int32_t* keys;   ///< order_key of the largest allowed value; kEmptyTileKey for tiles without
-                        ///< one
-  std::uint64_t* sums;  ///< weights v of the values >= from
-  std::uint64_t* above;      ///< weights v of the values > high
-  std::uint32_t* run_begin;  ///< index in `list` of the tile's first value
-  float* list;  ///< the values in [low, high], in order; capacity n + kSlack of passes.h
+  std::int32_t* keys;   ///< order_key of the largest allowed value, or kEmptyTileKey if the tile
+                        ///< has no allowed value
+  std::uint64_t* sums;  ///< sums of the weights v of the values >= from
+  std::uint64_t* above;      ///< sums of the weights v of the values above `high`
+  std::uint32_t* run_begin;  ///< position in `list` of the first value of the tile
+  float* list;  ///< values in [low, high], in order; the array has room for n + kSlack values
+                ///< (passes.h)
 };
 
 struct Measured {
   std::size_t listed = 0;  ///< number of listed values
-  bool has_nan = false;    ///< for logits only; if true, all other results are meaningless
+  bool has_nan = false;    ///< for logits only; if true, all other results have no meaning
 };
 
 struct BracketPasses {
-  /// Measures a row of n values in one pass. Logits may be NaN or +inf (then the key of the tile is
-  /// that of +inf, and its sums are meaningless). Probabilities must not be NaN, +inf or negative.
+  /// Measures a row of n values in a single pass. Logits may be NaN or +inf; if a tile has +inf,
+  /// its key is that of +inf, and its sums have no meaning. Probabilities must not be NaN, +inf or
+  /// negative.
   Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out);
 
-  /// Writes the probabilities of the values >= low among n values of a row, and 0 for the other
-  /// values. `maximum` is the row's, and `total` the double nearest to the survivors' weight.
+  /// Writes the probabilities of those of n values of a row that are at least `low`, and 0 for the
+  /// other values. `maximum` is the row's maximum, and `total` is the double nearest to the weight
+  /// of the survivors.
   void (*probabilities)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                         float low, double total, float* out);
 };
 
-/// Returns the passes of an available target (best resolves to the best one).
+/// Returns the passes of a target that this machine has; CpuTarget::best stands for the best of
+/// them.
 const BracketPasses& bracket_passes_for(CpuTarget target);
 
-/// Returns the passes of a target that bracket_passes_simd.cpp was compiled for, or null.
+/// Returns the passes of a target for which bracket_passes_simd.cpp was compiled, or null.
 const BracketPasses* simd_bracket_passes(CpuTarget target);
 
 /// Passes that evaluate the definition value by value, in portable C++ without intrinsics.

@@ -1,4 +1,5 @@
-// The passes of bracket_passes.h in portable C++, by the definition of common/tile_weights.h.
+// Implements the passes of bracket_passes.h in portable C++, by the definition of
+// common/tile_weights.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,15 +1,15 @@
-// The passes of bracket_passes.h with Highway: compiled once for AVX2, once for AVX-512, and for
-// NEON if the compiler targets it, like passes_simd.cpp.
+// Implements the passes of bracket_passes.h with the library Highway. Like passes_simd.cpp, the
+// file is compiled once for AVX2, once for AVX-512, and for NEON if the compiler targets it.
 //
-// Every tile is read twice, the second time from L1: first to find its maximum, then to compute
-// weights relative to the maximum. The faster sum for near tiles (near_sums.h) is tried first, as
-// in tile_passes_simd.cpp. Per vector, 3 more instructions sum the values above a bracket, and 5
-// more list the values in the bracket.
+// Every tile is read twice, first to find its maximum, and then from the L1 cache to compute
+// weights relative to this maximum. The faster sum for near tiles (near_sums.h) is tried first, as
+// in tile_passes_simd.cpp. Each vector takes 3 more instructions to sum the values above a bracket,
+// and 5 more to list the values in the bracket.
 #include "cpu/passes/bracket_passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/passes/bracket_passes_simd.cpp"
-#include <hwy/foreach_target.h>  // must be included before highway.h
+#include <hwy/foreach_target.h>  // this header must be included before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -53,9 +53,9 @@ struct TileSums {
   std::uint64_t total, above;
 };
 
-/// Sums and lists the values of a tile. kAll: every value is at or above bounds.from or weighs 0.
-/// kLists: some values are in the bracket or above it. kAbove: some values are above it. Rule:
-/// NearLogits or WideTerms.
+/// Sums and lists the values of a tile. kAll says that every value is at least bounds.from or
+/// weighs 0; kLists says that some values are in the bracket or above it; kAbove says that some
+/// values are above it. The type Rule is NearLogits or WideTerms.
 template <bool kAll, bool kLists, bool kAbove, class Rule>
 HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds& bounds,
                                  float*& list) {
@@ -83,8 +83,8 @@ HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds
           inside[j] = hn::AndNot(above, inside[j]);
         }
       }
-      // The code has no branch, because a branch would be mispredicted if a vector in twenty has
-      // such a value; storing all vectors costs a tenth of the weights.
+      // The code has no branch, because the branch would be mispredicted if one of twenty vectors
+      // has such a value; storing all vectors costs a tenth of the time that the weights take.
       if constexpr (kLists) list += store_compressed(values, inside, list);
     }
     total = hn::Add(total, part.total());
@@ -109,7 +109,8 @@ bool has_nan(const float* x) {
   return !hn::AllFalse(F32(), nan);
 }
 
-/// Measures a tile that is not near (near_sums.h). Out of line, because such tiles are rare.
+/// Measures a tile that is not near (near_sums.h). The function is out of line, because such tiles
+/// are rare.
 template <bool kAll, class Rule>
 HWY_NOINLINE TileSums measure_wide(const float* x, const Rule& rule, float maximum,
                                    const BracketBounds& bounds, float*& list) {
@@ -117,8 +118,8 @@ HWY_NOINLINE TileSums measure_wide(const float* x, const Rule& rule, float maxim
   return measure_by<kAll>(x, terms, maximum, bounds, list);
 }
 
-/// Measures a tile that has an allowed token and no +inf. Only tiles that are not near are searched
-/// for NaN, because a near tile has none.
+/// Measures a tile that has an allowed token and no value +inf. Only tiles that are not near are
+/// searched for NaN, because a near tile has no NaN.
 template <bool kFromProbs, bool kAll>
 HWY_INLINE TileSums measure_any(const float* x, float maximum, [[maybe_unused]] float scale,
                                 [[maybe_unused]] NearTiles& near_tiles, const BracketBounds& bounds,
@@ -157,7 +158,7 @@ Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
     std::copy_n(x + begin, n - begin, padded);
     return static_cast<const float*>(padded);
   };
-  // The next tile is read for its maximum before this one is weighed, as in the index.
+  // The next tile is read to find its maximum before this tile is weighed, as in the index.
   const float* next = read(0);
   float next_maximum = maximum_of(next);
   for (std::size_t tile = 0; tile * kTileSize < n; ++tile) {
@@ -185,7 +186,7 @@ Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
 template <bool kFromProbs>
 Measured measure_rule(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out) {
-  // Values below the smallest allowed value have weight 0.
+  // True if all values count, because values below the smallest allowed value have the weight 0.
   const bool all = bounds.from <= (kFromProbs ? std::numeric_limits<float>::denorm_min()
                                               : -std::numeric_limits<float>::max());
   return all ? measure_row<kFromProbs, true>(x, n, rule, bounds, out)
@@ -198,7 +199,7 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
                          : measure_rule<false>(x, n, rule, bounds, out);
 }
 
-/// Returns the dividends of half a vector, m 2^(80 - below).
+/// Returns the dividends m 2^(80 - below) for half of a vector.
 HWY_INLINE hn::Vec<F64> dividends_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32> below) {
   const F64 f64;
   const I64 i64;
@@ -223,14 +224,15 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
-    // Octave counts are unsigned, and from kWrittenOctaves on any m gives 0.
+    // The numbers of octaves are unsigned, and from kWrittenOctaves on, any m gives 0.
     const auto below =
         hn::BitCast(i32, hn::Min(token.below, hn::Set(U32(), std::uint32_t{kWrittenOctaves})));
     const auto first = dividends_of(hn::LowerHalf(half, significand), hn::LowerHalf(half, below));
     const auto second = dividends_of(hn::UpperHalf(half, significand), hn::UpperHalf(half, below));
     const VecF quotients = hn::Combine(f32, hn::DemoteTo(half_f32, hn::Div(second, divisor)),
                                        hn::DemoteTo(half_f32, hn::Div(first, divisor)));
-    // So far below, m is meaningless and may be negative, and a quotient rounded to 0 may be -0.
+    // At such distances, m has no meaning and may be negative, and a quotient that is rounded to 0
+    // may be -0.
     const VecF result = hn::IfThenElseZero(hn::Ge(value, threshold), hn::Abs(quotients));
     if (full) {
       hn::StoreU(result, f32, out + i);
@@ -255,7 +257,7 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 }  // namespace
 
-// One table per target, which simd_bracket_passes() below returns.
+// Each target has one table, which simd_bracket_passes() below returns.
 extern const BracketPasses kBracketPasses;
 const BracketPasses kBracketPasses{measure, probabilities};
 

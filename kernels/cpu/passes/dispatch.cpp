@@ -1,4 +1,4 @@
-// The instruction sets that this machine can run, and the passes of each.
+// Instruction sets that this machine can run, with the passes of each.
 #include <cstdlib>
 
 #include "cpu/passes/passes.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool machine_runs(CpuTarget target) {
 #if defined(__x86_64__)
-  // The CPU features that Highway enables for these targets.
+  // These are the CPU features that Highway enables for the targets.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                     __builtin_cpu_supports("f16c");

@@ -1,4 +1,4 @@
-// The passes in portable C++.
+// Implements the passes in portable C++.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -19,8 +19,8 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
     for (std::size_t i = 0; i < length; ++i) {
       const float value = x[begin + i];
       result.has_nan |= value != value;
-      group[i % kGroups] = std::max(group[i % kGroups], value);  // keeps the left value if the
-                                                                 // right one is NaN
+      group[i % kGroups] = std::max(group[i % kGroups], value);  // std::max keeps the left value if
+                                                                 // the right value is NaN
     }
     result.max = std::max(result.max, *std::max_element(group, group + kGroups));
     if (group_max != nullptr) group_max = std::copy_n(group, kGroups, group_max);
@@ -87,7 +87,7 @@ float from_half(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000U) << 16;
   const std::uint32_t exponent = (half >> 10) & 0x1fU;
   const std::uint32_t mantissa = half & 0x3ffU;
-  if (exponent == 0) {  // zero or subnormal: mantissa * 2^-24, exact
+  if (exponent == 0) {  // zero or a subnormal number: mantissa * 2^-24, which is exact
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
   }

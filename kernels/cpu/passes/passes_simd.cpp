@@ -1,15 +1,16 @@
-// The passes with Highway: compiled once for AVX2, once for AVX-512, and for NEON if the compiler
-// targets it. Targets without a fused multiply-add (SSE4 and below) are left out.
+// Implements the passes with the library Highway. The file is compiled once for AVX2, once for
+// AVX-512, and for NEON if the compiler targets it. Targets without a fused multiply-add
+// instruction (SSE4 and below) are left out.
 //
-// Only Highway's headers are used: dispatch.cpp selects the target, because callers may name one,
-// and library users then need no shared libhwy.
+// Only the headers of Highway are used. The target is selected in dispatch.cpp, because callers may
+// name a target, and because users of the library then need no shared libhwy.
 //
-// All passes are limited, or nearly so, by reading L2.
+// The speed of all passes is limited, or nearly so, by reading the L2 cache.
 #include "cpu/passes/passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/passes/passes_simd.cpp"
-#include <hwy/foreach_target.h>  // must be included before highway.h
+#include <hwy/foreach_target.h>  // this header must be included before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
       block = padded;
     }
     for (std::size_t v = 0; v < kGroups; v += step) {
-      // Four independent chains, so that the latency of max does not limit the pass.
+      // There are four independent chains, so that the latency of max does not limit the pass.
       const float* lane = block + v;
       VecF chain0 = hn::LoadU(f32, lane);
       VecF chain1 = hn::LoadU(f32, lane + kGroups);
@@ -187,8 +188,8 @@ std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_
     total = hn::Add(total, hn::IfThenElseZero(hn::RebindMask(u64, hn::Ge(value, limit)),
                                               hn::LoadU(u64, weight + i)));
   }
-  // SumOfLanes is not used, because g++ adds signed integers there, and a sum of weights may exceed
-  // 2^63.
+  // SumOfLanes is not used, because with g++ it adds signed integers, and a sum of weights may
+  // exceed 2^63.
   std::uint64_t lane[kGroups / 2];
   hn::StoreU(total, u64, lane);
   std::uint64_t result = std::accumulate(lane, lane + step, std::uint64_t{0});
@@ -237,7 +238,8 @@ RowScan copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed
     }
     for (; i < length; ++i) {
       const float value = x[begin + i];
-      rest.max = std::max(rest.max, value);  // keeps the left value if the right one is NaN
+      rest.max = std::max(rest.max, value);  // std::max keeps the left value if the right value is
+                                             // NaN
       rest.has_nan |= value != value;
       out[begin + i] = ((word >> i) & 1U) != 0 ? value : banned;
     }
@@ -246,7 +248,7 @@ RowScan copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed
           rest.has_nan || !hn::AllFalse(f32, nan)};
 }
 
-/// Widens 16-bit floats of a Highway type (float16_t, bfloat16_t).
+/// Converts 16-bit floats of a Highway type (float16_t or bfloat16_t) to float32.
 template <class Narrow>
 void widen(const std::uint16_t* in, std::size_t n, float* out) {
   const F32 f32;
@@ -277,7 +279,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-// One table per target, which simd_passes() below returns.
+// Each target has one table, which simd_passes() below returns.
 extern const Passes kPasses;
 const Passes kPasses{scan,         range,           count_at_least, collect_many,
                      collect_few,  blocks_at_least, sum_listed,     mask_bits,

@@ -1,11 +1,12 @@
-// Passes over tiles of a row: the index of tiles, and queries of single tiles.
+// Passes over the tiles of a row: the index of tiles, and queries about single tiles.
 //
-// Weights are defined in common/tile_weights.h. Each instruction set has the same table of passes,
-// with bit-identical results. Only the pass `index` reads a whole row. The index tells the caller
-// which tiles matter; `read` reads these tiles again, one at a time (from cache), to compare, sum,
-// weigh or collect (collect of passes.h) their values.
+// The weights are defined in common/tile_weights.h. Each instruction set has the same table of
+// passes, whose results are equal bit for bit. Only the pass `index` reads a whole row. From the
+// index, the caller learns which tiles matter. The pass `read` reads these tiles again, one at a
+// time and usually from a cache, to compare, sum, weigh or collect their values (collect of
+// passes.h).
 //
-// The caller sets the floating-point environment (float_environment.h).
+// The caller must set the floating-point environment (float_environment.h).
 #pragma once
 
 #include <cstddef>
@@ -21,27 +22,29 @@ namespace fairdraw::cpu {
 /// Number of zeros that `weigh` may write after the requested weights.
 inline constexpr std::size_t kTileSlack = 16;
 
-/// A row in the caller's memory. `data` needs no alignment.
+/// Row in the memory of the caller. The address `data` needs no alignment.
 struct TileRow {
   const void* data = nullptr;
   DType dtype = DType::float32;
   std::int64_t vocab = 0;
-  const std::uint32_t* allowed = nullptr;  ///< bit 1: token is allowed (types.h, BitRows); null:
-                                           ///< all tokens are
+  const std::uint32_t* allowed = nullptr;  ///< bits in which 1 means that the token is allowed
+                                           ///< (types.h, BitRows), or null if all tokens are
+                                           ///< allowed
 };
 
-/// The rule from a value to its weight: octaves_of(x, scale), or octaves_of_probability(x).
+/// Rule by which the weight of a value is computed: octaves_of(x, scale), or
+/// octaves_of_probability(x).
 struct TileRule {
   bool from_probs = false;
-  float scale = 1;  ///< logit_scale(T); for logits only
+  float scale = 1;  ///< result of logit_scale(T), for logits only
 };
 
-/// Returns n and m of a value that can be drawn.
+/// Returns n and m of a value that a draw can return.
 inline Octaves octaves_by(const TileRule& rule, float x) {
   return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
 }
 
-/// Results of a pass over a row. All members except `allowed` include banned ids.
+/// Findings of a pass over a row. All members except `allowed` also cover banned ids.
 struct RowFindings {
   bool nan = false;
   bool infinite = false;  ///< +inf
@@ -57,37 +60,40 @@ inline RowStatus status_of(const RowFindings& found) {
 }
 
 struct TilePasses {
-  /// Writes the index of a row: for each of tiles_of(vocab) tiles, order_key of its largest allowed
-  /// value and the sum S of its weights; kEmptyTileKey and 0 for a tile without an allowed token.
+  /// Writes the index of a row. For each of tiles_of(vocab) tiles, the index has the order_key of
+  /// the tile's largest allowed value and the sum S of the tile's weights; a tile without an
+  /// allowed token gets kEmptyTileKey and 0.
   ///
-  /// Returns the first fault of the row: NaN, +inf, a negative probability (these three at banned
-  /// ids too), no allowed token. After one of the first three faults, keys and sums are
-  /// meaningless.
+  /// Returns the first fault of the row, in the order NaN, +inf, a negative probability (these
+  /// three even at banned ids), and no allowed token. After one of the first three faults, the keys
+  /// and sums have no meaning.
   RowStatus (*index)(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums);
 
-  /// Returns the kTileSize values of a tile as float32, with -inf (probabilities: 0) for banned
-  /// tokens and positions beyond the row. Returns a pointer into the row if no value differs there,
-  /// otherwise `buffer`, of kTileSize floats. Does not check the values, because `index` has
-  /// checked them.
+  /// Returns the kTileSize values of a tile as float32, with -inf (0 for probabilities) for banned
+  /// tokens and for positions beyond the end of the row. If all values equal those in the row, the
+  /// result is a pointer into the row; otherwise it is `buffer`, which has kTileSize floats. The
+  /// values are not checked, because `index` has checked them.
   const float* (*read)(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer);
 
-  /// Returns the sum of the weights v of the values >= low, for n <= kTileSize values of one tile.
-  /// `maximum` is the tile's largest allowed value, from_order_key of its key: finite, and above 0
-  /// for probabilities. Precondition: no value is larger than `maximum`.
+  /// Returns the sum of the weights v of the values >= low, for n values of one tile, with n <=
+  /// kTileSize. `maximum` is the largest allowed value of the tile, which is from_order_key of the
+  /// tile's key. It is finite, and above 0 for probabilities. Precondition: no value is larger than
+  /// `maximum`.
   std::uint64_t (*sum)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                        float low);
 
-  /// Writes the weights v of n values, 0 for values below `low`, and up to kTileSlack zeros after
-  /// the n weights.
+  /// Writes the weights v of n values, with 0 for values below `low`, and up to kTileSlack zeros
+  /// after the n weights.
   void (*weigh)(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                 std::uint64_t* out);
 };
 
-/// Returns the passes of an available target (best resolves to the best one).
+/// Returns the passes of a target that this machine has; CpuTarget::best stands for the best of
+/// them.
 const TilePasses& tile_passes_for(CpuTarget target);
 
-/// Returns the passes of a target that tile_passes_simd.cpp was compiled for, or null.
+/// Returns the passes of a target for which tile_passes_simd.cpp was compiled, or null.
 const TilePasses* simd_tile_passes(CpuTarget target);
 
 /// Passes that evaluate the definition value by value, in portable C++ without intrinsics.

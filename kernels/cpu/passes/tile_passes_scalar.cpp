@@ -1,6 +1,6 @@
-// The passes over tiles in portable C++: the definition of common/tile_weights.h, value by value,
-// in double. The passes are slow if the processor's fused multiply-add is a library call, and give
-// the same bits on any machine.
+// Implements the passes over tiles in portable C++, by the definition of common/tile_weights.h,
+// value by value and with doubles. The passes give the same bits on any machine, but are slow if
+// the fused multiply-add is a library call.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Returns the value of a banned token, which cannot be drawn.
+/// Returns the value that stands for a banned token, which no draw can return.
 float banned_value(const TileRule& rule) { return rule.from_probs ? 0.0F : -kInfinity; }
 
 std::int64_t tile_length(const TileRow& row, std::int64_t tile) {
   return std::min<std::int64_t>(kTileSize, row.vocab - tile * kTileSize);
 }
 
-/// Converts the values of a tile that are inside the row, including banned ones.
+/// Converts those values of a tile that are inside the row, including banned ones, to float32.
 void convert(const TileRow& row, std::int64_t tile, float* out) {
   const auto n = static_cast<std::size_t>(tile_length(row, tile));
   const std::size_t value_size = row.dtype == DType::float32 ? 4 : 2;
@@ -38,7 +38,8 @@ void convert(const TileRow& row, std::int64_t tile, float* out) {
   widen(narrow, n, out);
 }
 
-/// Replaces banned tokens of a converted tile, and fills it up to kTileSize with banned values.
+/// Replaces banned tokens of a converted tile, and fills the tile with banned values up to
+/// kTileSize.
 void ban(const TileRow& row, const TileRule& rule, std::int64_t tile, float* values) {
   const auto n = tile_length(row, tile);
   std::fill(values + n, values + kTileSize, banned_value(rule));

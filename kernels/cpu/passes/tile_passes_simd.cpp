@@ -1,29 +1,34 @@
-// The passes over tiles with Highway: compiled once for AVX2, once for AVX-512, and for NEON if the
-// compiler targets it (passes_simd.cpp explains the choice of targets and their dispatch).
+// Implements the passes over tiles with the library Highway. The file is compiled once for AVX2,
+// once for AVX-512, and for NEON if the compiler targets it (passes_simd.cpp explains the choice of
+// targets and how one is selected).
 //
-// Contract, definition and error bound are in tile_passes.h and common/tile_weights.h. The bits
-// equal those of the scalar passes, which evaluate the definition in double.
+// The contract, the definition and the error bound are in tile_passes.h and common/tile_weights.h.
+// The results equal those of the scalar passes bit for bit, which evaluate the definition with
+// doubles.
 //
-// A tile is read twice: for its maximum (and NaN), and for its weights. The second read comes from
-// L1 (1 KB). For float16 and bfloat16, masked rows and odd addresses, the first read stages the
-// tile as float32 in a buffer, so that conversion and bans are paid once; weights then read plain
-// floats, with -inf for banned tokens.
+// A tile is read twice: first for its maximum and for NaN, and then for its weights. The second
+// read of the tile, which has 1 KB, comes from the L1 cache. For float16 and bfloat16, masked rows
+// and odd addresses, the first read stores the tile as float32 in a buffer, so that conversion and
+// bans are paid once. The weights are then computed from these floats, where banned tokens have
+// -inf.
 //
 // The faster sum for near tiles (near_sums.h) is tried first. A tile that is not near is weighed in
-// 64-bit lanes: in float arithmetic if its maximum allows that, otherwise in double, which costs
-// about 3 times as much. Near tiles have no NaN, so only the other tiles are searched for NaN.
+// lanes of 64 bits: with floats if the tile's maximum allows this, and otherwise with doubles,
+// which costs about 3 times as much. Near tiles have no NaN, so only the other tiles are searched
+// for NaN.
 //
-// Cost per vector of values: 2 instructions for octave and fraction besides the polynomial's 6, 9
-// from there to two sums of 32 bits, 1 for the maximum. On Zen 4, whose AVX-512 has the data paths
-// of AVX2, these 18 instructions take at least 9 cycles, and 12.5 were measured including the work
-// per tile; AVX2 takes 7.9 for half of the values. Designs tried on Zen 4, with less gain than
-// cost: eight vectors side by side (registers spill), steps of one group interleaved with those of
-// the previous one, 64-bit rotations, two-register shifts (VBMI2; 4 of 100).
+// Each vector of values takes 2 instructions for the octave and the fraction, 6 for the polynomial,
+// 9 from there to two sums of 32 bits, and 1 for the maximum. On Zen 4, whose AVX-512 has the data
+// paths of AVX2, these 18 instructions take at least 9 cycles, and 12.5 cycles were measured with
+// the work per tile included. AVX2 takes 7.9 cycles for half as many values. Designs that gained
+// less than they cost on Zen 4: eight vectors side by side (registers spill), steps of one group
+// interleaved with those of the group before, 64-bit rotations, and shifts over two registers
+// (VBMI2; 4 of 100).
 #include "cpu/passes/tile_passes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/passes/tile_passes_simd.cpp"
-#include <hwy/foreach_target.h>  // must be included before highway.h
+#include <hwy/foreach_target.h>  // this header must be included before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -47,7 +52,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --- Weights of values ---------------------------------------------------------------------------
 
-/// Sums all values of a whole tile. Rule: NearLogits or WideTerms.
+/// Sums all values of a whole tile. The type Rule is NearLogits or WideTerms.
 template <class Rule>
 HWY_INLINE std::uint64_t sum_whole(const float* x, Rule& rule) {
   const std::size_t step = lanes();
@@ -79,8 +84,8 @@ std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float lo
   return sum_of_lanes(U64(), total.total());
 }
 
-/// Sums the weights of the values >= low. Precondition: `low` is near, so every value that counts
-/// is near too.
+/// Sums the weights of the values >= low. Precondition: `low` is near, so that every value that
+/// counts is near, too.
 std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);
@@ -148,7 +153,7 @@ void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, f
 
 // --- Reading tiles -------------------------------------------------------------------------------
 
-/// Faults found among values, including values of banned tokens.
+/// Faults that were found among values, including the values of banned tokens.
 class ValueWatch {
  public:
   HWY_INLINE ValueWatch()
@@ -177,17 +182,17 @@ class ValueWatch {
   VecF largest_, smallest_;
 };
 
-/// The kind of row that a pass reads.
+/// Kind of the row that a pass reads.
 template <class Value_, bool kMasked_, bool kFromProbs_>
 struct RowKind {
   using Value = Value_;
   static constexpr bool kMasked = kMasked_;
   static constexpr bool kFromProbs = kFromProbs_;
-  /// True if values change when they are read; changed values are staged as float32.
+  /// True if values change when they are read; the changed values are kept as float32 in a buffer.
   static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
   /// True if only tiles that are not near are searched for NaN, because near tiles have no NaN.
   static constexpr bool kNearTellsNan = !kMasked && !kFromProbs;
-  /// The value of a banned token.
+  /// Value that stands for a banned token.
   static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;
 };
 
@@ -201,8 +206,8 @@ HWY_INLINE VecF stage(const WholeTile<typename Kind::Value>& tile, std::size_t i
   return value;
 }
 
-/// Returns the largest allowed value of a tile, and writes the values to `staged` if Kind is
-/// staged.
+/// Returns the largest allowed value of a tile, and writes the values to `staged` if Kind::kStaged
+/// is true.
 template <class Kind>
 HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged,
                       ValueWatch& watch) {
@@ -228,8 +233,8 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(first, second)));
 }
 
-/// Sums the weights of a tile that is not near. Out of line, because the caller's loop needs all
-/// registers.
+/// Sums the weights of a tile that is not near. The function is out of line, because the loop of
+/// the caller needs all registers.
 HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float scale) {
   if (!float_octaves_are_exact(maximum, scale)) {
     return sum_from(values, kTileSize, DoubleLogits(maximum, scale), -kInfinity);
@@ -257,13 +262,14 @@ HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float s
   }
 }
 
-/// A tile whose maximum is known; its values are in `staged` as float32, or in the row.
+/// Tile whose maximum is known, and whose values are in `staged` as float32, or in the row.
 struct ScannedTile {
   float maximum;
   const float* values;
 };
 
-/// Buffers for a scanned tile's values that cannot be read from the row, until the tile is weighed.
+/// Buffers for the values of a scanned tile that cannot be read from the row, until the tile is
+/// weighed.
 template <class Value>
 struct TileBuffers {
   HWY_ALIGN float staged[kTileSize];
@@ -282,8 +288,9 @@ HWY_INLINE ScannedTile scan_tile(const TileRow& row, const TileRule& rule, std::
   }
 }
 
-/// Indexes a row. The next tile is scanned before this one is weighed; otherwise the processor
-/// would stall on the next maximum (a vector reduction) and on L2, with nothing to weigh meanwhile.
+/// Indexes a row. The next tile is scanned before this tile is weighed. Otherwise the processor
+/// would wait for the next maximum (a vector reduction) and for the L2 cache, with nothing to weigh
+/// in the meantime.
 template <class Kind>
 RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums) {
@@ -362,7 +369,7 @@ const float* read(const TileRow& row, const TileRule& rule, std::int64_t tile, f
 
 }  // namespace
 
-// One table per target, which simd_tile_passes() below returns.
+// Each target has one table, which simd_tile_passes() below returns.
 extern const TilePasses kTilePasses;
 const TilePasses kTilePasses = TilePasses{index, read, sum, weigh};
 

@@ -1,11 +1,12 @@
-// Weights of tiles in vectors: common/tile_weights.h evaluated for a vector of values at a time.
-// Shared by tile_passes_simd.cpp and all other code that weighs values in vectors.
+// Weights of tiles in vectors: evaluates common/tile_weights.h for a vector of values at a time.
+// The code is shared by tile_passes_simd.cpp and all other code that weighs values in vectors.
 //
 // Included like vectors.h.
 //
-// A rule (FloatLogits, DoubleLogits, Probabilities) is constructed from a tile's maximum and gives
-// m and the octaves below that maximum; weights_of turns these into v. No range check is needed:
-// counts of 64 or more, which -inf and far smaller values have, shift any m to 0.
+// A rule (FloatLogits, DoubleLogits or Probabilities) is constructed from the maximum of a tile. It
+// gives m of a value, and the number of octaves that the value is below the maximum; weights_of
+// computes v from these two numbers. No check of ranges is needed: -inf and values far below the
+// maximum are 64 or more octaves below it, and a shift by so much makes any m 0.
 #if defined(FAIRDRAW_CPU_TILE_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_TILE_VECTORS_H
 #undef FAIRDRAW_CPU_TILE_VECTORS_H
@@ -27,13 +28,15 @@ namespace HWY_NAMESPACE {
 
 static_assert(kTileSize % (2 * kMaxLanes) == 0);
 
-/// Number of vectors weighed side by side, as many as registers allow. Each vector is a chain of
-/// ten dependent instructions, and out-of-order execution overlaps only two or three such chains.
+/// Number of vectors that are weighed side by side, which is as many as the registers allow. Each
+/// vector takes a chain of ten dependent instructions, and out-of-order execution overlaps only two
+/// or three such chains.
 constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
 
-/// m of values, and their octaves below the tile's maximum; m is meaningless from 256 octaves on.
-/// Structs of vectors have explicit constructors, because g++ does not compile implicit ones for
-/// the target, and they cannot create NEON vectors.
+/// Numbers m of values, with the octaves of the values below the tile's maximum; from 256 octaves
+/// on, m has no meaning. Structs of vectors have explicit constructors, because g++ does not
+/// compile implicit constructors for the target, and implicit constructors cannot create NEON
+/// vectors.
 struct RelativeOctaves {
   HWY_INLINE RelativeOctaves() : significand(hn::Zero(U32())), below(hn::Zero(U32())) {}
   HWY_INLINE RelativeOctaves(VecU32 m, VecU32 octaves) : significand(m), below(octaves) {}
@@ -41,7 +44,7 @@ struct RelativeOctaves {
   VecU32 significand, below;
 };
 
-/// Computes exp2_significand of several vectors, interleaved step by step.
+/// Computes exp2_significand for several vectors, interleaved step by step.
 template <std::size_t kCount>
 HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&significand)[kCount]) {
   const F32 f32;
@@ -62,13 +65,14 @@ HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&signifi
   }
 }
 
-/// Octaves of logits in float; the tile's maximum must satisfy float_octaves_are_exact.
+/// Octaves of logits, computed with floats; the maximum of the tile must satisfy
+/// float_octaves_are_exact.
 class FloatLogits {
  public:
   HWY_INLINE FloatLogits(float maximum, float scale)
       : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
 
-  /// Computes octaves of several vectors, interleaved step by step.
+  /// Computes the octaves of several vectors, interleaved step by step.
   template <std::size_t kCount>
   HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
     VecF origin[kCount], fraction[kCount];
@@ -91,7 +95,7 @@ class FloatLogits {
   VecF scale_, top_;
 };
 
-/// Octaves of logits of any magnitude, in double.
+/// Octaves of logits of any magnitude, computed with doubles.
 class DoubleLogits {
  public:
   HWY_INLINE DoubleLogits(float maximum, float scale)
@@ -131,7 +135,7 @@ class DoubleLogits {
   VecF64 scale_, top_;
 };
 
-/// Octaves of probabilities, from the floats' own significands and exponents.
+/// Octaves of probabilities, read from the significands and exponents of the floats.
 class Probabilities {
  public:
   HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
@@ -145,13 +149,13 @@ class Probabilities {
   HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
     const U32 u32;
     const VecU32 exponent = exponent_of(x);
-    // bits = exponent 2^23 + fraction. The exponent except for the leading 2^23 is subtracted; 0
-    // for subnormals.
+    // bits = exponent 2^23 + fraction. The exponent is subtracted except for 2^23, the leading bit
+    // of the significand, which subnormal numbers do not have.
     const VecU32 excess = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(u32, 1)));
     return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
   }
 
-  /// Returns the exponent field, or 1 for subnormals.
+  /// Returns the exponent field of each float, or 1 for subnormal numbers.
   static HWY_INLINE VecU32 exponent_of(VecF x) {
     const U32 u32;
     return hn::Max(hn::ShiftRight<23>(hn::BitCast(u32, x)), hn::Set(u32, 1));
@@ -160,7 +164,8 @@ class Probabilities {
   VecU32 top_;
 };
 
-/// Weights v of 2 * Lanes(U64) values, at even positions and at odd positions.
+/// Weights v of 2 * Lanes(U64) values, separately for values at even positions and at odd
+/// positions.
 struct Weights {
   HWY_INLINE Weights() : even(hn::Zero(U64())), odd(hn::Zero(U64())) {}
   HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
@@ -168,8 +173,8 @@ struct Weights {
   VecU64 even, odd;
 };
 
-/// Adds lanes as unsigned integers. SumOfLanes adds lanes as signed integers with AVX-512 and g++,
-/// and a sanitizer reports their overflow from 2^63 on.
+/// Adds up lanes as unsigned integers. SumOfLanes is not used, because with AVX-512 and g++ it adds
+/// lanes as signed integers, and a sanitizer reports an overflow from 2^63 on.
 template <class D>
 HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
   if constexpr (hn::MaxLanes(d) == 2) {
@@ -180,7 +185,7 @@ HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
   }
 }
 
-/// A sum of weights with one accumulator each for even and odd lanes.
+/// Sum of weights, with one accumulator for even lanes and one for odd lanes.
 class WeightSum {
  public:
   HWY_INLINE WeightSum() : sums_{hn::Zero(U64()), hn::Zero(U64())} {}
@@ -190,7 +195,7 @@ class WeightSum {
   }
   HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
 #if HWY_TARGET == HWY_AVX3
-    // Extracts the mask bits of even and of odd lanes.
+    // Extracts the bits of the mask for even lanes and for odd lanes.
     const std::uint32_t bits = mask.raw;
     const auto even = static_cast<__mmask8>(_pext_u32(bits, 0x5555U));
     const auto odd = static_cast<__mmask8>(_pext_u32(bits, 0xaaaaU));
@@ -198,42 +203,42 @@ class WeightSum {
     sums_.odd.raw = _mm512_mask_add_epi64(sums_.odd.raw, odd, sums_.odd.raw, weights.odd.raw);
 #else
     const U64 u64;
-    // Each 64-bit lane gets the mask of one of its two values.
+    // Each lane of 64 bits gets the mask of one of its two values.
     const auto wide = hn::VecFromMask(F32(), mask);
     add({hn::And(weights.even, hn::BitCast(u64, hn::DupEven(wide))),
          hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
 #endif
   }
 
-  /// Returns a vector whose lanes add up to the sum of the weights.
+  /// Returns a vector whose lanes, added up, give the sum of the weights.
   HWY_INLINE VecU64 total() const { return hn::Add(sums_.even, sums_.odd); }
 
  private:
   Weights sums_;
 };
 
-/// Shifts right; counts from 64 on (NEON: 64 to 127) give 0.
+/// Shifts right, where counts from 64 on (from 64 to 127 on NEON) give 0.
 HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
 #if HWY_ARCH_ARM_A64
-  // Highway requires counts below 64.
+  // The shift of Highway requires counts below 64, so the instruction is used directly.
   return VecU64{vshlq_u64(value.raw, vnegq_s64(vreinterpretq_s64_u64(count.raw)))};
 #else
   return hn::Shr(value, count);
 #endif
 }
 
-/// Computes tile_weight of a vector.
+/// Computes tile_weight for a vector of values.
 HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
   const U64 u64;
 #if HWY_ARCH_ARM_A64
-  // The shift instruction reads the low byte of the count. A count of 64 gives 0; 63 would leave
-  // the highest bit of an m that is meaningless.
+  // The shift instruction reads only the low byte of the count. The limit is 64, because a count of
+  // 64 gives 0, while 63 would leave the highest bit of an m without meaning.
   const VecU32 below = hn::Min(value.below, hn::Set(U32(), kTileOctaves));
 #else
   const VecU32 below = value.below;
 #endif
   const VecU32 zero = hn::Zero(U32());
-  // m 2^32 is m in the upper half of a 64-bit lane.
+  // The number m 2^32 is m in the upper half of a lane of 64 bits.
   static_assert(kTileBits == 32);
   const VecU64 even = hn::ShiftLeft<kTileBits>(hn::BitCast(u64, value.significand));
   const VecU64 odd = hn::BitCast(u64, hn::OddEven(value.significand, zero));
@@ -241,7 +246,8 @@ HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
           shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
 }
 
-/// Adapts a rule to the interface of NearLogits in near_sums.h: it returns the terms that Sum adds.
+/// Adapts a rule to the interface of NearLogits in near_sums.h, which returns the terms that Sum
+/// adds.
 template <class Rule>
 class WideTerms {
  public:
@@ -261,7 +267,7 @@ class WideTerms {
   Rule rule_;
 };
 
-/// Computes the octaves of one vector.
+/// Computes the octaves of a single vector.
 template <class Rule>
 HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
   const VecF values[1] = {x};
@@ -270,7 +276,7 @@ HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
   return octaves[0];
 }
 
-/// Returns weights, 0 for x < low.
+/// Returns the weights of the values of a vector, which are 0 for x < low.
 template <class Rule>
 HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
   RelativeOctaves value = octaves_by(rule, x);
@@ -284,4 +290,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // end of the include guard per target
+#endif  // end of the include guard, which is one per target

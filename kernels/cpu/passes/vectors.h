@@ -1,8 +1,8 @@
-// Basics of all vector passes: the vector types, and operations that Highway lacks.
+// Basics of all vector passes: the types of vectors, and operations that Highway lacks.
 //
-// The header is included like Highway's own headers, after foreach_target.h and highway.h, once per
-// target. Defines FAIRDRAW_TARGET for targets that the library supports, and nothing for the
-// others.
+// The header is included in the same way as Highway's own headers: after foreach_target.h and
+// highway.h, once per target. The header defines FAIRDRAW_TARGET for targets that the library
+// supports, and nothing for other targets.
 #if defined(FAIRDRAW_CPU_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_VECTORS_H
 #undef FAIRDRAW_CPU_VECTORS_H
@@ -22,7 +22,8 @@
 #define FAIRDRAW_TARGET avx512
 #elif HWY_TARGET == HWY_AVX2
 #define FAIRDRAW_TARGET avx2
-#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; SVE vectors have no fixed size
+#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON only, because SVE vectors have no
+                                                           // fixed size
 #define FAIRDRAW_TARGET neon
 #endif
 
@@ -49,8 +50,8 @@ using VecF64 = hn::Vec<F64>;
 
 HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
 
-/// Loads n < lanes() values, and fills the rest with NaN, which no comparison with a threshold
-/// selects.
+/// Loads n values, where n < lanes(), and fills the rest of the vector with NaN, which no
+/// comparison with a threshold selects.
 HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
   float padded[kMaxLanes];
   std::fill_n(padded, kMaxLanes, std::numeric_limits<float>::quiet_NaN());
@@ -70,7 +71,8 @@ HWY_INLINE hn::Mask<F32> nan_in(VecF a, VecF b) {
 }
 
 #if HWY_TARGET == HWY_AVX2
-/// Lane numbers of the set bits of a byte, one per byte, lowest first.
+/// Lane numbers of the bits that are set in a byte, for each value of the byte; a word has one lane
+/// number per byte, the lowest first.
 struct CompressTable {
   std::uint64_t lanes_of[256] = {};
   constexpr CompressTable() {
@@ -87,24 +89,27 @@ struct CompressTable {
 constexpr CompressTable kCompressTable;
 #endif
 
-/// Stores the masked values at `out`, overwriting a whole vector; returns their number.
+/// Stores the values that a mask selects at `out`, where a whole vector is overwritten, and returns
+/// the number of selected values.
 HWY_INLINE std::size_t store_compressed(VecF value, hn::Mask<F32> inside, float* out) {
 #if HWY_TARGET == HWY_AVX2
-  // Compiled with GCC, Highway 1.0.3 copies its table to the stack for every vector.
+  // The table is the library's own, because Highway 1.0.3, compiled with GCC, copies its table to
+  // the stack for every vector.
   const auto bits = static_cast<unsigned>(_mm256_movemask_ps(inside.raw));
   const __m128i bytes = _mm_cvtsi64_si128(static_cast<std::int64_t>(kCompressTable.lanes_of[bits]));
   _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(value.raw, _mm256_cvtepu8_epi32(bytes)));
   return static_cast<std::size_t>(__builtin_popcount(bits));
 #else
-  // Compresses in a register and stores all of it, because Zen 4 compresses slowly to memory.
+  // The values are compressed in a register, which is then stored as a whole, because Zen 4 is slow
+  // at compressing to memory.
   hn::StoreU(hn::Compress(value, inside), F32(), out);
   return hn::CountTrue(F32(), inside);
 #endif
 }
 
-/// Stores the values of several masks consecutively, as whole vectors; returns their number. All
-/// counts come first, because a vector that waits for the previous vector's count takes half as
-/// long again.
+/// Stores the values that several masks select one after the other, as whole vectors, and returns
+/// their number. All counts are computed first, because a vector that waits for the count of the
+/// previous vector takes half as long again.
 template <std::size_t kCount>
 HWY_INLINE std::size_t store_compressed(const VecF (&values)[kCount],
                                         const hn::Mask<F32> (&inside)[kCount], float* out) {
@@ -122,4 +127,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // end of the include guard per target
+#endif  // end of the include guard, which is one per target

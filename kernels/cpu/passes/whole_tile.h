@@ -1,5 +1,5 @@
-// A tile of a row as the passes over tiles read it: its values in their own dtype, and the bits of
-// allowed tokens.
+// Tile of a row as the passes over tiles read it, with its values in their own dtype and the bits
+// of allowed tokens.
 //
 // Included like vectors.h.
 #if defined(FAIRDRAW_CPU_WHOLE_TILE_H) == defined(HWY_TARGET_TOGGLE)
@@ -24,7 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fairdraw::cpu {
 namespace HWY_NAMESPACE {
 
-/// Loads a vector from values in their own dtype: float, hwy::float16_t or hwy::bfloat16_t.
+/// Loads a vector of float32 from values in their own dtype: float, hwy::float16_t or
+/// hwy::bfloat16_t.
 template <class Value>
 HWY_INLINE VecF load(const Value* x) {
   if constexpr (sizeof(Value) == sizeof(float)) {
@@ -52,12 +53,13 @@ struct BitOfLane {
 };
 constexpr BitOfLane kBitOfLane;
 
-/// A tile of a row: kTileSize values at an address aligned for their dtype, and the bits of allowed
-/// tokens.
+/// Tile of a row, with kTileSize values at an address that is aligned for their dtype, and with the
+/// bits of allowed tokens.
 template <class Value>
 class WholeTile {
  public:
-  /// `copy`: buffer of kTileSize values, used if the values cannot be read from the row directly.
+  /// `copy` is a buffer for kTileSize values, which is used if the values cannot be read from the
+  /// row itself.
   HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
     const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
                         static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
@@ -70,13 +72,14 @@ class WholeTile {
 
   HWY_INLINE const Value* values() const { return values_; }
 
-  /// Returns the mask of allowed values for the vector that begins at i. Precondition: the row has
-  /// allowed bits.
+  /// Returns the mask of allowed values for the vector that begins at position i. Precondition: the
+  /// row has allowed bits.
   HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
 #if HWY_TARGET == HWY_AVX3
     return hn::LoadMaskBits(F32(), bits_ + i / 8);
 #else
-    // A load broadcasts a word; LoadMaskBits needs two instructions to broadcast a byte.
+    // A load can broadcast a word in one instruction, while LoadMaskBits needs two instructions to
+    // broadcast a byte.
     std::uint32_t word;
     std::memcpy(&word, bits_ + i / 32 * 4, sizeof(word));
     const U32 u32;
@@ -112,4 +115,4 @@ HWY_AFTER_NAMESPACE();
 
 #endif  // FAIRDRAW_TARGET
 
-#endif  // end of the include guard per target
+#endif  // end of the include guard, which is one per target

@@ -9,12 +9,13 @@ namespace fairdraw::cpu {
 
 float min_p_threshold(float min_p, float max, const TileRule& rule) {
   if (rule.from_probs) {
-    // Both factors have 24 bits, so the product is exact in double.
+    // Both factors have 24 bits, so their product is exact as a double.
     const double exact = static_cast<double>(min_p) * static_cast<double>(max);
     const auto nearest = static_cast<float>(exact);
     return static_cast<double>(nearest) < exact ? next_above(nearest) : nearest;
   }
-  // y does not decrease as x grows, so the kept values are all values from one float on.
+  // The distance y does not decrease as x grows, so the values that are kept are all values from
+  // some float on.
   const float octaves = min_p_octaves(min_p);
   std::int64_t below = std::int64_t{order_key(-std::numeric_limits<float>::max())} - 1;
   std::int64_t kept = order_key(max);

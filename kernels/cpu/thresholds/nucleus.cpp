@@ -11,11 +11,11 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
-/// Limit for the list: at most one value in kShortestShare may be listed instead of measuring the
-/// tiles in a second pass.
+/// Inverse of the largest part of the values that may be listed; with more values, a second pass
+/// measures the tiles instead.
 constexpr std::size_t kShortestShare = 3;
 
-/// Returns the weight of the tokens at the threshold that top_k did not keep.
+/// Returns the weight of those tokens at the threshold that top_k did not keep.
 uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
   uint128_t weight = 0;
   for (std::size_t i = survivors.tie_end(); i < index.size; ++i) {
@@ -31,10 +31,12 @@ uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
 void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float base) {
   RowIndex& index = row.index;
   const float low = row.survivors.low();
-  if (low >= index.max) return;  // only ties of the maximum are left, all in every nucleus
+  if (low >= index.max) return;  // only tokens that are tied with the maximum remain, and all of
+                                 // them are in every nucleus
   const bool joint = filter_order == FilterOrder::joint;
   if (row.survivors.on_list()) return cut_list(row, top_p, joint, base);
-  // The nucleus is measured on all values >= `base` (joint), or on the survivors of top_k.
+  // The nucleus is measured on all values >= `base` in the joint order, and on the survivors of
+  // top_k in the other order.
   const float from = joint ? base : low;
   const Bracket guess = guess_.of_row(index, row.list, row.sample, top_p, from);
   if (guess.kind == BracketKind::listed && from <= index.smallest_allowed()) {
@@ -48,7 +50,8 @@ void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float ba
 void Nucleus::cut_list(KnownRow& row, float top_p, bool joint, float base) {
   const uint128_t kept = row.survivors.weight(row.index, row.list);
   const uint128_t target = nucleus_target(top_p, joint ? row.index.weight_from(base) : kept);
-  // In the joint order top_k may keep less mass than the nucleus needs; then top_p drops nothing.
+  // If the filters apply in joint order, top_k may keep less mass than the nucleus needs; then
+  // top_p drops nothing.
   if (kept < target) return;
   const float low = row.survivors.low();
   weigh_list(row, low);
@@ -73,12 +76,11 @@ RowStatus Nucleus::cut_unread(KnownRow& row, float top_p) {
     const RowStatus status = measure_tiles(row, *guess, from);
     if (status != RowStatus::ok) return status;
   } else {
-    // A few tokens may have most of the mass: the index finds them, and may suffice.
+    // A few tokens may have most of the mass; the index finds these tokens, which may suffice.
     if (const RowStatus status = index.build(); status != RowStatus::ok) return status;
     guess = guess_.of_uneven_row(index, row.list, row.sample, top_p, from);
-    // The total is known, so a list of all values from the bracket's low end up determines where
-    // the nucleus ends. While the list is short, the list is cheaper than weighing all values
-    // again.
+    // The total is known, so a list of all values from the low end of the bracket up shows where
+    // the nucleus ends. While this list is short, it costs less than weighing all values again.
     if (guess->kind == BracketKind::to_list &&
         row.list.collect(index, guess->low, kLargestFinite, index.size / kShortestShare)) {
       guess = {guess->low, index.max, BracketKind::listed};
@@ -90,7 +92,7 @@ RowStatus Nucleus::cut_unread(KnownRow& row, float top_p) {
   return RowStatus::ok;
 }
 
-/// Cuts the survivors of a row whose tiles were measured for a bracket.
+/// Cuts the survivors of a row whose tiles have been measured for a bracket.
 void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool joint, float from) {
   RowIndex& index = row.index;
   TopSet& survivors = row.survivors;
@@ -121,7 +123,8 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
           select_in_list(row, guess.low, std::min(guess.high, index.max), target - found.above);
     }
   }
-  if (threshold <= survivors.low()) return;  // no value is dropped; ties that top_k cut stay cut
+  if (threshold <= survivors.low()) return;  // no value is dropped, and ties that top_k has cut
+                                             // stay cut
   survivors.keep_from(index, threshold);
   if (list_is_the_top) {
     survivors.use_list(row.list, list_low);
@@ -133,8 +136,8 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
   survivors.use_tile_sums(above_.data());
 }
 
-/// Returns the weights of a measured bracket. Weighs the bracket's list, except for a bracket of
-/// one value, whose ties were weighed already.
+/// Returns the weights that were measured for a bracket. The function weighs the list of the
+/// bracket, except if the bracket has a single value, whose ties have already been weighed.
 Nucleus::MeasuredBracket Nucleus::measured(const KnownRow& row, const Bracket& bracket) {
   MeasuredBracket found{};
   for (std::size_t tile = 0; tile < row.index.tiles; ++tile) {
@@ -147,17 +150,17 @@ Nucleus::MeasuredBracket Nucleus::measured(const KnownRow& row, const Bracket& b
   return found;
 }
 
-/// Measures in one pass the keys of all tiles, the weight of the values >= from and that above the
-/// bracket; lists the bracket's values, or weighs them if all are equal. Returns the row's status,
-/// which is ok if the row was read before.
+/// Measures three things in one pass: the keys of all tiles, the weight of the values >= from, and
+/// the weight above the bracket. The same pass lists the values of the bracket, or weighs them if
+/// all are equal. Returns the status of the row, which is ok if the row was read before.
 RowStatus Nucleus::measure_tiles(KnownRow& row, const Bracket& bracket, float from) {
   RowIndex& index = row.index;
   grow(index.keys, index.tiles);
   grow(index.sums, index.tiles);
   grow(above_, index.tiles);
   grow(run_begin_, index.tiles);
-  // Two kinds list nothing: their low end is out of reach, and the pass overwrites a dummy array,
-  // because row.list may hold the head.
+  // Two kinds of brackets list nothing. Their low end is out of reach, and the pass overwrites a
+  // dummy array, because row.list may have the head.
   const bool lists = bracket.kind == BracketKind::to_list;
   float overwritten[kSlack];
   const BracketBounds bounds{from, lists ? bracket.low : kInfinity,
@@ -174,7 +177,7 @@ RowStatus Nucleus::measure_tiles(KnownRow& row, const Bracket& bracket, float fr
   return RowStatus::ok;
 }
 
-/// Computes the weight of the tokens with one value, tile by tile.
+/// Computes, tile by tile, the weight of the tokens that have a given value.
 void Nucleus::weigh_ties(const RowIndex& index, float value) {
   grow(ties_, index.tiles);
   for (std::size_t tile = 0; tile < index.tiles; ++tile) {
@@ -193,7 +196,8 @@ void Nucleus::weigh_ties(const RowIndex& index, float value) {
 
 // --- Selection -----------------------------------------------------------------------------------
 
-/// Weighs the listed values >= low for select_in_list, and returns their sum.
+/// Weighs the listed values >= low, so that select_in_list can be called, and returns the sum of
+/// the weights.
 uint128_t Nucleus::weigh_list(const KnownRow& row, float low) {
   const RowIndex& index = row.index;
   const ValueList& list = row.list;
@@ -208,7 +212,8 @@ uint128_t Nucleus::weigh_list(const KnownRow& row, float low) {
   list_weights_.wide.clear();
   list_weight_ = 0;
   segments_.clear();
-  if (!index.has_keys) {  // the list is a top set, so it contains the maximum of each of its tiles
+  if (!index.has_keys) {  // the list is a top set, so it contains the maximum of each tile that has
+                          // a listed value
     list.add_segments(index, low, segments_);
   } else {
     for (std::size_t run = 0; run < list.runs().size(); ++run) {
@@ -222,7 +227,7 @@ uint128_t Nucleus::weigh_list(const KnownRow& row, float low) {
   return list_weight_;
 }
 
-/// Weighs the values >= low of a segment of the list, in the row's unit.
+/// Weighs the values >= low of a segment of the list in the row's unit.
 void Nucleus::weigh_far(const KnownRow& row, const Segment& segment, float low) {
   const float* values = row.list.values() + segment.begin;
   std::uint64_t weights[kTile + kTileSlack];
@@ -239,13 +244,13 @@ void Nucleus::weigh_far(const KnownRow& row, const Segment& segment, float low) 
 /// Precondition: the weights of the listed values >= `low` have been computed.
 float Nucleus::select_in_list(const KnownRow& row, float low, float high, uint128_t target) {
   if (!row.index.is_near(low)) return nucleus_end(list_weights_.wide, low, high, target);
-  const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of the unit
+  const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of this unit
   return nucleus_end(near_weights_of(row.index), row.list.values(), list_weights_.near.data(),
                      row.list.size(), low, high, (target + (unit - 1)) >> kRowBits,
                      list_weight_ >> kRowBits, scratch_);
 }
 
-/// Adds the bracket's survivors to the weights above the bracket, tile by tile.
+/// Adds, tile by tile, the weights of the bracket's survivors to the weights above the bracket.
 void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, float threshold) {
   const RowIndex& index = row.index;
   if (bracket.one_value()) {
@@ -258,7 +263,8 @@ void Nucleus::add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, 
     const std::size_t length = row.list.run_length(tile);
     if (length == 0) continue;
     const float* values = row.list.values() + begin;
-    // Near weights are copied from the list's weights, which are relative to the row's maximum.
+    // Near weights are copied from the weights of the list, which are relative to the maximum of
+    // the row.
     above_[tile] +=
         near
             ? index.passes->sum_listed(values, list_weights_.near.data() + begin, length, threshold)

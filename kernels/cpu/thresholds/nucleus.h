@@ -1,15 +1,16 @@
-// top_p on one row: finds the end of the nucleus.
+// Applies top_p to one row, which means finding the end of the row's nucleus.
 //
-// The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)). The
-// total Z requires the weight of every value once. So that the same pass also finds v, a bracket of
-// values is guessed first (nucleus_guess.h). The pass makes the index of tiles, sums the weights
-// above the bracket by tile, and lists the bracket's values. If the target lies between the mass
-// above the bracket and the mass including it, v is in the list. The sums above and the list's
-// values then give the prefix sums of the survivors without another pass. The exact sums reveal a
-// wrong guess, which costs another pass over the side that the guess missed.
+// The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)). To
+// compute the total Z, the weight of every value is needed once. A bracket of values is guessed
+// first (nucleus_guess.h), so that the pass that computes Z also finds v. This pass makes the index
+// of tiles, sums the weights above the bracket by tile, and lists the values in the bracket. If the
+// target is between the mass above the bracket and the mass including the bracket, v is in the
+// list. The sums above the bracket and the values in the list then give the prefix sums of the
+// survivors without another pass. The exact sums show whether the guess was wrong; if it was,
+// another pass over the side that the guess missed is needed.
 //
-// If top_p is the only filter, nothing reads the row before that pass: a sample alone decides
-// whether to guess, or to make the index first and to look at the largest values.
+// If top_p is the only filter, nothing reads the row before this pass. A sample alone decides
+// whether a bracket is guessed, or the index is made first and the largest values are looked at.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@
 
 namespace fairdraw::cpu {
 
-/// Data about one row that filters share: index, list, sample and survivors.
+/// Data about one row that the filters share: its index, list, sample and survivors.
 struct KnownRow {
   RowIndex index;
   ValueList list;
@@ -36,14 +37,15 @@ struct KnownRow {
 
 class Nucleus {
  public:
-  /// Applies top_p alone to a row that no pass has read: the pass that finds the nucleus is the
-  /// first.
+  /// Applies top_p as the only filter to a row that no pass has read; the pass that finds the
+  /// nucleus is the first.
   RowStatus cut_unread(KnownRow& row, float top_p);
-  /// Applies top_p after other filters. `base`: the threshold of min_p alone, for the joint order.
+  /// Applies top_p after the other filters. `base` is the threshold of min_p alone, which the joint
+  /// order needs.
   void cut(KnownRow& row, float top_p, FilterOrder filter_order, float base);
 
  private:
-  /// Weights of the row, of the values above a bracket, and of those in it.
+  /// Weights of the whole row, of the values above a bracket, and of the values in the bracket.
   struct MeasuredBracket {
     uint128_t total, above, inside;
   };
@@ -59,10 +61,11 @@ class Nucleus {
   void add_bracket_to_tiles(const KnownRow& row, const Bracket& bracket, float threshold);
 
   NucleusGuess guess_;
-  std::vector<std::uint64_t> above_;  // by tile: weight above the bracket, later weight of the
-                                      // survivors
+  std::vector<std::uint64_t> above_;  // for each tile, the weight above the bracket, and later the
+                                      // weight of the survivors
   std::vector<std::uint32_t> run_begin_;
-  std::vector<std::uint64_t> ties_;  // by tile: weight of the ties, for a bracket of one value
+  std::vector<std::uint64_t> ties_;  // for each tile, the weight of the ties, if the bracket has a
+                                     // single value
   ListWeights list_weights_;
   uint128_t list_weight_ = 0;  // sum of all weights in list_weights_
   std::vector<Segment> segments_;

@@ -1,10 +1,11 @@
-// The guess uses pieces of consecutive values spread over the row as a sample. Unless the sample
-// shows an even row, the head of the row (about a hundred values, found through the group maxima as
-// for top_k) is listed and weighed, so that no sample has to catch the few values that may hold
-// most of the mass. If the head probably contains the nucleus, the head is the bracket, and the
-// pass only makes the index. Otherwise the rest of the sample gives a histogram of weight over
-// values; the bracket extends kCpuBracketDeviations standard deviations of W(>= v) - p Z to each
-// side. Rows with heavy ties get a bracket of one value, whose ties are counted, not listed.
+// The guess uses a sample, which consists of pieces of consecutive values that are spread over the
+// row. Unless the sample shows that the row is even, the head of the row is listed and weighed. The
+// head has about a hundred values, which are found through the group maxima as for top_k. So the
+// sample does not have to catch the few values that may hold most of the mass. If the head probably
+// contains the nucleus, the head is the bracket, and the pass only makes the index. Otherwise the
+// rest of the sample gives a histogram of weight over values. The bracket extends
+// kCpuBracketDeviations standard deviations of W(>= v) - p Z to each side. In rows with many tied
+// values, the bracket has a single value, whose ties are counted instead of listed.
 #include "cpu/thresholds/nucleus_guess.h"
 
 #include <algorithm>
@@ -21,55 +22,57 @@ namespace {
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// Half the width of a guessed bracket, in standard deviations. With 3 deviations, about one row in
-/// 400 is missed at the cost of about one more pass, but the list is a quarter shorter than with 4.
+/// 400 is missed, which costs about one more pass, but the list is a quarter shorter than with 4
+/// deviations.
 constexpr double kCpuBracketDeviations = 3.0;
-/// Size of the head: kHeadSize group maxima, and at most kHeadSize values.
+/// Size of the head, which is found from kHeadSize group maxima and has at most kHeadLimit values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
-/// A row is even if its sample weighs at least as much as this many equal values, so that its
-/// weight is off by a twentieth, and at least this many times the row's largest value.
+/// A row is even if its sample weighs at least as much as this many equal values, so that the
+/// weight is wrong by about a twentieth, and at least this many times the row's largest value.
 constexpr double kEvenValues = 400;
 constexpr double kEvenLargest = 16;
-/// Size of a piece of the tail's sample, which consists of evenly spread pieces of consecutive
-/// values. A small row has a small sample, because reading it costs as much as the longer list of a
-/// wider bracket.
+/// Size of a piece in the sample of the tail, which consists of evenly spread pieces of consecutive
+/// values. A small row has a small sample, because reading a larger sample costs as much as the
+/// longer list of a wider bracket.
 constexpr std::size_t kPieceSize = 32;
 constexpr std::size_t pieces_of(std::size_t n) { return n < (1U << 16U) ? 32 : 64; }
 static_assert(kPieceSize <= kShortRow);
 constexpr std::size_t kBins = 256;
-/// Number of octaves below the maximum from which on weights are negligible.
+/// Number of octaves below the maximum at which weights become negligible.
 constexpr double kOctaves = 41;
-/// Share of the row above which a bracket may consist of one value and its ties.
+/// Part of the row above which a bracket may consist of a single value and its ties.
 constexpr double kTieShare = 1.0 / 16;
 
-/// One bin of sampled values: their weight, sum of squared weights, and number.
+/// Bin of sampled values, with their weight, the sum of their squared weights, and their number.
 struct Bin {
   double weight = 0;
   double square = 0;
   double count = 0;
 };
 
-/// Returns a weight v as a double; v has less than 63 bits.
+/// Returns a weight v, which has less than 63 bits, as a double.
 double estimate_of(std::uint64_t weight) {
   return static_cast<double>(static_cast<std::int64_t>(weight));
 }
 
-/// Returns the value that is a number of octaves below the maximum.
+/// Returns the value that is a given number of octaves below the maximum.
 double value_below_maximum(const RowIndex& row, double octaves) {
   const auto maximum = static_cast<double>(row.max);
   return row.rule.from_probs ? std::ldexp(maximum, -static_cast<int>(octaves))
                              : maximum - octaves / static_cast<double>(row.rule.scale);
 }
 
-/// Returns the number of row values per sampled value.
+/// Returns the number of values of the row for which each sampled value stands.
 double values_per_sampled(const RowIndex& row, const RowSample& sample) {
   return static_cast<double>(row.size) / static_cast<double>(sample.taken);
 }
 
 }  // namespace
 
-/// Lists and weighs the head, from about the size-th largest group maximum on, or the size-th
-/// largest tile maximum if the row was not scanned. The head is empty if ties make it too long.
+/// Lists and weighs the head of the row, which begins at about the size-th largest group maximum,
+/// or at the size-th largest tile maximum if the row has not been scanned. The head is empty if
+/// ties make the head too long.
 NucleusGuess::Head NucleusGuess::weigh_head(RowIndex& row, ValueList& list, std::size_t size,
                                             float from) {
   const std::vector<float>& maxima = row.has_groups ? row.group_max : tile_max_;
@@ -104,7 +107,8 @@ void RowSample::take(const RowIndex& row, float low, float high) {
   taken = pieces * kPieceSize;
 }
 
-/// Computes the weights of the sample's values below the head; drops the other values.
+/// Computes the weights of those sampled values that are below the head, and drops the other
+/// sampled values.
 NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& sample,
                                             const Head& head, float from) {
   reserve_with_slack(sample_weights_, sample.size);
@@ -115,7 +119,8 @@ NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& samp
     sample.size = static_cast<std::size_t>(kept - sample.values.begin());
   }
   near_weights_of(row).weigh(sample.values.data(), sample.size, from, sample_weights_.data());
-  // Several sums, because each addition depends on the one before it.
+  // There are several sums, because each addition to one sum has to wait for the addition before
+  // it.
   constexpr std::size_t kSums = 8;
   std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample.size), kSums, 0U);
   double weight[kSums] = {};
@@ -162,8 +167,9 @@ Bracket NucleusGuess::of_uneven_row(RowIndex& row, ValueList& list, RowSample& s
     head = weigh_head(row, list, size, from);
     const Tail tail = weigh_tail(row, sample, head, from);
     target = p * (head.weight + tail.weight * times);
-    // The decision depends on W(>= v) - p Z, in which values above v count 1 - p and the others -p.
-    // For a v at the head's end, every sampled value counts p.
+    // The decision depends on W(>= v) - p Z, in which values above v count with the factor 1 - p,
+    // and all others with -p. If v is the end of the head, every sampled value counts with the
+    // factor p.
     const double margin = kCpuBracketDeviations * times * p * std::sqrt(tail.square);
     if (head.weight > target + margin) return {head.low, row.max, BracketKind::listed};
   }
@@ -175,7 +181,7 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
                               const Head& head, double target) {
   const double times = values_per_sampled(row, sample);
   if (sample.size == 0) return {from, kLargestFinite, BracketKind::to_list};
-  // Bins are linear in the value; the range of the sample excludes values without weight.
+  // The bins are linear in the value; the range of the sample excludes values without weight.
   const Range range = row.passes->range(sample.values.data(), sample.size);
   const double origin =
       std::max(static_cast<double>(range.min), value_below_maximum(row, kOctaves));
@@ -184,8 +190,8 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
   std::array<Bin, kBins> bins{};
   for (std::size_t i = 0; i < sample.size; ++i) {
     const double place = (static_cast<double>(sample.values[i]) - origin) * per_unit;
-    // In a row with NaN or +inf, which the pass itself reports, `place` may be NaN and then becomes
-    // the first bin.
+    // If the row has NaN or +inf, which the pass itself reports, `place` may be NaN; then the first
+    // bin is used.
     const double last = kBins - 1;
     Bin& bin = bins[place > 0 ? static_cast<std::size_t>(std::min(place, last)) : 0];
     const double weight = estimate_of(sample_weights_[i]);
@@ -202,7 +208,7 @@ Bracket NucleusGuess::in_tail(const RowIndex& row, const RowSample& sample, doub
   }
   const double margin = kCpuBracketDeviations * std::sqrt(variance);
 
-  std::size_t end = kBins;  // the bracket's bins are [begin, end)
+  std::size_t end = kBins;  // the bins of the bracket are [begin, end)
   mass = head.weight;
   while (end > 0 && mass + bins[end - 1].weight < target - margin) {
     mass += bins[--end].weight;

@@ -1,4 +1,4 @@
-// A guess of the value at which a row's nucleus ends: a bracket of values (nucleus.h).
+// Guess of the value at which the nucleus of a row ends, as a bracket of values (nucleus.h).
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@
 
 namespace fairdraw::cpu {
 
-/// Kinds of brackets. listed: the list already has all values >= low. one_value: many ties of one
-/// value, which are counted. to_list: the pass that measures the row lists the values.
+/// Kinds of brackets. With `listed`, the list already has all values >= low. With `one_value`,
+/// there are many ties of a single value, which are counted. With `to_list`, the pass that measures
+/// the row lists the values.
 enum class BracketKind { listed, one_value, to_list };
 
-/// Values between which the nucleus is guessed to end: [low, high].
+/// Values [low, high] between which the nucleus probably ends.
 struct Bracket {
   float low, high;
   BracketKind kind;
   bool one_value() const { return kind == BracketKind::one_value; }
 };
 
-/// Values of pieces spread over a row.
+/// Values of pieces that are spread over a row.
 struct RowSample {
-  /// Samples a row, and keeps the sampled values in [low, high].
+  /// Samples a row, and keeps the sampled values that are in [low, high].
   void take(const RowIndex& row, float low, float high);
 
   std::vector<float> values;
@@ -35,10 +36,12 @@ struct RowSample {
 
 class NucleusGuess {
  public:
-  /// Returns the bracket of a row without a sample. Only values >= `from` have weight.
+  /// Returns the bracket of a row for which there is no sample yet. Only values >= `from` have a
+  /// weight.
   Bracket of_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p, float from);
-  /// Returns the bracket of a row from its sample, if the sample shows an even row: one whose
-  /// weight is not that of few values. Reads only the sample and the row's largest value, if known.
+  /// Returns the bracket of a row from its sample, if the sample shows that the row is even, which
+  /// means that a few values do not have most of the weight. The function reads only the sample
+  /// and, if known, the largest value of the row.
   std::optional<Bracket> of_even_row(const RowIndex& row, RowSample& sample, float top_p,
                                      float from);
   /// Returns the bracket of a row that is not even. Precondition: the row has been scanned or
@@ -46,13 +49,13 @@ class NucleusGuess {
   Bracket of_uneven_row(RowIndex& row, ValueList& list, RowSample& sample, float top_p, float from);
 
  private:
-  /// The largest values of a row, which are those >= `low`, and their estimated weight. Estimates
-  /// are doubles, in units of 2^kRowBits.
+  /// Largest values of a row, which are the values >= `low`, with their estimated weight. The
+  /// estimates are doubles, in units of 2^kRowBits.
   struct Head {
     float low;
     double weight;
   };
-  /// Weight, and sum of squared weights, of the sampled values below the head.
+  /// Weight of the sampled values below the head, with the sum of their squared weights.
   struct Tail {
     double weight, square;
   };
