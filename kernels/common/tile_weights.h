@@ -30,11 +30,11 @@
 // number) and its exponent. So rows of probabilities that are multiples of a power of two are exact
 // over 31 octaves, and S_t is below 2^64.
 //
-// Numerics. A token whose real value is d octaves below the row's maximum has a weight whose
-// relative error is at most
-//     2^-22 + 2^-24 ln2 d + 2^(d - 48),
-// apart from a factor common to all tokens. This bound covers the polynomial with the rounding of m
-// (at most 1.96e-7 for every r), the rounding of r and c, and the bits that the two shifts cut off.
+// Numerics. The weight of a token whose real value is d octaves below the row's maximum has a
+// relative error of at most the following bound, apart from a factor common to all tokens.
+//     2^-22 + 2^-24 ln2 d + 2^(d - 48)
+// The bound covers the polynomial with the rounding of m (at most 1.96e-7 for every r), the
+// rounding of r and c, and the bits that the two shifts cut off.
 // If a constant is added to all logits of a row, the bound still holds, because x c is exact. So
 // the distribution of a row differs from softmax by at most 3.5e-7 in total variation, for 2^20
 // tokens; reference/tile_bound.h derives both bounds. Equal logits have equal weights unless they

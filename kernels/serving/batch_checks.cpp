@@ -12,7 +12,7 @@
 namespace fairdraw::serving {
 namespace {
 
-/// Returns the value as text of nine digits, which is unique for every float.
+/// Returns the value as text with nine digits, which is different for any two floats.
 std::string text_of(float value) {
   std::array<char, 32> text{};
   static_cast<void>(std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(value)));
@@ -47,7 +47,7 @@ Error check_room(const char* field, std::size_t length, std::int64_t room, const
                       "0 to " + std::to_string(room) + " (" + option + ")");
 }
 
-/// Checks a list of ids, and its length against the capacity that an option sets.
+/// Checks a list of ids, and checks its length against the capacity that an option sets.
 Error check_list(const char* field, const std::vector<std::int32_t>& ids, std::int64_t room,
                  const char* option, std::int64_t vocab) {
   if (Error error = check_room(field, ids.size(), room, option)) return error;

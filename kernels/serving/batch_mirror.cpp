@@ -7,16 +7,16 @@
 namespace fairdraw::serving {
 namespace {
 
-/// Number of epochs that are kept without deliveries; above the number of calls in any ring of
-/// records.
+/// Number of epochs that are kept if no calls are delivered, which is more than the number of calls
+/// in any ring of records.
 constexpr std::size_t kMaxEpochs = 4096;
 
 }  // namespace
 
 BatchMirror::BatchMirror(BatchSlots& slots)
     : slots_(slots),
-      changes_(slots.changes - 1),  // differs from slots.changes, because the device's copy is
-                                    // empty
+      changes_(slots.changes - 1),  // a value that differs from slots.changes, because the device's
+                                    // copy is still empty
       bitmask_changes_(slots.bitmask_changes),
       from_(static_cast<std::size_t>(slots.options.capacity), -1) {
   epochs_.push_back({0, std::vector<std::uint64_t>(from_.size(), 0)});
@@ -24,7 +24,8 @@ BatchMirror::BatchMirror(BatchSlots& slots)
 
 void BatchMirror::update() {
   const std::vector<std::uint64_t>& held = epochs_.back().entries;
-  std::unordered_map<std::uint64_t, std::int32_t> places;  // slots of entries that may have moved
+  std::unordered_map<std::uint64_t, std::int32_t> places;  // slots of the entries that may have
+                                                           // moved
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {
     const std::uint64_t entry = held[static_cast<std::size_t>(slot)];
     if (entry != 0 && entry != slots_.arrays.entry[slot]) places.emplace(entry, slot);
@@ -61,7 +62,7 @@ bool BatchMirror::has_processing(std::int32_t slot) const {
          (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
 }
 
-/// Returns the slot of an entry, usually `slot`; -1 if the entry has left the batch.
+/// Returns the slot of an entry, which is usually `slot`, or -1 if the entry has left the batch.
 std::int32_t BatchMirror::find(std::uint64_t entry, std::int32_t slot) const {
   if (entry == 0) return -1;
   const std::uint64_t* const entries = slots_.arrays.entry;

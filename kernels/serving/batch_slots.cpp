@@ -85,8 +85,8 @@ void BatchSlots::write_list(ListName name, std::int32_t slot,
   arrays.list(name).lengths[slot] = static_cast<std::int32_t>(values.size());
 }
 
-/// Number and order of a prompt's tokens do not change the penalty. So a prompt is sorted once, and
-/// each step reads each different token once, in the order of the logits.
+/// The number and the order of a prompt's tokens do not change the penalty. So the prompt is sorted
+/// once, and each step reads each different token of the prompt once, in the order of the logits.
 void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& request) {
   const bool is_read = options.history == HistoryForm::lists && request.repetition_of_prompt &&
                        request.repetition_penalty != 1.0F;
@@ -94,14 +94,15 @@ void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& re
   std::int32_t* end = ids;
   if (is_read) {
     end = std::copy_if(request.prompt.begin(), request.prompt.end(), ids,
-                       [](std::int32_t id) { return id >= 0; });  // placeholders are not tokens
+                       [](std::int32_t id) { return id >= 0; });  // placeholders do not stand for
+                                                                  // tokens
     std::sort(ids, end);
     end = std::unique(ids, end);
   }
   arrays.list(ListName::distinct_prompt).lengths[slot] = static_cast<std::int32_t>(end - ids);
 }
 
-/// Empties a slot: sets neutral parameters, and empty lists in the slot's lane.
+/// Empties a slot, so that it has neutral parameters, and empty lists in the slot's lane.
 void BatchSlots::clear(std::int32_t slot) {
   const std::int32_t lane = arrays.lane[slot];
   arrays.for_each_of_table([slot](auto* array) { array[slot] = {}; });
@@ -113,8 +114,8 @@ void BatchSlots::clear(std::int32_t slot) {
   for (ListArrays& each : arrays.lists) each.begins[slot] = lane * each.room;
 }
 
-/// Visits the entries of a dense history that belong to a slot's tokens, and no other entries of
-/// the vocabulary.
+/// Visits only those entries of a dense history that belong to the tokens of a slot, and not the
+/// whole vocabulary.
 template <class OfOutput, class OfPrompt>
 void BatchSlots::for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt) {
   if (options.history != HistoryForm::dense) return;

@@ -1,18 +1,20 @@
-// BatchState: requests in slots.
+// Implementation of BatchState, which keeps requests in slots.
 //
-// Contract. fairdraw/batch_state.h. Every call makes all its checks before it writes, so that a
-// rejected call changes nothing.
+// Contract. The contract is given in fairdraw/batch_state.h. Every call makes all its checks before
+// it writes anything, so that a rejected call changes nothing.
 //
-// Cost. add and restore: linear in their arguments, and a sort of the prompt if the repetition
-// penalty reads it. remove, swap, compact: no token moves (slot_arrays.h explains lanes). These
-// calls touch one row of the bitmask, if there is one, and with dense histories the counts of the
-// request's own tokens, not of the vocabulary. append: one store per token. sample_request: no loop
-// at all. A hash table, which only add and remove write, finds requests by id.
+// Cost. The calls add and restore take time in proportion to their arguments, and a sort of the
+// prompt if the repetition penalty reads the prompt. The calls remove, swap and compact move no
+// tokens (slot_arrays.h explains the lanes). These calls access one row of the bitmask, if there is
+// a bitmask, and with dense histories the counts of the request's own tokens, instead of all tokens
+// of the vocabulary. The call append makes one store per token, and sample_request has no loop at
+// all. A hash table finds requests by their ids; only add and remove write to this table.
 //
-// Randomness. The offset of a slot is first_offset plus the length of its output. The offset is
-// stored and not recomputed, because `sample` reads an array; only append and restore write it.
+// Randomness. The offset of a slot is first_offset plus the length of the slot's output. The offset
+// is stored instead of being computed each time, because `sample` reads an array of offsets; only
+// append and restore write it.
 //
-// Numerics. Numerics: none, because parameters are stored and returned bit for bit.
+// Numerics. Parameters are stored and returned bit for bit.
 #include "fairdraw/batch_state.h"
 
 #include <algorithm>
@@ -231,7 +233,7 @@ Error BatchState::sample_request(const RowsView& logits, SampleRequest& request)
     return error;
   }
   request = serving::call_over(s.arrays, s.options, logits);
-  if (s.options.history == HistoryForm::lists) {  // a device's copy has no sorted prompts
+  if (s.options.history == HistoryForm::lists) {  // the copy on a device has no sorted prompts
     request.processing.prompt = s.list(ListName::distinct_prompt).view(rows);
   }
   if (!s.allowed.empty()) request.allowed = {s.allowed.data(), rows, s.words()};

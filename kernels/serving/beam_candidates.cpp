@@ -1,8 +1,9 @@
-// The best candidates of one live beam: the first `most` of a row by (score, token id).
+// Finds the best candidates of one live beam, which are the first `most` of a row in the order of
+// (score, token id).
 //
-// Contract. The result equals that of a sort of the whole row. A score is a function of the value
-// that never decreases, with one or two roundings: different values may have equal scores, and then
-// the lower token id comes first, regardless of the values.
+// Contract. The result equals that of sorting the whole row. The score is a function of the value
+// that never decreases, with one or two roundings. So different values may have equal scores; among
+// these, the lower token id comes first, whatever the values are.
 //
 // Algorithm. The row is not sorted.
 //   1. scan finds the maximum, and the maximum of each group of 32 values. The `most` largest group
@@ -15,11 +16,11 @@
 //      their ids. When the list is full (many ties), it is cut to its best. Later values have
 //      larger ids than all listed ones, so from then on only larger scores count, and a row of
 //      equal values is cut once.
-// Cost: the scan of the row (F1), the pass for weights if they are from logits (F2), and some
-// blocks of 512 values.
+// Cost: the scan of the row (F1), the pass that sums weights if the values are logits (F2), and
+// reading some blocks of 512 values.
 //
-// Numerics and determinism. fairdraw/beam_search.h defines scores; the sum of weights is an
-// integer, so no result depends on the instruction set.
+// Numerics and determinism. The scores are defined in fairdraw/beam_search.h. The sum of weights is
+// an integer, so no result depends on the instruction set.
 #include "serving/beam_candidates.h"
 
 #include <algorithm>
@@ -33,8 +34,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
-/// Factor by which the list may exceed `most` before it is cut; the list may always grow to kRoom.
-/// A cut takes linear time, so its cost per value stays small.
+/// Factor by which the list may be longer than `most` before it is cut; the list may always grow to
+/// kRoom entries. A cut takes time in proportion to the list's length, so its cost per listed value
+/// stays small.
 constexpr std::size_t kGrowth = 4;
 constexpr std::size_t kRoom = 1024;
 
@@ -53,13 +55,14 @@ float BeamCandidates::score_of(float x) const {
   return beam_score_ + static_cast<float>(distance - log_mass_);
 }
 
-/// Returns the smallest finite float whose score equals the score of x.
+/// Returns the smallest finite float that has the same score as x.
 float BeamCandidates::smallest_with_score_of(float x) const {
   const float score = score_of(x);
   std::int64_t low = order_key(-kLargest);
   std::int64_t high = order_key(x);
   while (low < high) {
-    const std::int64_t middle = (low + high) >> 1;  // rounds down: low <= middle < high
+    const std::int64_t middle = (low + high) >> 1;  // the shift rounds down, so low <= middle <
+                                                    // high
     if (score_of(from_order_key(static_cast<std::int32_t>(middle))) >= score) {
       high = middle;
     } else {
@@ -69,12 +72,12 @@ float BeamCandidates::smallest_with_score_of(float x) const {
   return from_order_key(static_cast<std::int32_t>(high));
 }
 
-/// Cuts the list to the `most` best candidates; from then on only scores above the last candidate's
-/// count.
+/// Cuts the list to the `most` best candidates; from then on, a value is listed only if its score
+/// is above that of the last candidate.
 void BeamCandidates::prune() {
   keep_best(found_, most_);
   const float last = std::max_element(found_.begin(), found_.end(), comes_before)->score;
-  // Finds the smallest value with a larger score, by bisection between the cut and the maximum.
+  // Finds the smallest value whose score is larger, by bisection between the cut and the maximum.
   std::int64_t low = order_key(cut_);
   std::int64_t high = static_cast<std::int64_t>(order_key(max_)) + 1;
   while (low < high) {
@@ -92,7 +95,8 @@ void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     if (!(x[i] >= cut_)) continue;
     const float score = score_of(x[i]);
-    if (score == -kInfinity) continue;  // no candidate: the score is out of float32's range
+    if (score == -kInfinity) continue;  // the value is no candidate, because its score is outside
+                                        // of float32's range
     found_.push_back({score, beam_, static_cast<std::int32_t>(i)});
     if (found_.size() == room_) prune();
   }
@@ -128,7 +132,8 @@ const std::vector<BeamCandidate>& BeamCandidates::find(
   const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());
   for (std::size_t i = 0; i < found; ++i) {
     const float* group = group_max_.data() + blocks_[i] * kGroups;
-    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the cut has risen
+    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the group has no candidate,
+                                                                     // because the cut has risen
     const std::size_t begin = blocks_[i] * kBlock;
     scan(x, begin, std::min(n, begin + kBlock));
   }

@@ -1,4 +1,4 @@
-// Search for the best candidates of one live beam.
+// Search for the best candidates of a single live beam.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,16 @@
 
 namespace fairdraw::cpu {
 
-/// Keeps the first `most` candidates of the list by comes_before, in any order.
+/// Keeps the first `most` candidates of a list, in the order of comes_before; the kept candidates
+/// are in any order.
 void keep_best(std::vector<BeamCandidate>& candidates, std::size_t most);
 
-/// Finder of the best candidates of rows, which keeps its buffers between rows.
+/// Finder of the best candidates in rows, which keeps its buffers from one row to the next.
 class BeamCandidates {
  public:
-  /// Returns the first `most` candidates of a row of n >= 1 values (or all, if fewer), in any
-  /// order, valid until the next call. `status` is the row's first fault, or ok.
+  /// Returns the first `most` candidates of a row of n >= 1 values, or all of them if there are
+  /// fewer. The result is in any order, and valid until the next call. `status` is set to the first
+  /// fault of the row, or to ok.
   const std::vector<BeamCandidate>& find(const Passes& passes, const TilePasses& tile_passes,
                                          const float* x, std::size_t n, BeamInput input,
                                          float beam_score, std::int32_t beam, std::size_t most,
@@ -38,7 +40,7 @@ class BeamCandidates {
   double log_mass_ = 0;
   std::int32_t beam_ = 0;
   std::size_t most_ = 0, room_ = 0;
-  float cut_ = 0;  ///< no value below the cut is a candidate
+  float cut_ = 0;  ///< values below the cut are not candidates
 
   std::vector<BeamCandidate> found_;
   std::vector<float> group_max_;

@@ -1,7 +1,7 @@
-// The best sequences of a beam search, read back from the history, on the CPU.
+// Finds the best sequences of a beam search on the CPU, by reading them back from the history.
 //
-// The eligible sequences of a request are gathered and sorted by score, and the first sequences are
-// read back, by the rules of both backends (beam_result_rules.h).
+// The eligible sequences of a request are collected and sorted by score, and the first of them are
+// read back, by the rules that both backends share (beam_result_rules.h).
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -13,8 +13,9 @@
 namespace fairdraw {
 namespace {
 
-/// Collects the eligible sequences of a request, the best first. Not inlined, because the
-/// function's arithmetic must stay inside the floating-point environment that the caller sets.
+/// Collects the eligible sequences of a request, with the best sequence first. The function is not
+/// inlined, because its arithmetic must stay inside the floating-point environment that the caller
+/// sets.
 [[gnu::noinline]] RowStatus gather(const BeamResultRequest& request, std::int64_t r,
                                    std::vector<FinishedBeam>& all) {
   all.clear();

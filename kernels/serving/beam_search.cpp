@@ -1,16 +1,17 @@
-// One step of beam search.
+// Makes one step of beam search on the CPU.
 //
-// Contract. fairdraw/beam_search.h has the rules. Requests are independent: an invalid request does
-// not change a bit of the results of other requests.
+// Contract. The rules are given in fairdraw/beam_search.h. Requests are independent of each other:
+// an invalid request does not change a single bit of the results of other requests.
 //
-// Algorithm. The rows of all live beams are reduced in parallel to their best candidates
+// Algorithm. First, the rows of all live beams are reduced in parallel to their best candidates
 // (beam_candidates.cpp), which is most of the cost of the call. Then the requests are finished in
-// parallel: the candidates of their beams are merged, sorted and processed in order. A request's
-// parameters are checked first, and nothing is written for a request before its rows are known to
-// be valid.
+// parallel: the candidates of their beams are merged, sorted, and processed in order. The
+// parameters of a request are checked first, and nothing is written for a request before its rows
+// are known to be valid.
 //
-// Determinism. Candidates are totally ordered, scores have stated roundings, and rows are
-// independent: neither threads nor instruction sets change a result.
+// Determinism. Candidates are totally ordered, the rounding of scores is defined, and rows are
+// independent of each other, so neither the number of threads nor the instruction set changes a
+// result.
 #include "fairdraw/beam_search.h"
 
 #include <algorithm>
@@ -26,10 +27,10 @@
 namespace fairdraw {
 namespace {
 
-/// Number of candidates below which one thread ranks them faster than other threads wake up.
+/// Number of candidates below which a single thread ranks them faster than other threads wake up.
 constexpr std::size_t kFewCandidates = std::size_t{1} << 14;
 
-/// One request of the call.
+/// Single request of the call.
 struct Request {
   BeamTerms terms;
   std::size_t first_row = 0;  // number of the request's first row among all rows of the call
@@ -42,12 +43,12 @@ struct Row {
   std::size_t begin = 0, count = 0;  // its candidates
 };
 
-/// Buffers of a call, reused by later calls.
+/// Buffers of a call, which later calls use again.
 struct Workspace {
   std::vector<Request> requests;
   std::vector<Row> rows;
   std::vector<BeamCandidate> candidates;
-  std::size_t planned = 0;  // capacity for candidates in this call
+  std::size_t planned = 0;  // number of candidates for which this call needs room
 };
 
 void plan(const BeamStepRequest& step, const BeamStepResult& result, Workspace& work) {
@@ -88,7 +89,7 @@ void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i
             work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin));
 }
 
-/// Collects, in order, the candidates of a request that count.
+/// Collects those candidates of a request that are considered, in order.
 RowStatus ranked_candidates(const Workspace& work, const Request& request,
                             std::vector<BeamCandidate>& ranked) {
   ranked.clear();
@@ -125,9 +126,9 @@ Error beam_search_step(const BeamStepRequest& request, const BeamStepResult& res
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_beam_step(request, result)) return error;
   thread_local Workspace own;
-  Workspace& work = own;  // the thread of a worker has another `own`
+  Workspace& work = own;  // another thread would use a variable `own` of its own
   {
-    // pow runs in the floating-point environment that scores require.
+    // The function pow must run in the floating-point environment that scores require.
     const cpu::FloatEnvironment environment;
     plan(request, result, work);
   }

@@ -1,20 +1,23 @@
-// FusedSamplingProcessor: steps over a BatchState.
+// Implementation of FusedSamplingProcessor, which makes steps over a BatchState.
 //
-// Contract. fairdraw/fused_sampling_processor.h.
+// Contract. The contract is given in fairdraw/fused_sampling_processor.h.
 //
-// Algorithm. A step is one call of `sample` with one row per slot. Rows of logits are not gathered:
-// for slot i the call reads row logit_rows[i] of the caller's matrix (run_batch), and parameters,
-// histories and bitmask are the state's own arrays. With StepRows::all there is one such call for
-// the first rows of all requests, one for the second rows and so on, because the history of a row
-// includes the token drawn from the row before. Between calls the tokens are appended to the state.
+// Algorithm. A step is one call of `sample` with one row per slot. The rows of logits are not
+// copied together: for slot i, the call reads row logit_rows[i] of the caller's matrix (run_batch).
+// The parameters, the histories and the bitmask are the arrays of the state itself. With
+// StepRows::all, there is one such call for the first rows of all requests, one for the second
+// rows, and so on, because the history of a row includes the token drawn from the row before.
+// Between two calls, the drawn tokens are appended to the state.
 //
-// Cost. Cost: the cost of `sample`, and a few stores per slot. No memory is allocated after the
-// first step.
+// Cost. A step costs as much as its calls of `sample`, and a few stores per slot. No memory is
+// allocated after the first step.
 //
-// Randomness. Randomness as in BatchState: one seed and offset per request, purpose draw, index 0.
+// Randomness. The randomness is that of BatchState: each request has one seed and one offset, with
+// the purpose draw and index 0.
 //
-// Determinism. A token depends on its row, the request's parameters and history, seed and offset;
-// not on the slot, other requests, threads or the instruction set.
+// Determinism. A token depends on its row, on the parameters and the history of its request, and on
+// the seed and the offset. It does not depend on the slot, on other requests, on threads or on the
+// instruction set.
 #include "fairdraw/fused_sampling_processor.h"
 
 #include <algorithm>
@@ -28,7 +31,7 @@
 
 namespace fairdraw {
 
-/// Arrays with one value per slot; their length is the state's capacity.
+/// Arrays with one value per slot, whose length is the capacity of the state.
 struct FusedSamplingProcessor::Buffers {
   explicit Buffers(std::size_t capacity)
       : begins(capacity + 1),
@@ -41,8 +44,8 @@ struct FusedSamplingProcessor::Buffers {
         statuses(capacity),
         copied_tokens(capacity) {}
 
-  // Rows of the step: request i has the rows from begins[i] up to, but not including, begins[i +
-  // 1].
+  // Rows of the step: request i has the rows from begins[i] up to begins[i + 1], which is not
+  // included.
   std::vector<std::int64_t> begins;
   // Arguments of one call of `sample` in the step.
   std::vector<std::int64_t> logit_rows;
@@ -55,7 +58,7 @@ struct FusedSamplingProcessor::Buffers {
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> counts;
   std::vector<RowStatus> statuses;
-  // Copy of the step's tokens, and its number of slots.
+  // Copy of the tokens of the step, and the number of slots in the copy.
   std::int64_t copied = -1;
   std::vector<std::int32_t> copied_tokens;
 };
@@ -69,8 +72,8 @@ Error check_slots(const char* field, std::int64_t slots, const BatchState& state
                           std::to_string(state.options().capacity) + " (capacity)");
 }
 
-/// Reads the row offsets, or assumes one row per slot if there are no offsets. Writes nothing if
-/// there is an error.
+/// Reads the offsets of rows, or assumes one row per slot if there are no offsets. If there is an
+/// error, the function writes nothing.
 template <class Offset>
 Error read_offsets(const RowsView& logits, View<const Offset> offsets, const BatchState& state,
                    std::vector<std::int64_t>& begins, std::int64_t& slots) {
@@ -165,8 +168,8 @@ Error FusedSamplingProcessor::step_with(const RowsView& logits, View<const Offse
   }
 }
 
-/// Chooses each request's row for one call: its last row, or the row numbered `call`. Returns false
-/// if no request has such a row.
+/// Chooses the row of each request for one call, which is the request's last row or its row number
+/// `call`. Returns false if no request has such a row.
 bool FusedSamplingProcessor::choose_rows(StepRows rows, std::int64_t call) {
   if (rows == StepRows::last && call > 0) return false;
   Buffers& b = *buffers_;

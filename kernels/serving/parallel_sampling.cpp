@@ -1,10 +1,11 @@
-// Several sampled outputs of one prompt: their seeds, scores and ranking.
+// Several sampled outputs of one prompt, with their seeds, scores and ranking.
 //
-// Contract. Seeds are computed in integer arithmetic; sums and scores are doubles, each operation
-// rounded once. Only `pow` of the C library may round differently with another library. `pow` is
-// used only if the length penalty is neither 0 nor 1.
+// Contract. Seeds are computed with integers. Sums and scores are doubles, and each operation on
+// them is rounded once. Only the function `pow` of the C library may round differently if the
+// library is another one. The function `pow` is called only if the length penalty is neither 0 nor
+// 1.
 //
-// Algorithm. A prompt has few candidates, so they are sorted by (score, number).
+// Algorithm. A prompt has few candidates, so they are simply sorted by (score, number).
 #include "fairdraw/parallel_sampling.h"
 
 #include <algorithm>
@@ -28,8 +29,9 @@ RowStatus status_of_sum(double value) {
   return value == kInfinity ? RowStatus::infinite_input : RowStatus::ok;
 }
 
-/// Adds the values to `sum`, unless one of them is not a log-probability. Not inlined, because the
-/// function's arithmetic must stay inside the floating-point environment that the caller sets.
+/// Adds the values to `sum`, unless one of the values is not a log-probability. The function is not
+/// inlined, because its arithmetic must stay inside the floating-point environment that the caller
+/// sets.
 [[gnu::noinline]] RowStatus add_in_order(const float* values, std::int64_t count, double& sum) {
   double added = sum;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -48,12 +50,12 @@ double length_score(double cumulative, std::int32_t length, double penalty) {
   return cumulative / by;
 }
 
-/// The eligible candidates of a prompt, with their scores.
+/// Eligible candidates of a prompt, with their scores.
 struct Ranking {
   std::vector<std::int32_t> order;
   std::vector<double> scores;
 
-  /// Not inlined, for the reason given at add_in_order.
+  /// The function is not inlined, for the reason that is given at add_in_order.
   [[gnu::noinline]] RowStatus read(const BestOfRequest& request, std::int64_t prompt) {
     order.clear();
     scores.assign(static_cast<std::size_t>(request.candidates), -kInfinity);

@@ -16,7 +16,8 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
     ListArrays& list = arrays.list(name);
     list.room = room;
     list.size = capacity * room;
-    // The list has at least one element, so that data is not null: lists of length 0 are lists.
+    // The array has at least one element, so that `data` is not null, because even lists of length
+    // 0 must be given.
     memory.allocate(list.data, list.size > 0 ? list.size : 1);
   };
   give_list(ListName::prompt, options.max_length);

@@ -1,14 +1,15 @@
-// The memory of a batch state: arrays with one value per slot, and lists with one place per slot.
+// Memory of a batch state: arrays with one value per slot, and lists with one place per slot.
 //
-// Layout. One block. The memory begins with the table: all arrays with one value per slot
-// (parameters, seeds, offsets, begins and lengths of the lists), side by side, about 200 bytes per
-// slot. A step changes little else, so a copy of the state on a device needs one transfer of a few
-// kilobytes per step. After the table come the lists, of fixed capacity per slot. The same function
-// places the arrays in a block on the host or on a device.
+// Layout. One block. The memory begins with the table, which has all arrays with one value per slot
+// side by side (parameters, seeds, offsets, and the begins and lengths of the lists), about 200
+// bytes per slot. A step changes little other data, so a copy of the state on a device needs a
+// single transfer of a few kilobytes per step. The lists follow after the table; each has a fixed
+// capacity per slot. The same function places the arrays in a block on the host and in a block on a
+// device.
 //
-// Lanes. The storage of a list belongs to a lane, and each slot has a lane: the begins locate the
-// lists. So two slots are exchanged by exchanging their columns of the table; no token is copied,
-// and all data of the slots remain arrays with one value per row.
+// Lanes. The storage of a list belongs to a lane, and each slot has a lane, in which the begins
+// locate the slot's lists. So two slots are exchanged by exchanging their columns of the table. No
+// token is copied, and all data of the slots remain arrays with one value per row.
 #pragma once
 
 #include <array>
@@ -28,12 +29,12 @@ enum class ListName : std::size_t {
   bad_words,
   bad_word_lengths,
   allowed_ids,
-  distinct_prompt,  ///< the distinct tokens of the prompt in ascending order, for the repetition
+  distinct_prompt,  ///< different tokens of the prompt in ascending order, for the repetition
                     ///< penalty
 };
 inline constexpr std::size_t kLists = 8;
 
-/// Arrays of one list per slot.
+/// Arrays for one list per slot.
 struct ListArrays {
   std::int32_t* data = nullptr;     ///< [capacity * room]
   std::int64_t room = 0;            ///< elements of a lane
@@ -46,13 +47,13 @@ struct ListArrays {
   std::int32_t length(std::int32_t slot) const { return lengths[slot]; }
 };
 
-/// Pointers into a block. All arrays with one value per slot have `capacity` elements.
+/// Pointers into a block. Every array with one value per slot has `capacity` elements.
 struct SlotArrays {
   std::uint64_t* seed = nullptr;
   std::uint64_t* offset = nullptr;
   std::uint64_t* id = nullptr;
   std::uint64_t* entry = nullptr;  ///< unique number that each request gets when it enters the
-                                   ///< batch; 0: the slot is empty
+                                   ///< batch, or 0 if the slot is empty
   std::int32_t* lane = nullptr;
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -61,7 +62,7 @@ struct SlotArrays {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type* name = nullptr;
 #include "fairdraw/processing_parameters.inc"
   std::int32_t* penalised_prompt =
-      nullptr;  ///< number of distinct tokens of the prompt; 0 without repetition_of_prompt
+      nullptr;  ///< number of different tokens of the prompt, or 0 without repetition_of_prompt
   std::uint8_t* repetition_of_prompt = nullptr;
   std::uint8_t* active = nullptr;
   std::array<ListArrays, kLists> lists;
@@ -69,14 +70,16 @@ struct SlotArrays {
   ListArrays& list(ListName name) { return lists[static_cast<std::size_t>(name)]; }
   const ListArrays& list(ListName name) const { return lists[static_cast<std::size_t>(name)]; }
 
-  float* bias_values = nullptr;  ///< parallel to list(ListName::bias).data
+  float* bias_values = nullptr;  ///< biases of the tokens in list(ListName::bias).data, in the same
+                                 ///< order
 
-  // The following arrays exist with HistoryForm::dense only.
+  // The following arrays exist only with HistoryForm::dense.
   std::int32_t* output_counts = nullptr;  ///< [capacity, vocab]
-  std::uint32_t* prompt_mask = nullptr;   ///< [capacity, words of vocab]
+  std::uint32_t* prompt_mask = nullptr;   ///< bits of the prompts' tokens [capacity, words of
+                                          ///< vocab]
 
-  std::int64_t table_bytes = 0;  ///< size in bytes of the table, after which the lists begin
-  std::int64_t bytes = 0;        ///< size in bytes of the whole block
+  std::int64_t table_bytes = 0;  ///< size of the table in bytes; the lists begin after the table
+  std::int64_t bytes = 0;        ///< size of the whole block in bytes
 
   /// Calls visit(array) for every array of the table.
   template <class Visit>
@@ -100,15 +103,16 @@ struct SlotArrays {
   }
 };
 
-/// Largest size of a block, in bytes: above any machine's memory, and far from overflow.
+/// Largest size of a block in bytes, which is above the memory of any machine and far from an
+/// overflow.
 inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
-/// Places the arrays in a block at `block`, which is aligned to 64 bytes. With a null block the
-/// function only computes sizes, which do not overflow.
+/// Places the arrays in a block at the address `block`, which must be aligned to 64 bytes. If
+/// `block` is null, the function only computes the sizes, which do not overflow.
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block);
 
-/// Returns the request for `sample` over the arrays of the first logits.rows slots, on host or
-/// device, without a bitmask, because the bitmask is stored elsewhere.
+/// Returns the request to `sample` over the arrays of the first logits.rows slots, on the host or
+/// on a device. The request has no bitmask, because the bitmask is stored elsewhere.
 SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& options,
                         const RowsView& logits);
 

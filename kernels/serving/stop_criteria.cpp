@@ -1,9 +1,9 @@
-// Stop criteria of requests, checked on the CPU.
+// Checks the stop criteria of requests on the CPU.
 //
-// Contract. fairdraw/stop_criteria.h has the rules and the order of the criteria, stop_rules.h the
-// work per request in both backends: one pass over the tokens of its step. Requests are
-// independent: an invalid one fails alone. The calling thread does all work, because there is so
-// little.
+// Contract. The rules and the order of the criteria are given in fairdraw/stop_criteria.h. The work
+// for each request, which is one pass over the tokens of its step, is in stop_rules.h for both
+// backends. Requests are independent of each other, so that an invalid request fails alone. The
+// calling thread does all the work, because there is little of it.
 #include "fairdraw/stop_criteria.h"
 
 #include "serving/rules/stop_rules.h"

@@ -120,9 +120,9 @@ struct GatherRow {
 /// Limits for a row whose threshold is unknown: the number of attempts that a shard lists for each
 /// token, and the number of attempts that are tried. An attempt can be the first accepted one only
 /// if its value is larger than the values of all earlier attempts; such attempts are called
-/// records. A nucleus of p rejects four records with the probability that a Poisson variable of mean
-/// -ln(p) is at least 4, which is 5e-6 for p = 0.9. A nucleus rejects sixteen attempts with the
-/// probability (1 - p)^16.
+/// records. A nucleus of p rejects four records with the probability that a Poisson variable of
+/// mean -ln(p) is at least 4, which is 5e-6 for p = 0.9. A nucleus rejects sixteen attempts with
+/// the probability (1 - p)^16.
 inline constexpr std::uint32_t kRecords = 4;
 inline constexpr std::uint32_t kWideAttempts = 16;
 

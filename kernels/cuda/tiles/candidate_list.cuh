@@ -141,7 +141,7 @@ __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at
       : "memory");
 }
 
-/// For each quad of a lane, the number of values that reach a bound, in one byte per quad.
+/// Number of values that reach a bound in each quad of a lane, with one byte per quad.
 template <int kQuads>
 struct QuadHits {
   static constexpr int kWords = (kQuads + 3) / 4;

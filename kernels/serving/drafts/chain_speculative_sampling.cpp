@@ -1,19 +1,21 @@
-// chain_speculative_sampling (fairdraw/sampling.h): verifies drafted tokens in integers.
+// Implementation of chain_speculative_sampling (fairdraw/sampling.h), which verifies drafted tokens
+// in integer arithmetic.
 //
-// Contract: see the declaration in fairdraw/sampling.h. Semantics: Leviathan et al. 2023, Chen et
-// al. 2023. With target weights P (sum Zp) and draft weights Q (sum Zq) at a position whose drafted
-// token is x:
+// Contract: the contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules
+// are those of Leviathan et al. 2023 and Chen et al. 2023. P are the target's weights with the
+// sum Zp, Q are the draft's weights with the sum Zq, and x is the drafted token of a position.
 //   accept    if P_x > 0 and (P_x Zq >= Q_x Zp or floor(r Q_x Zp / 2^64) < P_x Zq),
 //   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order.
-// Neither divides, so comparisons are exact: products have up to 100 bits, sums of residuals 120,
-// products with a random word 192.
+// Neither rule divides, so the comparisons are exact: products of weights and sums have up to 100
+// bits, sums of residuals up to 120 bits, and products with a random word up to 192 bits.
 //
-// Algorithm: two weight passes per position. distribution_weights.h accepts and recovers, and
-// proves that there is always something to draw. The residual is summed and searched only after a
-// rejection of a drafted token.
+// Algorithm: two passes over each position compute the weights. The code that accepts and recovers,
+// and a proof that there is always something to draw, are in distribution_weights.h. The residual
+// is summed and searched only after a drafted token has been rejected.
 //
-// Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
-// Determinism: integers throughout, no dependence on order, thread or instruction set.
+// Randomness: position i of a request uses offset + i, with the purposes accept, recover and bonus.
+// Determinism: all arithmetic is done with integers, and results do not depend on order, threads or
+// the instruction set.
 #include <algorithm>
 
 #include "common/philox.h"
@@ -28,7 +30,7 @@ namespace {
 using cpu::DistributionWeights;
 using cpu::Worker;
 
-/// Buffers of a thread, reused for later requests.
+/// Buffers of a thread, which later requests use again.
 struct Buffers {
   DistributionWeights target, draft;
 };

@@ -53,7 +53,8 @@ RowParameters DraftedRequests::parameters(std::int64_t b) const {
 RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
                      bool has_distribution) {
   thread_local std::vector<std::int64_t> depths;
-  thread_local std::vector<std::int32_t> children;  // number of children of node j, at index j + 1
+  thread_local std::vector<std::int32_t> children;  // number of children of node j, at the index j
+                                                    // + 1
   depths.assign(static_cast<std::size_t>(drafts), 1);
   children.assign(static_cast<std::size_t>(drafts) + 1, 0);
   bool fits = true;

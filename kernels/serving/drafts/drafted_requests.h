@@ -1,4 +1,4 @@
-// Requests with drafted tokens: their rows, distributions and random words.
+// Requests with drafted tokens, with their rows, distributions and random words.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ class DraftedRequests {
                   const View<const std::int32_t>& draft_tokens,
                   const View<const std::int32_t>& draft_lengths);
 
-  /// Finds a request. Returns the status of a request: inactive, invalid_draft_length,
-  /// index_out_of_range (a drafted token) or ok.
+  /// Finds a request. Returns the status of a request, which is inactive, invalid_draft_length,
+  /// index_out_of_range (for a drafted token) or ok.
   RowStatus find(std::int64_t b, DraftedRequest& request) const;
 
-  /// Filters row `i` of a request by the request's parameters; worker.sampler then has the row's
-  /// distribution.
+  /// Filters row `i` of a request with the request's parameters; afterwards, worker.sampler has the
+  /// distribution of the row.
   RowStatus filter(std::int64_t b, const DraftedRequest& request, std::int64_t i,
                    Worker& worker) const;
 
   bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
-  /// Returns the random words of the draw that `sample` makes at a position.
+  /// Returns the words of the random draw that `sample` makes at a position.
   DrawWords draw_words(std::int64_t b, std::int64_t position) const;
   std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose,
                      std::uint32_t sibling = 0) const;
@@ -45,17 +45,17 @@ class DraftedRequests {
 };
 
 /// Returns invalid_draft_tree for a malformed tree, invalid_draft_length for a path that is longer
-/// than max_depth, otherwise ok.
+/// than max_depth, and otherwise ok.
 RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
                      bool has_distribution);
 
-/// The rows of the distributions from which draft tokens were drawn.
+/// Rows of the distributions from which draft tokens were drawn.
 class DraftDistributions {
  public:
   DraftDistributions(DraftLaw distribution, const RowsView& rows, const LawFilters& filters);
 
-  /// Computes the weights of one row under the filters of request b. The distribution of a greedy
-  /// draft is a point mass.
+  /// Computes the weights of one row with the filters of request b. The distribution of a greedy
+  /// draft has a single token, of probability 1.
   RowStatus weigh(std::int64_t b, std::int64_t row, Worker& worker,
                   DistributionWeights& distribution) const;
 
@@ -68,7 +68,7 @@ class DraftDistributions {
 /// Copies the weights of the row that the worker's sampler has filtered.
 void take_weights(Worker& worker, std::int64_t vocab, DistributionWeights& distribution);
 
-/// Returns the parameters of request b.
+/// Returns the sampling parameters of request b.
 RowParameters parameters_of(const LawFilters& filters, std::int64_t b);
 FilterOptions options_of(const LawFilters& filters);
 

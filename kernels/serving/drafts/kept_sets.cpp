@@ -1,5 +1,5 @@
-// sample_with_kept_sets: `sample` together with the survivors of each row; and kept sets from rows
-// of bits (fairdraw/kept_sets.h).
+// Implementation of sample_with_kept_sets, which is `sample` with the survivors of each row, and of
+// kept sets that are given as rows of bits (fairdraw/kept_sets.h).
 #include "serving/drafts/kept_sets.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Packing of the kept sets of a call on the CPU.
+// Packs the kept sets of a call on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace fairdraw::cpu {
 
-/// Survivors of each row, in ascending order.
+/// Survivors of each row, in ascending order of ids.
 using Survivors = std::vector<std::vector<std::int32_t>>;
 
-/// Packs `count` sets; set_of(i) returns set i, or null if that set does not exist.
+/// Packs `count` sets; set_of(i) must return set i, or null if there is no such set.
 void pack_sets(std::int64_t count,
                const std::function<const std::vector<std::int32_t>*(std::int64_t)>& set_of,
                const KeptSets& kept);

@@ -23,7 +23,7 @@ bool SiblingResidual::accepts(std::int32_t token, std::uint64_t word) const {
 void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   scales_.reject(draft_->total, p_sum_, q_sum_);
   const SiblingScales::Leading leading = scales_.leading();
-  // The loop has no branches, because the outcome per token is unpredictable.
+  // The loop has no branches, because branches could not be predicted: any token may stay or go.
   std::uint64_t p_sum = 0, q_sum = 0;
   std::size_t count = 0;
   std::int32_t* const members = members_.data();
@@ -39,8 +39,8 @@ void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   count_ = count;
   p_sum_ = p_sum;
   q_sum_ = q_sum;
-  if (sampling == SiblingSampling::without_replacement) {  // the drafted token is no longer a
-                                                           // member
+  if (sampling == SiblingSampling::without_replacement) {  // the drafted token is no longer among
+                                                           // the remaining tokens
     draft_->total -= q(token);
     draft_->weight[static_cast<std::size_t>(token)] = 0;
   }

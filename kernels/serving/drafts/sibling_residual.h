@@ -1,4 +1,4 @@
-// The residual of the target after rejected siblings, with a list of the tokens that are left.
+// Residual of the target after rejected siblings, with a list of the tokens that remain. The header
 // sibling_scales.h explains how two long integers represent the whole residual.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace fairdraw::cpu {
 
-/// The residual of one node at a time; the memory is reused for the next node.
+/// Residual of one node at a time, whose memory the next node uses again.
 class SiblingResidual {
  public:
   /// Starts a node. `draft` loses the tokens that are drawn without replacement. Both distributions
-  /// must outlive the node.
+  /// must exist as long as the node is in use.
   void start(const DistributionWeights& target, DistributionWeights& draft, std::size_t vocab);
 
-  /// Returns whether the next child, whose draft weight is positive, is accepted.
+  /// Returns whether the next child is accepted; its weight in the draft must be positive.
   bool accepts(std::int32_t token, std::uint64_t word) const;
 
-  /// Removes the next child, which was rejected, from the residual.
+  /// Removes the next child, which has been rejected, from the residual.
   void reject(std::int32_t token, SiblingSampling sampling);
 
-  /// Draws a token from the residual. Precondition: at least one child was rejected.
+  /// Draws a token from the residual. Precondition: at least one child has been rejected.
   std::int32_t recover(std::uint64_t word);
 
  private:
@@ -38,8 +38,10 @@ class SiblingResidual {
 
   const DistributionWeights* target_ = nullptr;
   DistributionWeights* draft_ = nullptr;
-  bool whole_ = true;  // whether no child has been rejected, so that M has all tokens
-  std::vector<std::int32_t> members_;  // M in token-id order, in the first `count_` elements
+  bool whole_ = true;  // whether no child has been rejected, so that the set M of remaining tokens
+                       // has all tokens
+  std::vector<std::int32_t> members_;  // tokens of the set M in the order of ids, in the first
+                                       // `count_` elements
   std::size_t count_ = 0;
   std::uint64_t p_sum_ = 0, q_sum_ = 0;
   SiblingScales scales_;

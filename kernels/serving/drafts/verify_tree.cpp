@@ -1,7 +1,9 @@
-// verify_tree and verify_chain (fairdraw/speculative.h): verify a tree of drafted tokens against
-// the target's logits, in integers. A chain is a tree with one child per node.
+// Implementation of verify_tree and verify_chain (fairdraw/speculative.h), which verify a tree of
+// drafted tokens against the target's logits in integer arithmetic. A chain is a tree with one
+// child per node.
 //
-// Contract and semantics: see fairdraw/speculative.h. The walk follows one path, node by node:
+// Contract and semantics: both are given in fairdraw/speculative.h. The walk follows a single path
+// through the tree, node by node, in one of two ways:
 //   - Unknown draft distribution, or greedy request: the target's token is drawn from the row after
 //     the node, with the word of purpose draw. If a child holds that token, the path continues
 //     there; otherwise it ends, and the token is emitted all the same. This has the same
@@ -14,15 +16,17 @@
 //     what `sample` would draw from, Q what the draft was drawn from. A greedy draft is a point
 //     mass at its largest logit.
 //
-// Cost: a filtered row and a draw per emitted token; rows off the path are never read. The search
-// for children is linear in the nodes of a request, once along the whole path, because a child
-// comes after its parent; in a chain the child is the next token. A known draft distribution adds,
-// per node, the draft's row and two passes that write weights. Accepting a child needs no further
-// pass, rejecting it a pass over the tokens with a positive residual.
+// Cost: each emitted token costs a filtered row and a draw; rows that are not on the path are never
+// read. The search for children visits the nodes of a request only once along the whole path,
+// because a child comes after its parent. In a chain, the child is the next token. If the
+// distribution of the drafts is known, each node also costs the draft's row and two passes that
+// write weights. Accepting a child needs no further pass, and rejecting a child takes one pass over
+// the tokens whose residual is positive.
 //
-// Randomness: depth d uses offset + d. Draw, accept (one word per child), recover and bonus are
-// separate purposes, so no two decisions share bits, at equal or different depths.
-// Determinism: integers throughout, no dependence on order, thread or instruction set.
+// Randomness: a draw at depth d uses offset + d. The draw, the acceptance (one word per child), the
+// recovery and the bonus have different purposes, so no two decisions share bits, at the same depth
+// or at different depths. Determinism: all arithmetic is done with integers, and results do not
+// depend on order, threads or the instruction set.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -39,7 +43,7 @@ namespace {
 
 using cpu::Worker;
 
-/// Buffers of a thread, kept between requests.
+/// Buffers of a thread, which are kept between requests.
 struct Distributions {
   cpu::DistributionWeights target, draft;
   cpu::SiblingResidual residual;
@@ -47,7 +51,7 @@ struct Distributions {
 
 class Trees {
  public:
-  /// `sets`: the sets of all token positions to fill, or null.
+  /// `sets` has the sets of all token positions, which are to be filled, or is null.
   Trees(const DraftedCall& call, cpu::Survivors* sets)
       : is_chain_(call.is_chain),
         request_(call.request),
@@ -92,12 +96,13 @@ class Trees {
   std::vector<std::int32_t>& set_of(std::int64_t b, std::int64_t i) const {
     return (*sets_)[static_cast<std::size_t>(b * (request_.max_depth + 1) + i)];
   }
-  /// Stores the kept set of position i, whose row is in the worker's sampler.
+  /// Stores the kept set of position i; the row of the position is in the worker's sampler.
   void keep(std::int64_t b, std::int64_t i, Worker& worker) const {
     if (sets_ != nullptr) worker.sampler.list_survivors(set_of(b, i));
   }
 
-  // Returns the first child of `node` from node `from` on, or the number of nodes if there is none.
+  // Returns the first child of `node` among the nodes from `from` on, or the number of nodes if
+  // there is no such child.
   std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
     if (is_chain_) return from == node + 1 ? from : request.drafts;
     const std::int32_t* const parents = request_.parents.data + request.place;
@@ -147,9 +152,10 @@ class Trees {
     }
   }
 
-  // Tests the children of `node` in order, from the first child on. Precondition: the worker's
-  // sampler has the target's distribution after `node`. `child` becomes the accepted child; if none
-  // is accepted, it becomes the number of nodes, and the replacement token is written.
+  // Tests the children of `node` in order, beginning with the first child. Precondition: the
+  // worker's sampler has the target's distribution after `node`. Sets `child` to the accepted
+  // child. If no child is accepted, the function sets `child` to the number of nodes, and writes
+  // the replacement token.
   RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
                           std::int32_t depth, Worker& worker, std::int64_t& child,
                           std::int32_t* tokens) const {
@@ -183,7 +189,7 @@ class Trees {
   cpu::DraftDistributions drafts_;
 };
 
-/// Verifies a call. `kept`: the destination of the kept sets, or null.
+/// Verifies a call. `kept` is the destination of the kept sets, or null.
 Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_drafted_call(call)) return error;
@@ -239,23 +245,26 @@ Error parents_from_links(View<const std::int32_t> next_token, View<const std::in
   if (Error e = check_needed(parents, "parents", batch * (nodes - 1), "batch * (nodes - 1)")) {
     return e;
   }
-  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree rejects both values
+  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree rejects both values as
+                                                         // parents
   for (std::int64_t b = 0; b < batch; ++b) {
     const std::int32_t* const children = next_token.data + b * nodes;
     const std::int32_t* const siblings = next_sibling.data + b * nodes;
-    std::int32_t* const found = parents.data + b * (nodes - 1);  // parent of node j, at index j - 1
+    std::int32_t* const found = parents.data + b * (nodes - 1);  // parent of node j, at the index j
+                                                                 // - 1
     std::fill_n(found, nodes - 1, kNoLink);
     const auto link = [&](std::int64_t from, std::int32_t to, std::int32_t parent) {
       if (to == -1) return;
       if (to > from && to < nodes) {
         found[to - 1] = found[to - 1] == kNoLink ? parent : kManyLinks;
       } else if (from > 0) {
-        found[from - 1] = kManyLinks;  // for the root: node 1 stays without a link
+        found[from - 1] = kManyLinks;  // the link leads to the root, so node 1 stays without a link
       }
     };
     for (std::int64_t node = 0; node < nodes; ++node) {
       link(node, children[node], static_cast<std::int32_t>(node - 1));
-      // The root has no sibling. Links lead to higher nodes, so any other node's parent is known.
+      // The root has no siblings. A link always leads to a node with a higher number, so the parent
+      // of every other node is already known.
       if (node > 0) link(node, siblings[node], found[node - 1]);
     }
   }

@@ -1,4 +1,4 @@
-// Checks of the arguments of beam search, shared by both backends.
+// Checks of the arguments of beam search, which both backends share.
 #include <limits>
 #include <string>
 
@@ -8,8 +8,8 @@
 namespace fairdraw {
 namespace {
 
-/// Limit of a number of elements that exceeds any memory's capacity, and is far from int64
-/// overflow.
+/// Limit for a number of elements, which is larger than any memory's capacity and far from an
+/// overflow of int64.
 constexpr std::int64_t kMaxPlaces = std::int64_t{1} << 48;
 
 Error check_diversity(const PerRequest<float>& rate) {
@@ -53,8 +53,8 @@ Error check_beam_history(const BeamHistory& history, std::int64_t requests,
   if (history.max_steps < 0) {
     return out_of_range("history.max_steps", std::to_string(history.max_steps), ">= 0");
   }
-  const std::int64_t of_a_step = requests * max_width;  // at most 2^41, because the shape has been
-                                                        // checked
+  const std::int64_t of_a_step = requests * max_width;  // at most 2^41, because the shape has
+                                                        // already been checked
   if (of_a_step > 0 && history.max_steps > kMaxPlaces / of_a_step) {
     return out_of_range("history.max_steps", std::to_string(history.max_steps),
                         "at most 2^48 / (requests * max_width)");

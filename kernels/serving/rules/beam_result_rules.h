@@ -1,10 +1,10 @@
-// The best sequences of one request at the end of a beam search: which sequences are eligible, and
-// how one is read back. The rules are the same for every backend (fairdraw/beam_search.h defines
-// them).
+// Rules for the best sequences of one request at the end of a beam search: which sequences are
+// eligible, and how a sequence is read back. The rules are the same for every backend, and defined
+// in fairdraw/beam_search.h.
 //
-// A sequence is a chain of parents, from its last token and the live beam before that token back to
-// the first step. Chains share prefixes, so nothing is copied while beams live; reading a chain
-// back costs its length.
+// A sequence is a chain of parents, which leads from its last token and the live beam before that
+// token back to the first step. Chains share their beginnings, so nothing is copied while beams
+// live; reading a chain back costs time in proportion to its length.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@
 
 namespace fairdraw {
 
-/// The eligible sequences of one request, after checks. The first `pooled` sequences are those of
-/// the request's pool, the next `live` sequences its live beams.
+/// Eligible sequences of one request whose arguments have been checked. The first `pooled`
+/// sequences are those in the pool of the request, and the next `live` sequences are its live
+/// beams.
 struct BeamResultTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t pooled = 0, live = 0;
-  std::int32_t length = 0;  ///< length of live beams
-  float norm = 1;           ///< length norm of live beams
+  std::int32_t length = 0;  ///< length of the live beams
+  float norm = 1;           ///< length norm of the live beams
 
   FAIRDRAW_HOST_DEVICE std::int32_t count() const { return pooled + live; }
 };
@@ -49,8 +50,8 @@ FAIRDRAW_HOST_DEVICE inline BeamResultTerms read_result_terms(const BeamResultRe
   return terms;
 }
 
-/// Returns sequence i of request r, 0 <= i < terms.count(). A live beam has token -1, because the
-/// beam itself has its last token.
+/// Returns sequence i of request r, with 0 <= i < terms.count(). For a live beam, the token of the
+/// result is -1, because the beam itself has its last token.
 FAIRDRAW_HOST_DEVICE inline FinishedBeam sequence_of(const BeamResultRequest& request,
                                                      std::int64_t r, const BeamResultTerms& terms,
                                                      std::int32_t i) {
@@ -65,7 +66,8 @@ FAIRDRAW_HOST_DEVICE inline FinishedBeam sequence_of(const BeamResultRequest& re
           request.pool.lengths.data[at], request.pool.beams.data[at], request.pool.tokens.data[at]};
 }
 
-/// Writes the tokens of a sequence; returns false if its chain leaves the history.
+/// Writes the tokens of a sequence, or returns false if the chain of its parents leaves the
+/// history.
 FAIRDRAW_HOST_DEVICE inline bool read_back(const BeamResultRequest& request, std::int64_t r,
                                            const FinishedBeam& sequence, std::int32_t* tokens) {
   const BeamHistory& history = request.history;
@@ -82,8 +84,8 @@ FAIRDRAW_HOST_DEVICE inline bool read_back(const BeamResultRequest& request, std
   return true;
 }
 
-/// Writes a sequence to position r * best + i of the result, without touching tokens after its last
-/// one; returns false if its chain leaves the history.
+/// Writes a sequence to position r * best + i of the result, and leaves the places after its last
+/// token unchanged. Returns false if the chain of its parents leaves the history.
 FAIRDRAW_HOST_DEVICE inline bool write_sequence(const BeamResultRequest& request,
                                                 const BeamSequences& result, std::int64_t r,
                                                 std::int32_t i, const FinishedBeam& sequence) {
@@ -96,7 +98,8 @@ FAIRDRAW_HOST_DEVICE inline bool write_sequence(const BeamResultRequest& request
   return true;
 }
 
-/// Writes "no sequence" to position r * best + i of the result, except for its tokens.
+/// Writes to position r * best + i of the result that there is no sequence; the tokens there are
+/// not written.
 FAIRDRAW_HOST_DEVICE inline void write_no_sequence(const BeamResultRequest& request,
                                                    const BeamSequences& result, std::int64_t r,
                                                    std::int32_t i) {

@@ -1,5 +1,5 @@
-// Step of beam search for one request: its parameters, and the walk over its ranked candidates. The
-// rules are the same for every backend (fairdraw/beam_search.h defines them).
+// Rules for a step of beam search in one request: its parameters, and the walk over its ranked
+// candidates. The rules are the same for every backend, and defined in fairdraw/beam_search.h.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,21 @@ struct BeamCandidate {
   std::int32_t token = 0;
 };
 
-/// Orders candidates totally: larger score first, then lower beam, then lower token id.
+/// Orders candidates totally: the larger score comes first, then the lower beam, then the lower
+/// token id.
 FAIRDRAW_HOST_DEVICE inline bool comes_before(const BeamCandidate& a, const BeamCandidate& b) {
   if (a.score != b.score) return a.score > b.score;
   return a.beam != b.beam ? a.beam < b.beam : a.token < b.token;
 }
 
-/// The checked parameters of one request of a call.
+/// Parameters of one request of a call, which have been checked.
 struct BeamTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t width = 0, live = 0, length = 0, max_tokens = 0, early_stopping = 0;
-  float norm = 1;             ///< length norm including this step
-  float attainable_norm = 1;  ///< length norm of the length that early stopping considers
+  float norm = 1;             ///< length norm of sequences that include this step
+  float attainable_norm = 1;  ///< length norm of the length that early stopping assumes
   RowList end_ids;
-  std::int64_t most = 0;  ///< maximum number of candidates that count
+  std::int64_t most = 0;  ///< maximum number of candidates that are considered
 };
 
 FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest& step,
@@ -67,8 +68,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest
   return RowStatus::ok;
 }
 
-/// Returns the checked parameters of request r, or the status of the first fault. Reads no row of
-/// the request.
+/// Returns the checked parameters of request r, or the status of its first fault. The function
+/// reads no row of the request.
 FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& step,
                                                       const BeamStepResult& result,
                                                       std::int64_t r) {
@@ -91,7 +92,7 @@ FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& ste
   return request;
 }
 
-/// Clears the places [from, max_width) of a request, which then have no beam.
+/// Clears the places [from, max_width) of a request, so that they have no beam.
 FAIRDRAW_HOST_DEVICE inline void clear_beams(const BeamStepResult& result, std::int64_t begin,
                                              std::int32_t from, std::int32_t max_width) {
   for (std::int64_t at = begin + from; at < begin + max_width; ++at) {
@@ -101,8 +102,8 @@ FAIRDRAW_HOST_DEVICE inline void clear_beams(const BeamStepResult& result, std::
   }
 }
 
-/// Writes a request that makes no step: its first `live` beams stay in place, the others are
-/// cleared.
+/// Writes the results of a request that makes no step: its first `live` beams stay in their places,
+/// and all other places are cleared.
 FAIRDRAW_HOST_DEVICE inline void write_unstepped(const BeamStepRequest& step,
                                                  const BeamStepResult& result, std::int64_t r,
                                                  std::int32_t live) {
@@ -129,8 +130,8 @@ FAIRDRAW_HOST_DEVICE inline BeamState next_beam_state(const BeamTerms& request, 
   return ends ? BeamState::length_done : BeamState::live;
 }
 
-/// Walks over the `count` >= 1 ranked candidates; puts finished candidates into the pool and makes
-/// the others the next beams.
+/// Walks over the `count` ranked candidates, of which there must be at least one. Finished
+/// candidates go into the pool, and the others become the next beams.
 FAIRDRAW_HOST_DEVICE inline void write_beam_step(const BeamStepRequest& step,
                                                  const BeamStepResult& result, std::int64_t r,
                                                  const BeamTerms& request,

@@ -1,4 +1,4 @@
-// Normalised scores of finished beams, and pools of the best ones.
+// Normalised scores of finished beams, and pools of the best finished beams.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,12 @@
 
 namespace fairdraw {
 
-/// Returns the divisor of a cumulative score: (float)pow(length, length_penalty). The result is not
-/// a positive finite number if the power leaves float32's range.
+/// Returns the divisor of a cumulative score, which is (float)pow(length, length_penalty). If the
+/// power is outside of float32's range, the result is not a positive finite number.
 FAIRDRAW_HOST_DEVICE inline float beam_length_norm(std::int32_t length, float length_penalty) {
   if (length_penalty == 0.0F || length == 1) return 1.0F;
-  // In both backends the power has an error of one or two units of float64, and is then rounded to
-  // float32.
+  // In both backends, the power has an error of one or two units in the last place of a float64,
+  // and is then rounded to float32.
   return static_cast<float>(pow(static_cast<double>(length), static_cast<double>(length_penalty)));
 }
 
@@ -34,15 +34,16 @@ struct FinishedBeam {
   std::int32_t length = 0, beam = 0, token = 0;
 };
 
-/// Inserts a finished sequence into a request's pool of at most `width`, the best first. `begin` is
-/// the request's first position in the arrays of `pool`, `count` the number of its sequences.
+/// Inserts a finished sequence into the pool of a request, which has at most `width` sequences, the
+/// best first. `begin` is the first position of the request in the arrays of `pool`, and `count` is
+/// the number of sequences in its pool.
 FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t begin,
                                              std::int32_t width, std::int32_t& count,
                                              const FinishedBeam& finished) {
   const float* scores = pool.scores.data + begin;
   if (count == width && !(finished.score > scores[count - 1])) return;
-  std::int64_t place = count < width ? count : width - 1;  // the last sequence is removed from a
-                                                           // full pool
+  std::int64_t place = count < width ? count : width - 1;  // if the pool is full, its last sequence
+                                                           // is removed
   if (count < width) ++count;
   for (; place > 0 && finished.score > scores[place - 1]; --place) {
     const std::int64_t to = begin + place;
@@ -59,11 +60,11 @@ FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t 
   pool.tokens.data[begin + place] = finished.token;
 }
 
-/// Checks a pool's arrays, and the history's arrays unless the history is absent.
+/// Checks the arrays of a pool, or those of a history, which may be absent.
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width);
 Error check_beam_history(const BeamHistory& history, std::int64_t requests, std::int32_t max_width);
 
-/// Checks the arguments of a step, and of the result.
+/// Checks the arguments of a step, or those of the result of a search.
 Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result);
 Error check_beam_result(const BeamResultRequest& request, const BeamSequences& result);
 

@@ -1,4 +1,4 @@
-// Requests with drafted tokens: the positions of their rows and drafts. The positions are the same
+// Positions of the rows and drafts of requests that have drafted tokens. The positions are the same
 // for every backend.
 #pragma once
 
@@ -9,22 +9,22 @@
 
 namespace fairdraw {
 
-/// The rows and drafts of one request.
+/// Rows and drafts of one request.
 struct DraftedRequest {
   std::int64_t row = 0;     ///< number of the request's first row of the target
-  std::int64_t place = 0;   ///< position of the request's first draft token
-  std::int64_t drafts = 0;  ///< number of drafted tokens
+  std::int64_t place = 0;   ///< position of the first draft token of the request
+  std::int64_t drafts = 0;  ///< number of the request's drafted tokens
 };
 
-/// The draft tokens of a call.
+/// Draft tokens of a call.
 struct Drafts {
   std::int64_t max_draft = 0;
   View<const std::int32_t> tokens;
   View<const std::int32_t> lengths;  ///< optional
 };
 
-/// Finds request b. Returns the status of a request: inactive, invalid_draft_length,
-/// index_out_of_range (a drafted token) or ok.
+/// Finds request b. Returns the status of a request, which is inactive, invalid_draft_length,
+/// index_out_of_range (for a drafted token) or ok.
 FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& target,
                                                            const Drafts& drafts, std::int64_t b,
                                                            DraftedRequest& request) {
@@ -33,8 +33,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& tar
   const bool packed = target.row_begins.given();
   const std::int64_t begin = packed ? target.row_begins.data[b] : b * (most + 1);
   const std::int64_t end = packed ? target.row_begins.data[b + 1] : begin + most + 1;
-  // If earlier requests had no row, this request's drafts would begin before the array (begin < b).
-  // Each test precedes the subtraction that could otherwise overflow.
+  // If earlier requests had no row (begin < b), the drafts of this request would begin before the
+  // array. Each test precedes the subtraction that could overflow without the test.
   if (begin < b || end <= begin || end > target.logits.rows) {
     return RowStatus::invalid_draft_length;
   }

@@ -1,4 +1,5 @@
-// Checks of the arguments of fairdraw/kept_sets.h, the same for every backend (arguments.h).
+// Checks of the arguments of fairdraw/kept_sets.h, which are the same for every backend
+// (arguments.h).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace fairdraw {
 
-/// Checks the arrays of a call with `sets` kept sets.
+/// Checks the arrays of a call that has `sets` kept sets.
 Error check_kept(const KeptSets& kept, std::int64_t sets, const char* meaning = "outputs");
-/// Checks rows of bits, and the kept sets to be made from them.
+/// Checks rows of bits, and the kept sets that will be made from these rows.
 Error check_kept_mask(const KeptMask& rows, const KeptSets& kept);
 inline std::int64_t outputs_of(const KeptMask& rows) {
   return rows.indices.given() ? rows.indices.size : rows.mask.rows;

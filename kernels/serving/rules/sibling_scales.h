@@ -1,32 +1,35 @@
-// The exact residual of the target after rejected siblings (fairdraw/speculative.h). The arithmetic
-// is the same for every backend.
+// Exact residual of the target after rejected siblings (fairdraw/speculative.h). The arithmetic is
+// the same for every backend.
 //
-// The residual of a node starts as the target's weights, R_0 = P. After child k is rejected, the
-// residual is R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k +
-// 40 bits, for every token. But with A_0 = 1, B_0 = 0,
+// The residual of a node begins as the target's weights, R_0 = P. After child k is rejected, the
+// residual is R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), where Z_k is the sum of Q_k and S_k the
+// sum of R_k. If these weights were stored, each weight of R_k would have 60 k + 40 bits, for every
+// token. Instead, two long integers A_k and B_k represent the whole residual of a node, with A_0 =
+// 1 and B_0 = 0.
 //     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
-// for every j that is not among the children before k, and 0 for these children:
+// This holds for every token j that is not among the children before k; for these children, R_k is
+// 0. There are three reasons.
 //   - If P A_k - Q B_k <= 0, then R_k is 0 and so is R_{k+1}, because B / A never falls.
 //   - Otherwise R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which has that form.
 //   - A child x is rejected only if its chance is below 1: R_k(x) Z_k < Q_k(x) S_k, which means
 //     R_{k+1}(x) = 0. So it does not matter if Q_{k+1} lacks x.
-// So two long integers per node represent the whole residual. M_k, the set of tokens with R_k > 0,
-// only shrinks, and sums over M_k need only the sums of P and Q, which have 60 bits:
+// The set M_k of the tokens with R_k > 0 never grows. All sums over M_k follow from the sums of P
+// and Q over M_k, which have 60 bits.
 //     S_k = A_k P(M_k) - B_k Q(M_k), B_{k+1} = A_k P(M_k) + B_k (Z_k - Q_k(M_k)),
-// where Q_k = Q_0 on M_k. The leading 87 bits of A and B decide whether a token stays in M; the
-// other bits are read only if the leading ones do not decide.
+// Here Q_k equals Q_0 on M_k. The leading 87 bits of A and B decide whether a token stays in M; the
+// other bits are read only if the leading bits do not decide.
 //
-// There is always something to draw: R_k Z_k and Q_k S_k have the same sum, so if one token has
-// less of the first than of the second, another token has more, and S_{k+1} > 0 after every
-// rejected child.
+// There is always something to draw. R_k Z_k and Q_k S_k have the same sum, so if the first is
+// smaller than the second for one token, it is larger for another token, and S_{k+1} > 0 after
+// every rejected child.
 //
-// No test computes a whole long integer, because all tests are linear in A and B:
+// No test computes a whole long integer, because all tests are linear in A and B.
 //     child accepted   word Q S < 2^64 R Z        with R = P A - Q B, S as above;
 //     a token is drawn word S < 2^64 times the weight of R up to it;
 //     a token is left  0 < P A - Q B.
-// Each has the form A u > B v with u and v of 165 bits. The difference is computed from the leading
-// words of A and B on, until later words can no longer change its sign: nearly always three or four
-// words.
+// Each test has the form A u > B v with u and v of 165 bits. The difference of the two sides is
+// computed from the leading words of A and B on, until later words can no longer change its sign;
+// this takes three or four words in nearly all cases.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +39,11 @@
 
 namespace fairdraw {
 
-/// The long integers A and B of one node at a time.
+/// Long integers A and B of one node at a time.
 class SiblingScales {
  public:
-  /// floor(A / 2^shift) and floor(B / 2^shift), of at most 87 bits, so that products with a weight,
-  /// at most 2^40, fit into 128 bits.
+  /// Leading bits floor(A / 2^shift) and floor(B / 2^shift), at most 87 bits each, so that a
+  /// product with a weight, which is at most 2^40, fits into 128 bits.
   struct Leading {
     int shift;
     uint128_t a, b;
@@ -53,14 +56,15 @@ class SiblingScales {
     b_[0] = 0;
   }
 
-  /// Updates A and B after a rejected child. draft_total is Z_k; p_sum and q_sum are P and Q of M_k
-  /// (q_sum may be 0 before the first rejection, because its factor B is 0). Precondition: S_k > 0,
-  /// so that B does not fall; at most kMaxSiblings calls.
+  /// Updates A and B after a child has been rejected. Here draft_total is Z_k, and p_sum and q_sum
+  /// are the sums of P and Q over M_k; q_sum may be 0 before the first rejection, because its
+  /// factor B is 0. Precondition: S_k > 0, so that B does not decrease; the function may be called
+  /// at most kMaxSiblings times.
   FAIRDRAW_HOST_DEVICE void reject(std::uint64_t draft_total, std::uint64_t p_sum,
                                    std::uint64_t q_sum) {
     const std::uint64_t rest = draft_total - q_sum;
-    std::uint64_t a_carry = 0, b_carry = 0;  // two products of 124 bits and a carry fit into 128
-                                             // bits
+    std::uint64_t a_carry = 0, b_carry = 0;  // the sum of two products of 124 bits and a carry fits
+                                             // into 128 bits
     for (int i = 0; i < count_; ++i) {
       const uint128_t a = static_cast<uint128_t>(a_[i]) * draft_total + a_carry;
       const uint128_t b =
@@ -84,8 +88,8 @@ class SiblingScales {
     return {shift, shifted(a_, shift), shifted(b_, shift)};
   }
 
-  /// Returns whether a token of weights p and q stays in the residual: P A > Q B. `leading` must be
-  /// the result of leading().
+  /// Returns whether a token with the weights p and q stays in the residual, which means that P A >
+  /// Q B. The argument `leading` must be the result of leading().
   FAIRDRAW_HOST_DEVICE bool is_left(std::uint64_t p, std::uint64_t q,
                                     const Leading& leading) const {
     if (p == 0) return false;
@@ -96,8 +100,9 @@ class SiblingScales {
     return exceeds(p, q, 0, 0, 0);
   }
 
-  /// Returns whether the next child, of weights p in the target and q > 0 in the draft, is
-  /// accepted: floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (S > 0, so R > 0).
+  /// Returns whether the next child is accepted, whose weights are p in the target and q > 0 in the
+  /// draft. The condition is floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (S > 0, so
+  /// R > 0).
   FAIRDRAW_HOST_DEVICE bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
                                     std::uint64_t draft_total, std::uint64_t p_sum,
                                     std::uint64_t q_sum) const {
@@ -106,19 +111,19 @@ class SiblingScales {
                    factor * q_sum, word);
   }
 
-  /// Returns whether a prefix of M, of weights p and q, weighs more than floor(word S / 2^64),
-  /// which is word S < 2^64 times its weight.
+  /// Returns whether a prefix of M, with the sums p and q of its weights, weighs more than
+  /// floor(word S / 2^64), which means that word S < 2^64 times its weight.
   FAIRDRAW_HOST_DEVICE bool prefix_exceeds(std::uint64_t word, std::uint64_t p, std::uint64_t q,
                                            std::uint64_t p_sum, std::uint64_t q_sum) const {
     return exceeds(p, q, p_sum, q_sum, word);
   }
 
  private:
-  /// Number of words of A and B: after k rejected children, A_k <= 2^(60 k) and B_k <= k 2^(60 k),
-  /// because Z and S are at most 2^60: 60 k + 11 bits for 1024 children.
+  /// Number of words that A and B have. After k rejected children, A_k <= 2^(60 k) and B_k <= k
+  /// 2^(60 k), because Z and S are at most 2^60; so 1024 children need 60 k + 11 bits.
   static constexpr int kWords = (60 * kMaxSiblings + 11 + 63) / 64;
 
-  /// An integer of 256 bits, in two's complement.
+  /// Integer of 256 bits in two's complement.
   struct Wide {
     std::uint64_t word[4];
 
@@ -152,7 +157,7 @@ class SiblingScales {
     return static_cast<std::uint64_t>(value >> 64);
   }
 
-  /// Returns 2^64 u - word v, for u and v of 100 bits.
+  /// Returns 2^64 u - word v, for u and v of at most 100 bits.
   FAIRDRAW_HOST_DEVICE static Wide difference(uint128_t u, uint128_t v, std::uint64_t word) {
     Wide result{{0, low(u), high(u), 0}};
     const Wide minus_v{{~low(v), ~high(v), ~std::uint64_t{0}, ~std::uint64_t{0}}};  // -v - 1
@@ -161,9 +166,9 @@ class SiblingScales {
     return result;
   }
 
-  /// Returns 2^64 (A p - B q) > word (A p_sum - B q_sum); no argument has more than 100 bits. The
-  /// words not yet examined add less than the coefficients, which are at most 2^164 each; a value
-  /// below 2^165 leaves room for two more products.
+  /// Returns whether 2^64 (A p - B q) > word (A p_sum - B q_sum); no argument may have more than
+  /// 100 bits. The words that are not yet examined add less than the coefficients, each of which is
+  /// at most 2^164. A value below 2^165 leaves room for two more products.
   FAIRDRAW_HOST_DEVICE bool exceeds(uint128_t p, uint128_t q, uint128_t p_sum, uint128_t q_sum,
                                     std::uint64_t word) const {
     const Wide of_a = difference(p, p_sum, word);
@@ -189,7 +194,8 @@ class SiblingScales {
     return value >> rest | static_cast<uint128_t>(word(first + 2)) << (128 - rest);
   }
 
-  int count_;  ///< number of words, lowest first; the last word is not 0 in both A and B
+  int count_;  ///< number of words, stored with the lowest first; the last word is not 0 in both A
+               ///< and B
   std::uint64_t a_[kWords], b_[kWords];
 };
 

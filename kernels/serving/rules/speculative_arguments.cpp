@@ -66,8 +66,8 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
   return check_request(rows_of(target), "target.logits");
 }
 
-// Checks the draft's distribution, which must be given. `rows` is the required number of rows of
-// the distribution.
+// Checks the distribution of the draft, which the caller must give. `rows` is the number of rows
+// that the distribution must have.
 Error check_draft(const RowsView& draft, const LawFilters& filters, const TargetRows& target,
                   std::int64_t rows, const char* meaning) {
   if (Error e = check_rows(draft, "draft")) return e;

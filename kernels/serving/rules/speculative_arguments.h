@@ -1,4 +1,5 @@
-// Checks of the arguments of fairdraw/speculative.h, the same for every backend (arguments.h).
+// Checks of the arguments of fairdraw/speculative.h, which are the same for every backend
+// (arguments.h).
 #pragma once
 
 #include "common/arguments.h"
@@ -6,12 +7,13 @@
 
 namespace fairdraw {
 
-/// Returns a request that can read and filter the target's rows, without per-request parameters.
+/// Returns a request that can read and filter the rows of the target, but has no parameters per
+/// request.
 SampleRequest rows_of(const TargetRows& target);
 
-/// A call of verify_tree or of verify_chain; a chain is a tree with one child per node. In contrast
-/// to a tree, a chain has no array of parents (token i follows token i - 1), and has draft rows
-/// only for positions of drafts.
+/// Call of verify_tree or of verify_chain, where a chain is a tree with one child per node. In
+/// contrast to a tree, a chain has no array of parents, because token i follows token i - 1, and
+/// has draft rows only for the positions of drafts.
 struct DraftedCall {
   explicit DraftedCall(const VerifyChainRequest& chain, const VerifyChainResult& to = {});
   explicit DraftedCall(const VerifyTreeRequest& tree, const VerifyTreeResult& to = {})
@@ -21,7 +23,7 @@ struct DraftedCall {
   VerifyTreeResult result;
   bool is_chain;
 
-  /// Returns the largest number of tokens per request.
+  /// Returns the largest number of tokens that a request may emit.
   std::int64_t width() const { return request.max_depth + 1; }
   const char* width_text() const {
     return is_chain ? "batch * (max_draft + 1)" : "batch * (max_depth + 1)";
@@ -29,7 +31,7 @@ struct DraftedCall {
   std::int64_t draft_rows() const {
     return is_chain ? request.draft_tokens.size : request.target.logits.rows;
   }
-  /// Returns whether rows of a draft distribution are read.
+  /// Returns whether the call reads rows of a draft distribution.
   bool knows_distribution() const {
     return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
   }

@@ -1,4 +1,4 @@
-// Checks of the arguments of check_stop, the same for every backend.
+// Checks of the arguments of check_stop, which are the same for every backend.
 #include <limits>
 #include <string>
 

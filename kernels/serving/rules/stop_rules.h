@@ -1,10 +1,11 @@
-// Stop criteria of one request, and the walk over the tokens of its step. The rules are the same
-// for every backend (fairdraw/stop_criteria.h defines them).
+// Stop criteria of one request, and the walk over the tokens of the request's step. The rules are
+// the same for every backend, and defined in fairdraw/stop_criteria.h.
 //
-// A token is compared with each stop id in turn, and a stop sequence with the end of the output
-// from its last id backwards, so that one comparison rules out nearly every sequence. Output and
-// step are read as one string of tokens that is never copied. Requests have few stop ids and
-// sequences, and steps few tokens, so the cost is that of reading the lists once, to check them.
+// A token is compared with one stop id after another. A stop sequence is compared with the end of
+// the output from its last id backwards, so that a single comparison excludes nearly every
+// sequence. The output and the tokens of the step are read as one string of tokens, which is never
+// copied. Requests have few stop ids and sequences, and steps have few tokens, so most of the cost
+// is reading the lists once to check them.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +17,19 @@
 
 namespace fairdraw {
 
-/// The stop criteria of one request, after checks.
+/// Stop criteria of one request, which have been checked.
 struct StopTerms {
   std::int32_t eos_id = -1;
   std::int32_t min_tokens = 0, max_tokens = kNoMaxTokens;
   RowList stop_ids, sequences, sequence_lengths;
 };
 
-/// The output followed by the tokens of the step, as far as the tokens are known.
+/// Text that consists of the output and the tokens of the step, as far as these tokens are known.
 struct StopText {
   RowList before, step;
 
-  /// Returns the id `back` positions before the step's token i, or kPlaceholder if it is unknown.
+  /// Returns the id `back` positions before token i of the step, or kPlaceholder if this id is
+  /// unknown.
   FAIRDRAW_HOST_DEVICE std::int32_t id(std::int64_t i, std::int64_t back) const {
     const std::int64_t at = i - back;
     if (at >= 0) return step.ids[at];
@@ -35,7 +37,8 @@ struct StopText {
   }
 };
 
-/// Effect of a step on a request: finish reason, kept tokens, match, output length and status.
+/// Effect of a step on a request: the finish reason, the kept tokens, the match, the output length
+/// and the status.
 struct StopOutcome {
   FinishReason reason = FinishReason::none;
   std::int32_t kept = 0, matched = -1, matched_length = 0;
@@ -43,7 +46,7 @@ struct StopOutcome {
   RowStatus status = RowStatus::ok;
 };
 
-/// Returns whether the lengths are positive and sum to `size`.
+/// Returns whether all lengths are positive and their sum is `size`.
 FAIRDRAW_HOST_DEVICE inline bool lengths_fill(const RowList& lengths, std::int32_t size) {
   std::int32_t left = size;
   for (std::int32_t i = 0; i < lengths.length; ++i) {
@@ -53,7 +56,7 @@ FAIRDRAW_HOST_DEVICE inline bool lengths_fill(const RowList& lengths, std::int32
   return left == 0;
 }
 
-/// Reads the stop criteria; returns false if one of them is out of range.
+/// Reads the stop criteria, or returns false if one of them is out of range.
 FAIRDRAW_HOST_DEVICE inline bool read_stop_terms(const StopRequest& request, std::int64_t r,
                                                  StopTerms& terms) {
   const StopCriteria& given = request.criteria;
@@ -72,7 +75,7 @@ FAIRDRAW_HOST_DEVICE inline bool read_stop_terms(const StopRequest& request, std
          lengths_fill(terms.sequence_lengths, terms.sequences.length);
 }
 
-/// Returns the first position of an id in a list; -1 if the list does not have the id.
+/// Returns the first position of an id in a list, or -1 if the list does not have the id.
 FAIRDRAW_HOST_DEVICE inline std::int32_t place_of(std::int32_t id, const RowList& list) {
   for (std::int32_t i = 0; i < list.length; ++i) {
     if (list.ids[i] == id) return i;
@@ -80,8 +83,8 @@ FAIRDRAW_HOST_DEVICE inline std::int32_t place_of(std::int32_t id, const RowList
   return -1;
 }
 
-/// Returns the number of the first stop sequence at the end of the text up to the step's token i;
-/// -1 if there is none.
+/// Returns the number of the first stop sequence with which the text up to token i of the step
+/// ends, or -1 if there is none.
 FAIRDRAW_HOST_DEVICE inline std::int32_t sequence_at_end(const StopText& text, std::int64_t i,
                                                          const StopTerms& terms) {
   const std::int32_t* begin = terms.sequences.ids;
@@ -125,7 +128,7 @@ FAIRDRAW_HOST_DEVICE inline bool ends_at(const StopText& text, std::int64_t i, s
   return true;
 }
 
-/// Returns the tokens of request r's step, up to its first placeholder.
+/// Returns the tokens of the step of request r, up to the first placeholder.
 FAIRDRAW_HOST_DEVICE inline RowList step_of(const StopRequest& request, std::int64_t r) {
   RowList step;
   step.begin = r * request.tokens_per_step;
@@ -136,7 +139,7 @@ FAIRDRAW_HOST_DEVICE inline RowList step_of(const StopRequest& request, std::int
   return step;
 }
 
-/// Computes the effect of the step on request r.
+/// Computes the effect that the step has on request r.
 FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request, std::int64_t r) {
   StopOutcome outcome;
   StopText text;
@@ -171,7 +174,7 @@ FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request,
   return outcome;
 }
 
-/// Writes the outcome of request r to the arrays that the caller gave.
+/// Writes the outcome of request r to those arrays that the caller gave.
 FAIRDRAW_HOST_DEVICE inline void write_stop_outcome(const StopOutcome& outcome,
                                                     const StopResult& result, std::int64_t r) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
@@ -186,7 +189,7 @@ FAIRDRAW_HOST_DEVICE inline void write_stop_outcome(const StopOutcome& outcome,
   if (result.statuses.given()) result.statuses.data[r] = outcome.status;
 }
 
-/// Checks the arguments of a call.
+/// Checks the arguments of a call of check_stop.
 Error check_stop_arguments(const StopRequest& request, const StopResult& result);
 
 }  // namespace fairdraw
