@@ -31,11 +31,11 @@
 //   no_allowed_token
 //
 // Only data that the processing reads is checked. The begin and the length of a list are always
-// checked if the caller gives the list. The entries of all lists are checked, too, except those of
-// histories. The ids of `prompt` are checked only if the repetition penalty is not 1; the ids of
-// `output`, or the values of `output_counts`, are checked only if some penalty has an effect. So a
-// row without penalties takes no time for its history. Bad words are compared with the ids at the
-// end of `output` without a check of these ids; an invalid id equals no token.
+// checked if the caller gives the list. The entries of all lists except histories are checked, too.
+// The ids of `prompt` are checked only if the repetition penalty is not 1; the ids of `output`, or
+// the values of `output_counts`, are checked only if some penalty has an effect. So a row without
+// penalties takes no time for its history. Bad words are compared with the ids at the end of
+// `output` without a check of these ids; an invalid id equals no token.
 #pragma once
 
 #include <bit>

@@ -38,10 +38,10 @@
 // If a constant is added to all logits of a row, the bound still holds, because x c is exact. So
 // the distribution of a row differs from softmax by at most 3.5e-7 in total variation, for 2^20
 // tokens; reference/tile_bound.h derives both bounds. Equal logits have equal weights unless they
-// are more than 32 octaves below the maximum of one of their tiles. A written probability has no
-// error of the third term, but also has the error of the sum: its relative error is at most 2^-21 +
-// 2^-24 ln2 (d + log2 V) + V 2^-48, and then the rounding to float32. This bound is derived in
-// reference/tile_bound.h, too.
+// are more than 32 octaves below the maximum of one of their tiles. A written probability does not
+// have the error of the third term, but has the error of the sum. Its relative error is at most
+// 2^-21 + 2^-24 ln2 (d + log2 V) + V 2^-48, and the rounding to float32 adds to this. This bound is
+// derived in reference/tile_bound.h, too.
 //
 // Float and double. The function octaves_of is the definition, in doubles, where x c is exact. If
 // the maximum of a tile is within kFloatOctaves of 0, float_octaves_of gives the same m and s for

@@ -36,12 +36,12 @@
 // Near and far. The shift of a tile cuts off no bit of a token that is at most kTileBits octaves
 // below the row's maximum, so the token has the same weight relative to the row's maximum as
 // relative to its tile's maximum. So if the threshold is at most kTileBits octaves below the
-// maximum, the maxima of the tiles are not needed, a list is weighed as if all its values came from
-// one tile, and all sums are multiples of 2^kRowBits. Otherwise, with a threshold more than about
-// 22 T below the largest logit, weights are relative to the maxima of the tiles. In a list, the
-// maximum of a tile is that of the tile's listed values, because the list contains the maximum of
-// every tile that has a survivor. The tiles of a list share one maximum if this cuts off no bit of
-// any weight.
+// maximum, the maxima of the tiles are not needed, and all sums are multiples of 2^kRowBits. A list
+// is then weighed as if all its values came from one tile. Otherwise, with a threshold more than
+// about 22 T below the largest logit, weights are relative to the maxima of the tiles. In a list,
+// the maximum of a tile is that of the tile's listed values, because the list contains the maximum
+// of every tile that has a survivor. The tiles of a list share one maximum if this cuts off no bit
+// of any weight.
 //
 // Determinism: sums are integers and selections are exact, so neither guesses nor the instruction
 // set change any result.

@@ -34,9 +34,9 @@ struct Segment {
   float maximum;
 };
 
-/// Returns the first position at which the sum of the weights up to and including it exceeds
-/// `rest`, which is in the row's unit and below the sum of the segment; `shift` is the shift of the
-/// segment.
+/// Returns the first position such that the sum of the weights up to and including this position
+/// exceeds `rest`. The value `rest` is in the row's unit and below the sum of the segment, and
+/// `shift` is the shift of the segment.
 std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift);
 
 /// Row with the results of passes over it. The members `max` and `octave` are known after `scan` or
@@ -49,8 +49,8 @@ struct RowIndex {
 
   /// Computes the weights of all values, and writes the keys and sums of the tiles.
   RowStatus build();
-  /// Finds only the maxima of groups, which costs an eighth of build(). `low` is the smallest value
-  /// that counts.
+  /// Finds only the maxima of groups, which costs an eighth of build(). Values below `low` are
+  /// ignored.
   RowStatus scan(float low);
   /// Computes the maximum of the row and the shifts of its tiles from keys that a pass has written.
   RowStatus use_keys();

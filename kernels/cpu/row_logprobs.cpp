@@ -47,8 +47,7 @@ void RowLogprobs::begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_
   top_.clear();
 }
 
-/// Calls `use` with a function that computes the reported value from the logit of a token that has
-/// one.
+/// Calls `use` with a function that computes the reported value of a token from the token's logit.
 template <class Use>
 void RowLogprobs::with_value_of(const Use& use) const {
   const float temperature = temperature_;
@@ -102,8 +101,8 @@ std::size_t RowLogprobs::find_hot_blocks(float low) {
   return passes_->blocks_at_least(row_.group_max, blocks(), low, hot_blocks_.data());
 }
 
-/// Returns the largest value that was found such that at least n of the values that count are not
-/// smaller, or row_.low if fewer than n values count.
+/// Returns the largest value that was found such that at least n of the reported tokens have values
+/// that are not smaller. If fewer than n tokens are reported, the result is row_.low.
 float RowLogprobs::threshold_of_top(std::size_t n) {
   if (row_.list != nullptr) {
     const float from = std::max(row_.low, row_.list_low);
@@ -193,7 +192,7 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
   if (!counts(position)) return 0;
   const float x = row_.x[position];
   if (!top_.empty() && x > top_.back().x) {
-    // All values >= x that count are among the n largest.
+    // All reported tokens with values >= x are among the n largest.
     const bool at_least = rank_rule_ == RankRule::at_least;
     std::int32_t rank = 0;
     for (const Entry& entry : top_) {
@@ -201,8 +200,8 @@ std::int32_t RowLogprobs::rank(std::int32_t token) {
     }
     return rank;
   }
-  // Equal values count up to this position (with the rule `position`), or all of them count (with
-  // the rule `at_least`).
+  // With the rule `position`, equal values count up to this position; with the rule `at_least`, all
+  // equal values count.
   const std::size_t end = rank_rule_ == RankRule::position ? position + 1
                           : x == row_.low                  ? row_.tie_end
                                                            : row_.n;

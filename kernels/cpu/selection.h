@@ -1,5 +1,5 @@
-// Selection without sorting, which finds the value at which k listed values are not smaller, or
-// hold a given mass.
+// Selection without sorting: finds the value such that k listed values are at least as large, or
+// such that the values that are at least as large hold a given mass.
 //
 // The same search handles counts and masses. Given a measure that adds up over values (a count, or
 // weights), the search finds the largest float v such that the values >= v have a measure of at

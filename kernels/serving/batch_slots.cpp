@@ -114,7 +114,7 @@ void BatchSlots::clear(std::int32_t slot) {
   for (ListArrays& each : arrays.lists) each.begins[slot] = lane * each.room;
 }
 
-/// Visits only those entries of a dense history that belong to the tokens of a slot, and not the
+/// Visits only the entries of a dense history that belong to the tokens of a slot, and not the
 /// whole vocabulary.
 template <class OfOutput, class OfPrompt>
 void BatchSlots::for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt) {

@@ -89,7 +89,7 @@ void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i
             work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin));
 }
 
-/// Collects those candidates of a request that are considered, in order.
+/// Collects the candidates of a request that are considered, in order.
 RowStatus ranked_candidates(const Workspace& work, const Request& request,
                             std::vector<BeamCandidate>& ranked) {
   ranked.clear();

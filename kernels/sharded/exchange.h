@@ -126,8 +126,8 @@ struct GatherRow {
 inline constexpr std::uint32_t kRecords = 4;
 inline constexpr std::uint32_t kWideAttempts = 16;
 
-/// Question for those attempts of draws (common/proposals.h) in each shard's whole tiles that may
-/// be the first accepted attempt. These are the attempts with a larger value than the shard's
+/// Question for the attempts of draws (common/proposals.h) that are in each shard's whole tiles and
+/// may be the first accepted attempt. These are the attempts with a larger value than the shard's
 /// earlier ones, up to one that is certainly accepted. In a row without dropped tokens, there is
 /// only one attempt.
 struct DrawTokens {

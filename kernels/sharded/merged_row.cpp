@@ -75,8 +75,8 @@ void MergedRow::merge_status(const std::vector<const std::byte*>& summaries) {
   status_ = worst == RowStatus::no_allowed_token && any_allowed ? RowStatus::ok : worst;
 }
 
-/// Joins the values of cut tiles; each shard has sent the values of its head, followed by those of
-/// its tail. A cut tile is not among the whole tiles of any shard.
+/// Joins the values of cut tiles; each shard has sent the values of its head, followed by the
+/// values of its tail. A cut tile is not among the whole tiles of any shard.
 void MergedRow::assemble_cut_tiles(const std::vector<const std::byte*>& summaries) {
   cut_tiles_.clear();
   const Partition& partition = rules_->partition;

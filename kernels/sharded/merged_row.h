@@ -2,12 +2,12 @@
 // filters, and the tokens. The class reads only exchanged data and no logits, so every rank
 // computes the same results.
 //
-// The row consists of three kinds of data: the whole tiles of each shard, whose total is in the
-// summary; the tiles that shard boundaries cut, with all their values; and the candidates, which
-// are the first values of each shard, ordered by value (descending) and id. The certificate
-// `left_key` is the largest key that is in no list, so every value above it is known, with its
-// token. The candidates can be weighed, because a list that contains a value of a tile also
-// contains the tile's largest value.
+// The row consists of three kinds of data. Of the whole tiles of each shard, the summary has the
+// total. Of the tiles that shard boundaries cut, all values are known. The candidates are the first
+// values of each shard, ordered by value (descending) and id. The certificate `left_key` is the
+// largest key that is in no list, so every value above it is known, with its token. The candidates
+// can be weighed, because a list that contains a value of a tile also contains the tile's largest
+// value.
 //
 // Every filter keeps the values at or above a threshold. A threshold is the largest value at which
 // a measure of the row, which is a count or a mass, reaches a target, so it is found by walking

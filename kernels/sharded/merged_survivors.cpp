@@ -91,8 +91,8 @@ bool MergedRow::cut_to_nucleus(std::int32_t base, Survivors& survivors) const {
   return true;
 }
 
-/// Keeps only the values with the lowest ids among those at the threshold, so that `wanted` values
-/// survive.
+/// Keeps, of the values at the threshold, only the values with the lowest ids, so that `wanted`
+/// values survive in total.
 void MergedRow::cut_ties(std::uint64_t wanted, Survivors& survivors) const {
   const std::uint64_t kept = survivors.from.at_least.count;
   if (kept <= wanted) return;
@@ -204,7 +204,7 @@ std::optional<uint128_t> MergedRow::place_in_shard(std::uint32_t token, std::uin
   return place->rest;
 }
 
-/// Asks the shards for those attempts in their whole tiles that precede the first attempt in a cut
+/// Asks the shards for the attempts in their whole tiles that precede the first attempt in a cut
 /// tile.
 void MergedRow::draw_by_parts(std::uint32_t most) {
   tokens_.resize(words_.size());
@@ -244,7 +244,7 @@ KnownToken token_of_record(const DrawnToken& drawn) {
 
 }  // namespace
 
-/// Returns those attempts of all shards that have a larger value than all earlier attempts. The
+/// Returns the attempts of all shards that have a larger value than all earlier attempts. The
 /// result ends at an attempt that is certainly accepted, or where the list of a shard ends too
 /// early.
 std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::size_t draw,

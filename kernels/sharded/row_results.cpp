@@ -125,7 +125,7 @@ void RowResults::begin_reports(const MergedRow& row, const float* x, std::size_t
                         is_raw(rules_.mode) ? 1.0F : row.parameters().temperature, log_mass);
 }
 
-/// Returns the log-probability or the logit to report for a value that has one.
+/// Returns the log-probability or the logit that is reported for a value.
 float RowResults::reported_value(const MergedRow& row, float x, cpu::Worker& worker) const {
   begin_reports(row, &x, 1, worker);
   return worker.logprobs.value(0);

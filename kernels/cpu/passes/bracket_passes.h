@@ -43,9 +43,8 @@ struct BracketPasses {
   Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out);
 
-  /// Writes the probabilities of those of n values of a row that are at least `low`, and 0 for the
-  /// other values. `maximum` is the row's maximum, and `total` is the double nearest to the weight
-  /// of the survivors.
+  /// Writes the probabilities of n values of a row, with 0 for values below `low`. `maximum` is the
+  /// row's maximum, and `total` is the double nearest to the weight of the survivors.
   void (*probabilities)(const float* x, std::size_t n, const TileRule& rule, float maximum,
                         float low, double total, float* out);
 };

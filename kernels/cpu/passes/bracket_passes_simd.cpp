@@ -53,9 +53,10 @@ struct TileSums {
   std::uint64_t total, above;
 };
 
-/// Sums and lists the values of a tile. kAll says that every value is at least bounds.from or
-/// weighs 0; kLists says that some values are in the bracket or above it; kAbove says that some
-/// values are above it. The type Rule is NearLogits or WideTerms.
+/// Sums and lists the values of a tile. The argument kAll says that every value is at least
+/// bounds.from or weighs 0. The argument kLists says that some values are in the bracket or above
+/// the bracket, and kAbove says that some values are above the bracket. The type Rule is NearLogits
+/// or WideTerms.
 template <bool kAll, bool kLists, bool kAbove, class Rule>
 HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds& bounds,
                                  float*& list) {

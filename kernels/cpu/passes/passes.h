@@ -14,9 +14,9 @@ namespace fairdraw::cpu {
 
 /// Number of values in a block of `scan`.
 inline constexpr std::size_t kBlock = 512;
-/// Number of maxima for each block of `scan`: element i of a block belongs to the maximum i %
-/// kGroups. kGroups is the number of lanes of the widest vector (16 floats), so that no pass has to
-/// shuffle lanes.
+/// Number of maxima for each block of `scan`, where element i of a block belongs to the maximum i %
+/// kGroups. The number kGroups is the number of lanes of the widest vector (16 floats), so that no
+/// pass has to shuffle lanes.
 inline constexpr std::size_t kGroups = 16;
 /// Number of elements after their results that passes may overwrite, which is the width of a
 /// vector.

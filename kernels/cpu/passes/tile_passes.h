@@ -71,9 +71,9 @@ struct TilePasses {
                      std::uint64_t* sums);
 
   /// Returns the kTileSize values of a tile as float32, with -inf (0 for probabilities) for banned
-  /// tokens and for positions beyond the end of the row. If all values equal those in the row, the
-  /// result is a pointer into the row; otherwise it is `buffer`, which has kTileSize floats. The
-  /// values are not checked, because `index` has checked them.
+  /// tokens and for positions beyond the end of the row. If no value differs from the row in
+  /// memory, the result is a pointer into the row. Otherwise the result is `buffer`, which has
+  /// kTileSize floats. The values are not checked, because `index` has checked them.
   const float* (*read)(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer);
 
   /// Returns the sum of the weights v of the values >= low, for n values of one tile, with n <=

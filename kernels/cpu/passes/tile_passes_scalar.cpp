@@ -21,7 +21,7 @@ std::int64_t tile_length(const TileRow& row, std::int64_t tile) {
   return std::min<std::int64_t>(kTileSize, row.vocab - tile * kTileSize);
 }
 
-/// Converts those values of a tile that are inside the row, including banned ones, to float32.
+/// Converts the values of a tile that are inside the row to float32, including banned values.
 void convert(const TileRow& row, std::int64_t tile, float* out) {
   const auto n = static_cast<std::size_t>(tile_length(row, tile));
   const std::size_t value_size = row.dtype == DType::float32 ? 4 : 2;

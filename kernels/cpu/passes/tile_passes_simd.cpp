@@ -3,7 +3,7 @@
 // targets and how one is selected).
 //
 // The contract, the definition and the error bound are in tile_passes.h and common/tile_weights.h.
-// The results equal those of the scalar passes bit for bit, which evaluate the definition with
+// The results are bit for bit the results of the scalar passes, which evaluate the definition with
 // doubles.
 //
 // A tile is read twice: first for its maximum and for NaN, and then for its weights. The second
@@ -22,7 +22,7 @@
 // paths of AVX2, these 18 instructions take at least 9 cycles, and 12.5 cycles were measured with
 // the work per tile included. AVX2 takes 7.9 cycles for half as many values. Designs that gained
 // less than they cost on Zen 4: eight vectors side by side (registers spill), steps of one group
-// interleaved with those of the group before, 64-bit rotations, and shifts over two registers
+// interleaved with steps of the group before, 64-bit rotations, and shifts over two registers
 // (VBMI2; 4 of 100).
 #include "cpu/passes/tile_passes.h"
 
@@ -84,8 +84,8 @@ std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float lo
   return sum_of_lanes(U64(), total.total());
 }
 
-/// Sums the weights of the values >= low. Precondition: `low` is near, so that every value that
-/// counts is near, too.
+/// Sums the weights of the values >= low. Precondition: `low` is near, so that every value that is
+/// summed is near, too.
 std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);

@@ -15,7 +15,7 @@ constexpr float kLargestFinite = std::numeric_limits<float>::max();
 /// measures the tiles instead.
 constexpr std::size_t kShortestShare = 3;
 
-/// Returns the weight of those tokens at the threshold that top_k did not keep.
+/// Returns the weight of the tokens at the threshold that top_k did not keep.
 uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
   uint128_t weight = 0;
   for (std::size_t i = survivors.tie_end(); i < index.size; ++i) {

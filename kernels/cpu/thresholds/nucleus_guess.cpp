@@ -28,8 +28,9 @@ constexpr double kCpuBracketDeviations = 3.0;
 /// Size of the head, which is found from kHeadSize group maxima and has at most kHeadLimit values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
-/// A row is even if its sample weighs at least as much as this many equal values, so that the
-/// weight is wrong by about a twentieth, and at least this many times the row's largest value.
+/// A row is even if its sample weighs at least as much as kEvenValues equal values, so that the
+/// weight is wrong by about a twentieth, and at least kEvenLargest times as much as the row's
+/// largest value.
 constexpr double kEvenValues = 400;
 constexpr double kEvenLargest = 16;
 /// Size of a piece in the sample of the tail, which consists of evenly spread pieces of consecutive
@@ -107,8 +108,7 @@ void RowSample::take(const RowIndex& row, float low, float high) {
   taken = pieces * kPieceSize;
 }
 
-/// Computes the weights of those sampled values that are below the head, and drops the other
-/// sampled values.
+/// Computes the weights of the sampled values below the head, and drops all other sampled values.
 NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& sample,
                                             const Head& head, float from) {
   reserve_with_slack(sample_weights_, sample.size);

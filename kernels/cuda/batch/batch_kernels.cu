@@ -14,7 +14,7 @@
 // Algorithm and cost. The kernels advance_batch and merge_table have one block with one thread per
 // slot. Each thread makes a few dependent loads and stores, which take 2 microseconds, and more
 // blocks would have no work to share. The records form a ring with one record per slot and call, so
-// that the host can copy them at any time: while a copy of the last step runs, later steps write
+// that the host can copy them at any time. While a copy of the last step runs, later steps write
 // other places of the ring. Every record has the number of its call, so that a record that was
 // overwritten too early is detected. The kernel choose_rows reads and writes each chosen row once,
 // because the row kernel reads rows at equal distances. If the rows are aligned to 16 bytes, each

@@ -53,7 +53,7 @@ struct AdvanceTask {
   std::int64_t vocab = 0;
   bool first = true;                ///< whether this is the first call of the step
   const Choice* choices = nullptr;  ///< choice for each slot; null means that all requests are
-                                    ///< sampled, except those for which `may_draw` is false
+                                    ///< sampled, except requests for which `may_draw` is false
                                     ///< (Choice::full)
   const std::int32_t* drawn = nullptr;
   const RowStatus* drawn_statuses = nullptr;

@@ -4,8 +4,8 @@
 // Contract. The contract is given in fairdraw/cuda_fused_sampling_processor.h.
 //
 // Algorithm. A step consists of a call of `sample`, with one row per slot, over the arrays on the
-// device, and then of one small kernel that appends the tokens (all kernels except those of
-// `sample` are in batch_kernels.cu). With logit_offsets, another kernel runs before `sample`; it
+// device, and of one small kernel that then appends the tokens. All kernels except the kernels of
+// `sample` are in batch_kernels.cu. With logit_offsets, another kernel runs before `sample`; it
 // finds the rows and copies them side by side. A step with StepRows::all makes as many calls as the
 // longest request has rows, because the history of a row includes the token drawn from the row
 // before.

@@ -10,7 +10,7 @@
 
 namespace fairdraw::cuda {
 
-/// Source that tells which rows of logits belong to which request.
+/// Source of the assignment of rows of logits to requests.
 enum class RowsBy { slots, host_offsets, device_offsets };
 
 struct StepPlan {

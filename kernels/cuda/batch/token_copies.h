@@ -37,8 +37,8 @@ class TokenCopies {
   /// Notes that from now on, calls may run that the host does not enqueue itself.
   void calls_were_captured() { host_counts_ = false; }
 
-  /// Starts a copy of the records of those calls before this point of the stream that have not been
-  /// copied yet. `slots` is the number of slots of the last step.
+  /// Starts a copy of the records of all calls before this point of the stream, unless they have
+  /// been copied already. `slots` is the number of slots of the last step.
   Error start(std::int64_t slots);
   /// Waits for the oldest copy in flight, delivers its tokens to the requests, and returns the last
   /// step of the copy.

@@ -5,17 +5,17 @@
 // requests are independent of each other, and a request that fails does not affect others.
 //
 // Algorithm and cost. Each request has one thread block. All sequences that may be chosen, at most
-// 2 * kMaxBeamWidth, are ranked by counting: the place of a sequence is the number of sequences
+// 2 * kMaxBeamWidth, are ranked by counting. The place of a sequence is the number of sequences
 // before it, by score and then by number, as in a stable sort. Then one thread per chosen sequence
 // walks from the last token of the sequence to the first. Each token takes one read that depends on
 // the read before. A cache line has the data of several steps. So the call, which runs once per
 // search, takes as long as its longest sequence. If the history were first copied to shared memory,
 // the walk would be faster, but not noticeably so compared with the steps of the search.
 //
-// Randomness: none. Numerics: the rules are those of fairdraw/beam_result.h; the power of the
-// length is computed on the device, differs from the result on the host by at most one unit in the
-// last place of a float64, and is rounded to float32. Determinism: sequences are totally ordered,
-// so the result does not depend on the order of threads.
+// Randomness: none. Numerics: the rules are those of fairdraw/beam_result.h. The power of the
+// length is computed on the device and rounded to float32; before the rounding, it differs from the
+// host's result by at most one unit in the last place of a float64. Determinism: sequences are
+// totally ordered, so the result does not depend on the order of threads.
 #include <cstdint>
 
 #include "cuda/beams/beam_search.h"

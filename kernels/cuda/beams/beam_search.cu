@@ -6,8 +6,8 @@
 // invalid_beam.
 //
 // Algorithm and cost. The expensive kernel finds the largest values of the row of every live beam
-// and sums the row's weights (beam_rows.cu). A small kernel runs before it, and another one after
-// it.
+// and sums the row's weights (beam_rows.cu). A small kernel runs before the expensive kernel, and
+// another small kernel runs after it.
 //   before   One thread per request reads its terms, and sets the number of values wanted of its
 //            rows: kMargin more than the candidates that count.
 //   after    One block per request, one warp per beam with few values. Values become scores. A
@@ -18,10 +18,11 @@
 //            found. A candidate's place among all beams is the sum of its places in the sorted
 //            lists, by bisection, and one thread walks over the first candidates, as on the CPU.
 //
-// Randomness: none. Numerics: the rules are those of fairdraw/beam_search.h; the logarithm of the
-// sum and the power of the length are computed on the device, differ from the results on the host
-// by at most one unit in the last place of a float64, and are rounded to float32. Determinism:
-// candidates are totally ordered, so the result does not depend on the order of threads.
+// Randomness: none. Numerics: the rules are those of fairdraw/beam_search.h. The logarithm of the
+// sum and the power of the length are computed on the device and rounded to float32; before the
+// rounding, they differ from the host's results by at most one unit in the last place of a float64.
+// Determinism: candidates are totally ordered, so the result does not depend on the order of
+// threads.
 #include <math_constants.h>
 
 #include <cfloat>

@@ -25,8 +25,8 @@ constexpr int kSmallestClusterCapability = 90;  // compute capability that clust
 struct DeviceCode {
   cudaError_t error = cudaSuccess;
   int capability = 0;  ///< compute capability of the device, as 10 * major + minor
-  int compiled = 0;    ///< compute capability for which the running code was compiled, which is at
-                       ///< most `capability`
+  int compiled = 0;    ///< compute capability for which the running code was compiled; never above
+                       ///< `capability`
 };
 
 DeviceCode ask(int device) {

@@ -120,7 +120,7 @@ __device__ __forceinline__ void write_marks(std::uint32_t* words, int tile, unsi
   bytes[(odd ? kWarp / 2 : 0) + lane / 2] = static_cast<std::uint8_t>(byte);
 }
 
-/// Marks the survivors in those tiles of a part that a warp reads. Returns the number of this
+/// Marks the survivors in the tiles of a part that this warp reads. Returns the number of this
 /// lane's values that survive.
 template <RowForm kForm>
 __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t number,

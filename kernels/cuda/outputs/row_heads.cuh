@@ -1,6 +1,6 @@
-// Finds the first entries of a row in the order of values (largest value first, and the lowest id
-// first among equal values), with one block of kEndThreads threads, through the largest values of
-// the row's tiles.
+// Finds the first entries of a row in the order of values, with one block of kEndThreads threads.
+// The largest value comes first, and the lowest id among equal values. The search uses the largest
+// values of the row's tiles.
 //
 // At least n values of the row reach the n-th largest of the tiles' maxima, so this maximum is a
 // lower bound of the n-th largest value. Only the tiles whose maximum is at least this bound are
@@ -25,7 +25,7 @@
 
 namespace fairdraw::cuda {
 
-/// Row with the keys of its tiles, which are computed from the tokens for which
+/// Row with the keys of its tiles. The keys are computed from the tokens for which
 /// FilteredRow::is_allowed is true.
 struct KeyedRow {
   const FilteredRow& row;

@@ -5,9 +5,9 @@
 // caller gives. An index or a given token that is out of range makes only its own output fail.
 //
 // Semantics. The reported values and their order are defined in fairdraw/log_probabilities.h. A
-// reported row consists of a normaliser and of the tokens that have a value: in raw modes, all
-// tokens above -inf; in processed modes, the survivors of the filters. In the order of a row, the
-// survivors precede all other tokens.
+// reported row consists of a normaliser and of the tokens that have a value. In raw modes, all
+// tokens above -inf have a value; in processed modes, the survivors of the filters have one. In the
+// order of a row, the survivors precede all other tokens.
 //
 // Algorithm and cost. The rows have already been indexed: the index has the largest value of each
 // tile of 256 ids and, in raw modes, the weight of each tile.
@@ -158,9 +158,9 @@ __device__ void write_top(const LogprobsTask& task, std::int64_t output,
 
 // --- Tokens ------------------------------------------------------------------------------------
 
-/// Number of warps that count ranks in the tiles of an output, and the number of this warp among
-/// them, which is negative if this warp does not count. If an output has at least 4 blocks, the
-/// first block finds the largest values while the others count.
+/// Number of warps that count ranks in the tiles of an output, and the position of this warp among
+/// these warps, which is negative if this warp does not count. If an output has at least 4 blocks,
+/// the first block finds the largest values while the others count.
 struct CountingWarps {
   int warp, warps;
 

@@ -38,7 +38,7 @@
 //
 // Randomness: none. Numerics. The rules are those of kernels/common/processing_rules.h, in float32
 // with one rounding per operation. Determinism: counts are sums of integers, the last entry of a
-// token is a maximum, and each edited value is written by one thread between barriers, so the
+// token is a maximum, and each edited value is written by one thread between barriers. So the
 // results do not depend on the order of threads.
 #include <math_constants.h>
 

@@ -2,10 +2,11 @@
 // phases of a sharded call read the index instead of the row.
 //
 // Contract. The index covers each row that is not padding, and each of the shard's whole tiles. For
-// each tile, it has the largest allowed value (or a fault, tile_pass.cuh), the sum of weights, and
-// the number of allowed tokens; if filters may need candidates, it also has the keys of the tile's
-// groups (tiles/group_keys.cuh). Ids are counted from the first whole tile of the shard. This tile
-// begins at a multiple of 256 ids of the vocabulary, so the tiles are tiles of the whole row.
+// each tile, the index has the largest allowed value (or a fault, tile_pass.cuh), the sum of
+// weights, and the number of allowed tokens. If filters may need candidates, the index also has the
+// keys of the tile's groups (tiles/group_keys.cuh). Ids are counted from the first whole tile of
+// the shard. This tile begins at a multiple of 256 ids of the vocabulary, so the tiles are tiles of
+// the whole row.
 //
 // Algorithm and cost. The kernel runs the pass of tile_pass.cuh with 1 to 16 blocks per row. The
 // blocks share no data and need no barrier. For each tile of 1024 bytes, 14 bytes are written, and

@@ -17,8 +17,8 @@ __device__ inline double filtered_log_mass(const RowParameters& parameters,
   return log_mass_of(state.survivors.value(), state.max, state.scale);
 }
 
-/// Returns the reported value of a token that has one (fairdraw/log_probabilities.h); x is the
-/// value of the token, or the caller's value in raw modes.
+/// Returns the reported value of a token (fairdraw/log_probabilities.h). The token must have a
+/// reported value, and x is the value of the token, or the caller's value in raw modes.
 __device__ inline float reported_value(LogprobsMode mode, const RowParameters& parameters,
                                        const ShardedRowState& state, float x) {
   const float divisor = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;

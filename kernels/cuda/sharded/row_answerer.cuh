@@ -2,14 +2,14 @@
 // (sharded/exchange.h).
 //
 // Contract: the results equal those of the CPU, bit for bit. For each token that a row requests,
-// the code lists those of the token's attempts (common/proposals.h) that are in this shard's whole
-// tiles and may be the first accepted attempt, followed by zeros. After the lists of all shards
-// have arrived, the code sums the weight of this shard's columns above the listed attempts.
+// the code lists the token's attempts (common/proposals.h) that are in this shard's whole tiles and
+// may be the first accepted attempt. Zeros follow after these attempts. After the lists of all
+// shards have arrived, the code sums the weight of this shard's columns above the listed attempts.
 //
 // Algorithm and cost. Each row has one block of 256 threads, which computes a prefix sum over the
 // tiles of the index and processes eight attempts at a time; for each attempt, one warp weighs one
 // tile again. A row without dropped tokens needs one attempt, and a nucleus of p rarely more than 1
-// / p attempts. For the sums, each token takes another pass over those tiles whose largest value is
+// / p attempts. For the sums, each token takes another pass over the tiles whose largest value is
 // above the smallest value requested for the token.
 //
 // Randomness: the code uses the random words of attempts. Numerics: the weights are defined in

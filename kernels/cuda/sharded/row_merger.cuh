@@ -16,12 +16,12 @@
 // mass, in the order of ids, contains the drawn position. For each survivor, one thread adds up the
 // survivors that precede it, which costs less than sorting the 50 survivors of a typical top_k.
 //
-// The merge is limited by registers and by its code, which a row executes only once and which must
-// be loaded from memory. If a member function is called out of line, its object must be in local
-// memory for all uses. With all data of a row in local memory, a merge of top_k 50 took 39
-// microseconds on an H100, and 26 with the data in registers; for 256 rows, 63 and 29. So functions
-// that few rows need are called on copies of the object. The summaries are copied to shared memory
-// at once, with all loads in flight.
+// The merge is limited by the number of registers, and by its code, which must be loaded from
+// memory although a row executes it only once. If a member function is called out of line, its
+// object must be in local memory for all uses. With all data of a row in local memory, a merge of
+// top_k 50 took 39 microseconds on an H100, and 26 with the data in registers; for 256 rows, 63 and
+// 29. So functions that few rows need are called on copies of the object. The summaries are copied
+// to shared memory at once, with all loads in flight.
 //
 // If the known values do not decide a row, it is gathered, filtered and drawn from as a whole row
 // (gather_rows.cu), and then merged again. The survivors and tokens then come from the whole row,

@@ -22,9 +22,9 @@
 //
 // On an H100, 64 rows of 64128 values take 16 microseconds without filters, two thirds of which are
 // code that a row runs once and loads from memory; with 257 candidates they take 28 microseconds.
-// Two designs that were tried took longer: adding octaves by 64-bit atomics in shared memory, which
-// are loops (10 microseconds more if most tiles have the same octave), and ranking a value by
-// counting all other values (7 microseconds more).
+// Two other designs took longer. Adding octaves by 64-bit atomics in shared memory, which are
+// loops, took 10 microseconds more if most tiles have the same octave. Ranking a value by counting
+// all other values took 7 microseconds more.
 //
 // Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
 // values are integers, and each is written to a place of its own.
@@ -379,7 +379,7 @@ class RowSummariser {
                                                    // key; a thread has one tile or a few
   }
 
-  /// Lists those values of the listed groups that reach the bound, in any order.
+  /// Lists the values of the listed groups that reach the bound, in any order.
   __device__ void list_values(int groups, float from) {
     if (row_.values.dtype == DType::float32 && row_.values.aligned) {
       const auto* values = reinterpret_cast<const float*>(row_.values.bytes);

@@ -15,8 +15,8 @@
 //
 // Randomness: none here. Determinism: a packed request ends where the next request begins, so two
 // requests share no row unless the begins decrease. If requests share rows, the depths and the
-// numbers of children are those of one or the other request, and may contradict the tree. The
-// kernels that walk the trees do not use them for addresses of writes.
+// numbers of children come from one or the other request, and may contradict the tree. The kernels
+// that walk the trees do not use them for addresses of writes.
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"

@@ -8,12 +8,12 @@
 //
 // Relation of P to the weights by tiles. P is the high word of the token's weight W in the row's
 // unit. Let the token's tile be `gap` octaves below the row's octave, and the token s octaves below
-// the tile's octave. Then W = floor(m 2^(32 - s)) 2^(48 - gap) and E - n = s + gap, and P follows
-// because the floor of a quotient does not change if its dividend is rounded down to an integer
-// first. A token whose weight by tiles is 0 (s > 63 or gap > 48) has a P below 1. So the high word
-// of a row's total, which the row kernel stores, is an upper bound of the sum of P, and exceeds the
-// sum by less than one per survivor. The weight of the largest value is exact, so the difference is
-// at most V - 1.
+// the tile's octave. Then W = floor(m 2^(32 - s)) 2^(48 - gap) and E - n = s + gap. The high word
+// of W is P, because the floor of a quotient does not change if its dividend is rounded down to an
+// integer first. A token whose weight by tiles is 0 (s > 63 or gap > 48) has a P below 1. So the
+// high word of a row's total, which the row kernel stores, is an upper bound of the sum of P, and
+// exceeds the sum by less than one per survivor. The weight of the largest value is exact, so the
+// difference is at most V - 1.
 //
 // Numerics. Weights of logits are computed with floats if this is exact relative to the row's
 // maximum (float_octaves_are_exact), and otherwise with doubles. Scaling by powers of two and

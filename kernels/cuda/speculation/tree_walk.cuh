@@ -39,7 +39,7 @@ struct TreePath {
   }
 
   /// Returns whether the arrays have room for one more accepted draft. There is always room, except
-  /// in requests whose rows overlap with those of other requests (drafted_rows.cu).
+  /// in requests whose rows overlap with other requests' rows (drafted_rows.cu).
   __device__ bool has_room(std::int64_t depth) const { return depth < max_depth; }
 
   /// Writes the draft that was accepted at a depth, with one thread.

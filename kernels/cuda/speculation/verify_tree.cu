@@ -20,7 +20,7 @@
 // Each rejected child makes the two long integers A and B of the node longer by 60 bits, which one
 // thread of each block computes by multiplications of words, one after another. From the second
 // rejected child on, the blocks share a pass over both rows, which sums P and Q over the tokens
-// that then remain, which are those with P A > Q B. No list of the remaining tokens is needed,
+// that then remain, where a token remains if P A > Q B. No list of the remaining tokens is needed,
 // because B / A never decreases, so that a dropped token stays dropped. A pass stores prefix sums
 // by chunks of the row, so that only one more chunk is read to draw the token that replaces
 // rejected children (row_draw.cuh). For most tokens, one of two float32 products decides, which are
@@ -212,12 +212,12 @@ class DistributionWalk {
     __syncthreads();  // wait until all threads have used the residual
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
-    std::uint64_t draft_total = draft.total();  // weight of those tokens of the draft that can
-                                                // still be drawn as further siblings
+    std::uint64_t draft_total = draft.total();  // weight of the draft's tokens that can still be
+                                                // drawn as further siblings
     WeightSums left(target.total());
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
-      // The children were counted before, so only a request whose rows overlap with those of
-      // another can have too many (drafted_rows.cu).
+      // The children were counted before, so only a request whose rows overlap with another
+      // request's rows can have too many children (drafted_rows.cu).
       if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);

@@ -61,7 +61,8 @@ struct CandidateBound {
     }
   }
 
-  /// Counts those of this thread's tiles whose keys are at least as large as each pivot.
+  /// Counts, for each pivot, the tiles of this thread whose keys are at least as large as the
+  /// pivot.
   __device__ __forceinline__ PivotCounts count_tiles(const std::int32_t (&pivot)[3]) const {
     PivotCounts counts;
     for_each_tile([&](int tile) {
@@ -71,9 +72,9 @@ struct CandidateBound {
     return counts;
   }
 
-  /// Counts those of this thread's groups whose keys are at least as large as each pivot; the
-  /// counters are float16. The float16 counters are exact up to 2048, and a thread has at most 16
-  /// tiles of 8 words.
+  /// Counts, for each pivot, the groups of this thread whose keys are at least as large as the
+  /// pivot; the counters are float16. The float16 counters are exact up to 2048, and a thread has
+  /// at most 16 tiles of 8 words.
   __device__ __forceinline__ PivotCounts count_groups(const std::int32_t (&pivot)[3],
                                                       bool in_pairs) const {
     const __half2 from[3] = {GroupCode::pair_of(pivot[0]), GroupCode::pair_of(pivot[1]),

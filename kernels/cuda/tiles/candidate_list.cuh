@@ -1,4 +1,4 @@
-// List of those values of a row that are at least a bound, in the order of token ids, in shared
+// List of the values of a row that are at least a bound, in the order of token ids, in shared
 // memory.
 //
 // Of the row, only groups of ids whose largest value may reach the bound are read again; the keys

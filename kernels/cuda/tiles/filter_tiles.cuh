@@ -58,7 +58,8 @@
 // Measurements of other shapes are in reports/baselines/cuda_shapes.json. One row of top_p 0.9
 // takes, in thousands of cycles: tiles 6.5, barrier 1.3, sums 4, proposals and their bounds 6; if
 // the index does not decide, also order 3, pass 5, barrier 1.2, decision 3. The draw without
-// filters takes 6 after the barrier. Replays with warm caches save less than 1.5 microseconds.
+// filters takes 6 thousand cycles after the barrier. Replays with warm caches save less than 1.5
+// microseconds.
 //
 // Alternatives that were tried, with their times in microseconds. The baseline has everything in
 // one kernel. Replayed in turns with others / with the floor, the baseline takes, for the four
@@ -127,9 +128,9 @@ __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
   }
 }
 
-/// Indexes those of a warp's tiles that an earlier pass left out: tiles that make the row fail, and
-/// tiles for which float arithmetic is not exact. The tiles have a function of their own, because a
-/// pass that called functions for them would have few registers.
+/// Indexes the tiles of this warp that an earlier pass left out, which are the tiles that make the
+/// row fail, and the tiles for which float arithmetic is not exact. The tiles have a function of
+/// their own, because a pass that called functions for them would have few registers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow<kForm> place,
                                                  TileRule rule) {

@@ -2,10 +2,10 @@
 // the remaining range of keys into bins.
 //
 // Each level counts the keys of each bin in shared memory. Then every warp by itself finds the bin
-// in which the count, from the largest keys down, reaches k, so that a level has one barrier. The
-// width of the bins is a power of two, so each level divides the range by at least 128: at most
-// five levels end any search, and one or two suffice if `slack` allows a few keys too many. Counts
-// are integers, so the result does not depend on the order of threads.
+// in which the number of keys, counted from the largest down, reaches k. So a level has only one
+// barrier. The width of the bins is a power of two, so each level divides the range by at least
+// 128. At most five levels end any search, and one or two levels suffice if `slack` allows a few
+// keys too many. Counts are integers, so the result does not depend on the order of threads.
 #pragma once
 
 #include <cstdint>
@@ -77,9 +77,10 @@ class KeySelection {
     }
   }
 
-  /// Returns a cut whose key at least k of the keys in `range` reach, and at most k + slack unless
-  /// keys are tied. for_each(visit) must call visit(key, amount) for this thread's keys; an amount
-  /// above 1 counts the key more than once. Keys outside of the range are not counted.
+  /// Returns a cut such that at least k of the keys in `range` are at least as large as the cut's
+  /// key, and at most k + slack unless keys are tied. The function for_each(visit) must call
+  /// visit(key, amount) for this thread's keys, where an amount above 1 counts the key more than
+  /// once. Keys outside of the range are not counted.
   template <class ForEach>
   __device__ KeyCut select(KeyInterval range, int k, int slack, const ForEach& for_each) {
     int above = 0;

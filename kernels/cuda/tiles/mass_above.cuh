@@ -7,17 +7,17 @@
 // in the row's unit, as floats or as integers. The row's index and the ring buffers of other blocks
 // do not change.
 //
-// Algorithm and cost. A warp reads those of its tiles whose largest value is above the smallest
-// pivot. The last of these tiles come from the warp's ring buffer if they are still there from the
-// first pass. With float sums, each value takes 2 instructions, and 2 more per pivot; with integer
-// sums, each value takes 13, and 3 more per pivot. A pass with a single pivot has code of its own,
-// because most rows need one pivot. In integer sums, lane i of a warp keeps the sum above pivot i.
-// Tiles for which float arithmetic is not exact are weighed afterwards by a called function,
-// because a loop that contains calls has fewer registers.
+// Algorithm and cost. A warp reads the tiles whose largest value is above the smallest pivot. The
+// last of these tiles come from the warp's ring buffer if they are still there from the first pass.
+// With float sums, each value takes 2 instructions, and 2 more per pivot; with integer sums, each
+// value takes 13, and 3 more per pivot. A pass with a single pivot has code of its own, because
+// most rows need one pivot. In integer sums, lane i of a warp keeps the sum above pivot i. Tiles
+// for which float arithmetic is not exact are weighed afterwards by a called function, because a
+// loop that contains calls has fewer registers.
 //
 // Numerics: the weights are defined in common/tile_weights.h. The relative error of a float sum is
 // at most kRoughError. A lane adds at most 2^12 values (kMaxVocab by kLeastThreadsOfBlock threads),
-// so these additions contribute at most 2^-12 to the error; the other additions, the exponential,
+// so these additions contribute at most 2^-12 to the error. The other additions, the exponential,
 // its argument and the truncation in the definition of weights contribute 2^-17. Determinism:
 // integers decide in all cases in which the float sums are not accurate enough.
 #pragma once

@@ -7,9 +7,10 @@
 //
 // Algorithm and cost. Without min_p, the first block works alone: it draws from the sums and reads
 // one tile (tile_draw.cuh), or, in a greedy row, reads the first tile with the largest value. With
-// min_p, each warp reads again those of its tiles that reach the threshold, the last of them from
-// its ring buffer, and sends the sums of the survivors to the first block, which then draws. The
-// code after a pass is short, because its instructions must first be loaded from memory.
+// min_p, each warp reads its tiles that reach the threshold again, and takes the last of these
+// tiles from its ring buffer. The warp sends the sums of the survivors to the first block, which
+// then draws. The code after a pass is short, because its instructions must first be loaded from
+// memory.
 //
 // Numerics: the threshold of min_p is computed by the rule of common/min_p.h.
 #pragma once

@@ -5,11 +5,11 @@
 //
 // Algorithm and cost. Tiles are combined into groups of 32. The warps of the block add up the
 // weights of each group in the row's unit, as 128-bit integers, with one barrier. Then one warp per
-// draw makes three searches by prefix sums: the first finds the group of tiles that contains the
-// drawn position R, the second finds the tile in the group, and the third finds the token in the
-// tile, whose values are read again in the order of ids. All three searches share one piece of
-// code, because a short kernel has to load each instruction from memory the first time, and code
-// that runs again is already loaded.
+// draw makes three searches by prefix sums. The first search finds the group of tiles that contains
+// the drawn position R, the second finds the tile in the group, and the third finds the token in
+// the tile. The values of this tile are read again in the order of ids. All three searches share
+// one piece of code, because a short kernel has to load each instruction from memory the first
+// time, and code that runs again is already loaded.
 //
 // Numerics: the weights are defined in common/tile_weights.h. Octaves are computed as doubles, as
 // in their definition, which takes two instructions per tile and no branch. Determinism: integers
@@ -53,8 +53,8 @@ struct CutRule {
   __device__ __forceinline__ bool takes(std::int32_t) const { return true; }
 };
 
-/// Tiles from which proposals are drawn (common/proposals.h), which are the tiles whose largest key
-/// min_p keeps, with all of their allowed tokens.
+/// Tiles from which proposals are drawn (common/proposals.h): all tiles whose largest key min_p
+/// keeps, with all of their allowed tokens.
 struct ProposedTiles {
   std::int32_t lowest;
 

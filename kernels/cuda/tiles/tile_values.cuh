@@ -11,13 +11,13 @@
 // copies 2 vectors of float32, or 1 vector of a 16-bit type, into a ring buffer in shared memory
 // that holds the warp's next tiles (TileRing), so that values in flight occupy no registers. A
 // thread reads only values that it has copied itself, so no barrier is needed. In calls with many
-// rows, the number of instructions limits the speed, so reading a whole tile takes only about 20 of
-// them: an address takes one multiplication, and only the last, partial tile of a row has bounds
-// checks. Rows that vectors cannot read are read value by value: the 32 lanes read consecutive ids,
-// with 8 loads per lane into registers, while the next tiles are prefetched into L2. If the address
-// of a row is not aligned to the size of its values, the row is read byte by byte. Each lane loads
-// at most one word of the bits of `allowed`, and shuffles give the words to the lanes that need
-// them.
+// rows, the number of instructions limits the speed. So reading a whole tile takes only about 20
+// instructions: an address takes one multiplication, and only the last, partial tile of a row has
+// bounds checks. Rows that vectors cannot read are read value by value: the 32 lanes read
+// consecutive ids, with 8 loads per lane into registers, while the next tiles are prefetched into
+// L2. If the address of a row is not aligned to the size of its values, the row is read byte by
+// byte. Each lane loads at most one word of the bits of `allowed`, and shuffles give the words to
+// the lanes that need them.
 //
 // In a processed row (edit_planes.h), the caller's values are read first, at a time when edit_rows
 // may still run. Then alternate groups of 8 lanes read the bits of allowed tokens and the bits of
@@ -210,8 +210,8 @@ class TileRow {
     return bits_of_lane(raw, 0);
   }
 
-  /// Replaces those values of the lane that are allowed and edited by their processed values.
-  /// `allowed` is the result of allowed_bits for this lane. A whole warp must call this function.
+  /// Replaces the lane's values that are allowed and edited by their processed values. `allowed` is
+  /// the result of allowed_bits for this lane. A whole warp must call this function.
   __device__ __forceinline__ void edit(const RawTile& raw, std::uint32_t allowed,
                                        float (&x)[kLaneValues]) const {
     const std::uint32_t edited = allowed & bits_of_lane(raw, kTileWords);
@@ -386,9 +386,9 @@ struct AllTiles {
   __device__ bool operator()(int) const { return true; }
 };
 
-/// Visits those of a warp's tiles for which wanted(tile) is true, in a row that is read by vectors.
-/// The function calls prepare() once, when the first tiles are in flight, and visit(tile, raw) for
-/// each of the tiles. All lanes of a warp must call this function with the same arguments.
+/// Visits the tiles of a warp for which wanted(tile) is true, in a row that is read by vectors. The
+/// function calls prepare() once, when the first tiles are in flight, and visit(tile, raw) for each
+/// of the tiles. All lanes of a warp must call this function with the same arguments.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, TileRing<kForm> ring,
                                                  const TileSteps& steps, const Wanted& wanted,
@@ -437,9 +437,9 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, Tile
   }
 }
 
-/// Visits those of a warp's tiles for which wanted(tile) is true, value by value, in any row. The
-/// next tiles are prefetched into L2. If their values were kept in registers, too few registers
-/// would be left for `visit`, which would spill registers in every tile.
+/// Visits the tiles of a warp for which wanted(tile) is true, value by value, in any row. The next
+/// tiles are prefetched into L2. If their values were kept in registers, too few registers would be
+/// left for `visit`, which would spill registers in every tile.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
 __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,

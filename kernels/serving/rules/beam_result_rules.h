@@ -17,8 +17,7 @@
 namespace fairdraw {
 
 /// Eligible sequences of one request whose arguments have been checked. The first `pooled`
-/// sequences are those in the pool of the request, and the next `live` sequences are its live
-/// beams.
+/// sequences are the pool of the request, and the next `live` sequences are its live beams.
 struct BeamResultTerms {
   RowStatus status = RowStatus::ok;
   std::int32_t pooled = 0, live = 0;

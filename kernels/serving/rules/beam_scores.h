@@ -60,11 +60,11 @@ FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t 
   pool.tokens.data[begin + place] = finished.token;
 }
 
-/// Checks the arrays of a pool, or those of a history, which may be absent.
+/// Checks the arrays of a pool, or the arrays of a history, which may be absent.
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width);
 Error check_beam_history(const BeamHistory& history, std::int64_t requests, std::int32_t max_width);
 
-/// Checks the arguments of a step, or those of the result of a search.
+/// Checks the arguments of a step, or the arguments of the result of a search.
 Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result);
 Error check_beam_result(const BeamResultRequest& request, const BeamSequences& result);
 

@@ -1,10 +1,11 @@
 // Seeds for the outputs of a prompt, from Threefry2x32-20 as in the library Random123.
 //
 // The key of Threefry is the seed of the parent, and the counter is the number of the child. The
-// block that results is the seed of the child. All of them have the low word first. Under each key,
-// the map from counters to blocks is a permutation of 64-bit numbers, so siblings have different
-// seeds. Child 0 gets the seed of the parent. If the block of another child equals the parent's
-// seed, this child takes the block of counter 0 instead, which no other child has.
+// block that results is the seed of the child. The key, the counter and the block all have the low
+// word first. Under each key, the map from counters to blocks is a permutation of 64-bit numbers,
+// so siblings have different seeds. Child 0 gets the seed of the parent. If the block of another
+// child equals the parent's seed, this child takes the block of counter 0 instead, which no other
+// child has.
 #pragma once
 
 #include <Random123/threefry.h>

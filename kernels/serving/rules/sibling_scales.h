@@ -100,7 +100,7 @@ class SiblingScales {
     return exceeds(p, q, 0, 0, 0);
   }
 
-  /// Returns whether the next child is accepted, whose weights are p in the target and q > 0 in the
+  /// Returns whether the next child is accepted; its weights are p in the target and q > 0 in the
   /// draft. The condition is floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (S > 0, so
   /// R > 0).
   FAIRDRAW_HOST_DEVICE bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,

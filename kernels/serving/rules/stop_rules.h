@@ -174,7 +174,7 @@ FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request,
   return outcome;
 }
 
-/// Writes the outcome of request r to those arrays that the caller gave.
+/// Writes the outcome of request r to the arrays that the caller gave.
 FAIRDRAW_HOST_DEVICE inline void write_stop_outcome(const StopOutcome& outcome,
                                                     const StopResult& result, std::int64_t r) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();

@@ -10,12 +10,12 @@
 // each tile. The other values are sampled: the row's blocks count the values of some tiles that are
 // spread evenly over the row, one tile per warp and at least 64 tiles in total. The values of one
 // bin have about the same weight, so it suffices to count them, and each value costs one addition
-// in the shared memory of its block. If the values of a tile, without its largest value, have more
-// than 1/64 of the mass, the tile is always read and its values are counted with their own weights,
-// so that a few tokens with most of the mass are not left to chance. The bracket consists of the
-// bins within a few standard deviations of the target. The variance is that of W(>= v) - p Z, where
-// W(>= v) is the mass of the values from v up, Z the mass of the row, and p the target's part of Z;
-// a value above v counts 1 - p times its weight, and any other value p times its weight.
+// in the shared memory of its block. A few tokens with most of the mass are not left to chance: if
+// the values of a tile, without its largest value, have more than 1/64 of the mass, the tile is
+// always read, and its values are counted with their own weights. The bracket consists of the bins
+// within a few standard deviations of the target. The variance is that of W(>= v) - p Z, where W(>=
+// v) is the mass of the values from v up, Z the mass of the row, and p the target's part of Z. In
+// this sum, a value above v counts 1 - p times its weight, and any other value p times its weight.
 //
 // Cost: all blocks read the sample once, from the L2 cache, with about 10 instructions per value.
 //

@@ -1,4 +1,4 @@
-// Finds the threshold of a row in the list of those values of the row that are in a bracket.
+// Finds the threshold of a row in the list of the row's values that are in a bracket.
 //
 // Contract. The list has all values in the bracket, in any order. For each tile, the row's index
 // has the sum of the weights above the bracket. The functions find the cut in the list, and add the
@@ -78,8 +78,8 @@ __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key,
             static_cast<unsigned long long>(weight));
 }
 
-/// Adds the weights of those listed tokens whose keys are in a range and that survive a cut to the
-/// sums of their tiles. The function has one barrier.
+/// Adds the weights of listed tokens to the sums of their tiles, for the tokens whose keys are in a
+/// range and that survive a cut. The function has one barrier.
 template <bool kFromProbs>
 __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
                                         RowCut cut) {

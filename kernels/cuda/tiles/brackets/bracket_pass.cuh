@@ -8,14 +8,14 @@
 // unordered list of the tokens in the bracket. If there are more tokens in the bracket than fit
 // into the list, they are counted, but none is written beyond the list's end.
 //
-// Algorithm and cost. A warp reads only those of its tiles whose largest value reaches the bracket.
-// Two tiles at a time are read into registers, because the threads that finish the row now use the
+// Algorithm and cost. A warp reads only the tiles whose largest value reaches the bracket. Two
+// tiles at a time are read into registers, because the threads that finish the row now use the
 // memory of the first pass's ring buffer. The tiles are read from the L2 cache, into which they are
 // prefetched some tiles ahead if they are not there yet. Each tile reserves its entries of the list
-// by one atomic addition in the block's own shared memory; if all tiles added to one word in the
-// first block, the additions for the 500 tiles of a row would have to wait for each other. After a
-// barrier of its warps, each block reserves a range of the first block's list once, and copies its
-// entries into this range.
+// by one atomic addition in the block's own shared memory. If all 500 tiles of a row added to one
+// word in the first block, the additions would have to wait for each other. After a barrier of its
+// warps, each block reserves a range of the first block's list once, and copies its entries into
+// this range.
 //
 // Numerics: the weights are defined in common/tile_weights.h. Determinism: the sums and counts are
 // integers. Code that reads the list must not depend on the order of its entries.

@@ -2,10 +2,10 @@
 // threshold.
 //
 // The bins have equal width (for probabilities, equal width in octaves), so that the values of one
-// bin have about the same weight. The target p of a nucleus limits how far the bins must reach: the
+// bin have about the same weight. The target p of a nucleus limits how far the bins must reach. The
 // tokens below the threshold together have the weight (1 - p) Z, where Z is the mass of the row,
-// and each of them weighs at most as much as the threshold. So the threshold's weight is at least
-// (1 - p) Z / V.
+// and each of these tokens weighs at most as much as the threshold. So the threshold's weight is at
+// least (1 - p) Z / V.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ struct BinRule {
 /// the smallest threshold that a nucleus may have. `rest` is the mass below the threshold, in the
 /// same unit as `mass`.
 __device__ inline float octaves_to_reach(float mass, float rest, float largest, int vocab) {
-  constexpr float kLeastRest = 0x1p-24F;  // smallest part of the mass that counts, because floats
+  constexpr float kLeastRest = 0x1p-24F;  // smallest part of the mass that is used, because floats
                                           // do not have the last bits of the mass
   constexpr float kMostOctaves = 40.0F;   // limit of the result, which is needed if p is close to 1
   const float least = rough_quotient(fmaxf(rest, mass * kLeastRest), static_cast<float>(vocab));
