@@ -87,7 +87,8 @@ Error check_optional(const View<T>& view, const std::string& name, std::int64_t 
 Error check_token_lists(const TokenLists& lists, const std::string& name, std::int64_t rows,
                         const std::string& meaning);
 
-// Checks of whole calls. Error messages use the name `rows_name` for `request.logits`.
+// The following functions check the arguments of whole calls. Error messages use the name
+// `rows_name` for `request.logits`.
 
 Error check_request(const SampleRequest& request, const std::string& rows_name);
 

@@ -6,12 +6,13 @@
 // the request's parameters and lists. The order of a list matters only for bad words and for
 // `bias_ids`, where the last entry of an id is used.
 //
-// Numerics. Each operation below is one float32 operation, rounded to nearest, with subnormals:
+// Numerics. Each of the following operations is one float32 operation, which is rounded to nearest
+// and keeps subnormal numbers.
 //   1. x / r or x * r;   2. float(count), f * float(count), x - that product;   x - p;   3. x + b.
-// float(count) is the nearest float32, which differs from the count from 2^24 + 1 on. If the
-// parameters are in their ranges, no step makes a NaN: products stay below 2^(64 + 31), no penalty
-// is infinite, and -inf plus or minus a finite value is -inf. Only the logit x itself can become
-// infinite.
+// The value float(count) is the float32 nearest to the count, from which it may differ from 2^24 +
+// 1 on. If the parameters are in their ranges, no step makes a NaN: products stay below 2^(64 +
+// 31), no penalty is infinite, and -inf plus or minus a finite value is -inf. Only the logit x
+// itself can become infinite.
 //
 // Precedence of statuses: the status of a row is the first in this list that applies, whatever
 // other errors the row has.

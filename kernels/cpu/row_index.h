@@ -49,8 +49,8 @@ struct RowIndex {
 
   /// Computes the weights of all values, and writes the keys and sums of the tiles.
   RowStatus build();
-  /// Finds only the maxima of groups, which costs an eighth of build(). Values below `low` are
-  /// ignored.
+  /// Finds only the maxima of groups, which costs an eighth of build(). The status is
+  /// no_allowed_token if all values are below `low`.
   RowStatus scan(float low);
   /// Computes the maximum of the row and the shifts of its tiles from keys that a pass has written.
   RowStatus use_keys();

@@ -1,7 +1,7 @@
 // Implementation of BatchState, which keeps requests in slots.
 //
-// Contract. The contract is given in fairdraw/batch_state.h. Every call makes all its checks before
-// it writes anything, so that a rejected call changes nothing.
+// The contract is given in fairdraw/batch_state.h. Every call makes all its checks before it writes
+// anything, so that a rejected call changes nothing.
 //
 // Cost. The calls add and restore take time in proportion to their arguments, and a sort of the
 // prompt if the repetition penalty reads the prompt. The calls remove, swap and compact move no

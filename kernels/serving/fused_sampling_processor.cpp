@@ -1,6 +1,6 @@
 // Implementation of FusedSamplingProcessor, which makes steps over a BatchState.
 //
-// Contract. The contract is given in fairdraw/fused_sampling_processor.h.
+// The contract is given in fairdraw/fused_sampling_processor.h.
 //
 // Algorithm. A step is one call of `sample` with one row per slot. The rows of logits are not
 // copied together: for slot i, the call reads row logit_rows[i] of the caller's matrix (run_batch).

@@ -30,7 +30,7 @@ struct RowSample {
   void take(const RowIndex& row, float low, float high);
 
   std::vector<float> values;
-  std::size_t size = 0;   ///< number of sampled values in [low, high]
+  std::size_t size = 0;   ///< number of sampled values that are in [low, high]
   std::size_t taken = 0;  ///< values sampled
 };
 

@@ -1,7 +1,7 @@
 // Implementation of FusedSamplingProcessor on the GPU, which makes steps over the device's copy of
 // a batch.
 //
-// Contract. The contract is given in fairdraw/cuda_fused_sampling_processor.h.
+// The contract is given in fairdraw/cuda_fused_sampling_processor.h.
 //
 // Algorithm. A step consists of a call of `sample`, with one row per slot, over the arrays on the
 // device, and of one small kernel that then appends the tokens. All kernels except the kernels of

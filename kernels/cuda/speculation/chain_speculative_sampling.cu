@@ -1,11 +1,11 @@
 // Verification of drafted tokens for chain_speculative_sampling (fairdraw/sampling.h), with integer
 // arithmetic.
 //
-// Contract: the contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules
-// are those of Leviathan et al. 2023 and Chen et al. 2023, in the arithmetic of chain_draws.cuh.
-// The rows of all positions are validated, even those after a rejected draft. A draft token that is
-// out of range makes the request fail. Otherwise, the first bad row in the order of positions makes
-// the request fail; at the same position, the draft's row comes before the target's.
+// The contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules are those
+// of Leviathan et al. 2023 and Chen et al. 2023, in the arithmetic of chain_draws.cuh. The rows of
+// all positions are validated, even those after a rejected draft. A draft token that is out of
+// range makes the request fail. Otherwise, the first bad row in the order of positions makes the
+// request fail; at the same position, the draft's row comes before the target's.
 //
 // Algorithm and cost. A call has three launches. First, the row kernel reads all rows of all
 // requests once, without filters, the target's rows before the draft's. For each row, the row

@@ -22,7 +22,7 @@ struct DrawnTile {
   Weight within, total;
 };
 
-/// Scratch of draw_tile, in shared memory.
+/// Shared memory of draw_tile.
 template <class Weight>
 struct TileDrawMemory {
   Weight of_warp[kMaxThreadsOfBlock / kWarp];
@@ -30,8 +30,8 @@ struct TileDrawMemory {
   int tile;
 };
 
-/// Draws a tile. All threads of a block must call it with the same random word. Precondition: at
-/// least one tile has a weight_of(tile) above 0.
+/// Draws a tile. All threads of a block must call this function with the same random word.
+/// Precondition: at least one tile has a weight_of(tile) above 0.
 template <class Weight, class WeightOf>
 __device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf& weight_of,
                                                        std::uint64_t word,

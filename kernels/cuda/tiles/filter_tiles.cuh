@@ -85,9 +85,9 @@
 //   octaves by floats, others by a function    top_k 1000 4 to 8 more: the call costs registers
 //   a plain row's tile by sums of groups       2 more at 256 rows
 //
-// Numerics: common/tile_weights.h. Cuts are thresholds on logits, and not on weights. Determinism:
-// only integers are summed, and the result depends neither on the number of blocks nor on their
-// order.
+// Numerics: the weights are defined in common/tile_weights.h. Cuts are thresholds on logits, and
+// not on weights. Determinism: only integers are summed, and the result depends neither on the
+// number of blocks nor on their order.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Writes the index of rows as the result of a call: the keys and sums of the rows' tiles, and the
 // rows' statuses.
 //
-// Contract: the contract is that of tile_index (fairdraw/tile_index.h). If a row fails, all of its
-// tiles are written as empty; an inactive row is left unchanged.
+// The contract is that of tile_index (fairdraw/tile_index.h). If a row fails, all of its tiles are
+// written as empty; an inactive row is left unchanged.
 //
 // Algorithm and cost. Each row has 1 to 16 blocks, which run the pass of tile_pass.cuh. Each warp
 // writes the entries of its tiles, 12 bytes per 256 values, and sends the largest key of its tiles

@@ -9,7 +9,7 @@
 
 namespace fairdraw::cuda {
 
-/// Fault of a row. If a row has several faults, the largest is reported
+/// Fault of a row. A row with several faults reports the largest
 /// (kernels/common/processing_rules.h).
 enum class RowFault : std::uint32_t {
   none = 0,

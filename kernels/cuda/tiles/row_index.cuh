@@ -72,7 +72,7 @@ class RowBlocks {
 
   __device__ const RowCluster& cluster() const { return cluster_; }
   __device__ bool is_first() const { return cluster_.rank == 0; }
-  /// Returns the number of this warp within the row. Must be called by all lanes of a warp
+  /// Returns the number of this warp within the row. All lanes of a warp must call this function
   /// together.
   __device__ int warp() const {
     // The shuffle shows the compiler that all lanes have the same value.

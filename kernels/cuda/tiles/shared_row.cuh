@@ -142,8 +142,8 @@ __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
       .run();
 }
 
-/// Sends the order for their work after the cluster's next barrier to all blocks of a row. All
-/// threads of the first block must call this function, or all threads that finish the row.
+/// Sends all blocks of a row the order for the work that they do after the cluster's next barrier.
+/// All threads of the first block must call this function, or all threads that finish the row.
 template <RowForm kForm>
 __device__ __forceinline__ void tell_blocks(const SharedRow<kForm>& place, const PassOrder& order) {
   const RowCluster cluster = place.cluster();

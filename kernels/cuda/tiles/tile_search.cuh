@@ -71,8 +71,8 @@ struct TileSearchMemory {
   alignas(16) PivotCounts counts[2][kEndWarps];
 };
 
-/// Range of keys, from low to high, that contains the threshold. In total, `reached` keys are >=
-/// low, which are at least k.
+/// Range of keys, from low to high, that contains the threshold. The member `reached` is the number
+/// of keys >= low, which is at least k.
 struct KeyRange {
   std::int32_t low, high;
   int reached;

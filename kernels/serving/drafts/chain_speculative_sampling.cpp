@@ -1,9 +1,9 @@
 // Implementation of chain_speculative_sampling (fairdraw/sampling.h), which verifies drafted tokens
 // in integer arithmetic.
 //
-// Contract: the contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules
-// are those of Leviathan et al. 2023 and Chen et al. 2023. P are the target's weights with the
-// sum Zp, Q are the draft's weights with the sum Zq, and x is the drafted token of a position.
+// The contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules are those
+// of Leviathan et al. 2023 and Chen et al. 2023. P are the target's weights with the sum Zp, Q are
+// the draft's weights with the sum Zq, and x is the drafted token of a position.
 //   accept    if P_x > 0 and (P_x Zq >= Q_x Zp or floor(r Q_x Zp / 2^64) < P_x Zq),
 //   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order.
 // Neither rule divides, so the comparisons are exact: products of weights and sums have up to 100

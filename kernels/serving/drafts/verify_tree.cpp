@@ -2,8 +2,8 @@
 // drafted tokens against the target's logits in integer arithmetic. A chain is a tree with one
 // child per node.
 //
-// Contract and semantics: both are given in fairdraw/speculative.h. The walk follows a single path
-// through the tree, node by node, in one of two ways:
+// The contract and the semantics are given in fairdraw/speculative.h. The walk follows a single
+// path through the tree, node by node, in one of two ways:
 //   - Unknown draft distribution, or greedy request: the target's token is drawn from the row after
 //     the node, with the word of purpose draw. If a child holds that token, the path continues
 //     there; otherwise it ends, and the token is emitted all the same. This has the same

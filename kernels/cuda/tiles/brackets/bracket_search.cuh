@@ -2,10 +2,10 @@
 // together measure one bracket of values after another.
 //
 // Contract. The threshold is the largest value v for which the tokens with values of at least v
-// have at least a target weight, or are at least a target number. Only the tokens that a floor
-// keeps count, and all of them together reach the target. The result is the cut of the row at this
-// threshold. Afterwards, the row's index has, for each tile, the sum of the tokens that the cut
-// keeps.
+// have at least a target weight, or are at least a target number. Only tokens that a floor keeps
+// are included, and all of these tokens together reach the target. The result is the cut of the row
+// at this threshold. Afterwards, the row's index has, for each tile, the sum of the tokens that the
+// cut keeps.
 //
 // Algorithm and cost. A bracket is first guessed (bracket_guess.cuh) and then measured by a pass of
 // all blocks (bracket_pass.cuh), which gives the exact mass above the bracket by tile, and a list
