@@ -20,7 +20,7 @@
 
 namespace fairdraw::cuda {
 
-/// Number of some tokens, with their total weight in the row's unit.
+/// Number of tokens in some set, with their total weight in the row's unit.
 struct Totals {
   std::uint64_t count;
   uint128_t mass;

@@ -48,8 +48,9 @@ struct TreePath {
     if (nodes != nullptr) nodes[depth] = static_cast<std::int32_t>(node);
   }
 
-  /// Writes the results after the end of the path, or all results if the request has failed. Must
-  /// be called by `threads` threads, all of which see the results that were written earlier.
+  /// Writes the results after the end of the path, or all results if the request has failed.
+  /// Exactly `threads` threads must call this function, and all of these threads must see the
+  /// results that were written earlier.
   __device__ void end(RowStatus result, std::int64_t stand, int thread, int threads) const {
     const bool ok = result == RowStatus::ok;
     for (std::int64_t i = (ok ? stand + 1 : 0) + thread; i <= max_depth; i += threads) {

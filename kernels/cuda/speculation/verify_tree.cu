@@ -8,10 +8,10 @@
 // semantics are those of kernels/serving/drafts/verify_tree.cpp.
 //
 // Algorithm and cost. If the distribution of the drafts is unknown, one warp per request walks the
-// tree (tree_walk.cuh). If it is known, 1 to 8 blocks per request walk down the path of the request
-// together. At each node, the children are tested one after another, in the arithmetic of
-// kernels/serving/rules/sibling_scales.h. A test needs two weights, and the sums of P and Q over
-// the tokens that remain; every thread by itself makes the test, with the same result.
+// tree (tree_walk.cuh). If the distribution is known, 1 to 8 blocks per request walk down the path
+// of the request together. At each node, the children are tested one after another, in the
+// arithmetic of kernels/serving/rules/sibling_scales.h. A test needs two weights, and the sums of P
+// and Q over the tokens that remain; every thread by itself makes the test, with the same result.
 //
 // The bounds of the totals decide nearly every test of a first child. If a first child is accepted
 // by these bounds, no row is read; first children with consecutive numbers are tested in parallel.
@@ -132,7 +132,7 @@ class DistributionWalk {
   }
   /// Returns the number of consecutive drafts after `node`, each the first child of the draft
   /// before, that the bounds of the totals accept. One lane tests each of these drafts, so the
-  /// number is at most 32. Every warp computes the number.
+  /// number is at most 32. Every warp by itself computes the number.
   __device__ int accepted_run(std::int64_t node, std::int64_t depth) const {
     const std::int64_t lane = lane_of_thread();
     const std::int64_t child = node + 1 + lane;
@@ -154,7 +154,7 @@ class DistributionWalk {
                                                  word(depth, Purpose::accept)) == Verdict::accepts;
   }
   /// Returns the next child of `node` among the drafts from `from` on, or the number of drafts if
-  /// there is no such child. Every warp finds the child.
+  /// there is no such child. Every warp by itself finds the child.
   __device__ std::int64_t next_child(std::int64_t node, std::int64_t from) const {
     return find_draft(from, request_.drafts,
                       [this, node](std::int64_t draft) { return parent(draft) == node; });
