@@ -125,8 +125,8 @@ bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
 void LogitsProcessor::tally_mask(const std::uint32_t* words) {
   for (std::int64_t first = 0; first < n_; first += 32) {
     std::uint32_t word = words[first / 32];
-    if (n_ - first < 32) word &= (1U << (n_ - first)) - 1U;  // clears the bits beyond the end of
-                                                             // the row
+    // Clears the bits beyond the end of the row.
+    if (n_ - first < 32) word &= (1U << (n_ - first)) - 1U;
     for (; word != 0; word &= word - 1U) {
       edit_of(static_cast<std::int32_t>(first) + std::countr_zero(word));
     }

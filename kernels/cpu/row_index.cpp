@@ -168,9 +168,8 @@ double RowIndex::find_hot_tiles(float low) {
     hot_tiles[i] = hot_blocks_[i / 2] * 2 + static_cast<std::uint32_t>(i % 2);
   }
   hot_tiles_size = 2 * hot;
-  if (hot > 0 && hot_tiles[2 * hot - 1] == tiles) --hot_tiles_size;  // the number of tiles is odd,
-                                                                     // so the last pair has only
-                                                                     // one tile
+  // The number of tiles is odd, so the last pair has only one tile.
+  if (hot > 0 && hot_tiles[2 * hot - 1] == tiles) --hot_tiles_size;
   const std::size_t groups = blocks * kGroups;
   return static_cast<double>(passes->count_at_least(group_max.data(), groups, low)) /
          static_cast<double>(groups);

@@ -42,9 +42,9 @@ struct BatchSlots {
 
   // A copy of the slots in other memory is up to date as long as these counts do not change
   // (batch_mirror.h). Tokens that are pushed do not change these counts.
-  std::uint64_t entries = 0;  ///< number of entry numbers that requests have received
-                              ///< (SlotArrays::entry)
-  std::uint64_t changes = 0;  ///< number of changes of the slots' contents
+  std::uint64_t entries = 0;          ///< number of entry numbers that requests have received
+                                      ///< (SlotArrays::entry)
+  std::uint64_t changes = 0;          ///< number of changes of the slots' contents
   std::uint64_t bitmask_changes = 0;  ///< number of changes of the whole bitmask
   bool is_mirrored = false;  ///< whether a copy supplies the tokens; a second copy would miss
                              ///< tokens

@@ -95,8 +95,8 @@ void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     if (!(x[i] >= cut_)) continue;
     const float score = score_of(x[i]);
-    if (score == -kInfinity) continue;  // the value is no candidate, because its score is outside
-                                        // of float32's range
+    // The value is no candidate, because its score is outside of float32's range.
+    if (score == -kInfinity) continue;
     found_.push_back({score, beam_, static_cast<std::int32_t>(i)});
     if (found_.size() == room_) prune();
   }
@@ -132,8 +132,8 @@ const std::vector<BeamCandidate>& BeamCandidates::find(
   const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());
   for (std::size_t i = 0; i < found; ++i) {
     const float* group = group_max_.data() + blocks_[i] * kGroups;
-    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the group has no candidate,
-                                                                     // because the cut has risen
+    // The group has no candidate, because the cut has risen.
+    if (*std::max_element(group, group + kGroups) < cut_) continue;
     const std::size_t begin = blocks_[i] * kBlock;
     scan(x, begin, std::min(n, begin + kBlock));
   }

@@ -338,8 +338,8 @@ void ShardRow::answer_sums(const MergedRow& row, const SumAbove& question, std::
     for (std::int64_t id = begin; id < end; ++id) {
       const float x = values_[id - all_.begin];
       const std::int32_t key = order_key(x), largest = row.cut_tile_of(id).key;
-      if (key <= least || key > largest) continue;  // a key above `largest` comes from an invalid
-                                                    // block
+      // A key above `largest` comes from an invalid block.
+      if (key <= least || key > largest) continue;
       const double octave = cpu::octaves_by(row.rule(), from_order_key(largest)).whole;
       const uint128_t weight = row_weight(tile_weight(cpu::octaves_by(row.rule(), x), octave),
                                           row_shift(row.octave(), octave));

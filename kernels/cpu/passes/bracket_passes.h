@@ -22,10 +22,10 @@ struct BracketBounds {
 
 /// Results of `measure`: several arrays with one value per tile, and the list.
 struct MeasuredTiles {
-  std::int32_t* keys;   ///< order_key of the largest allowed value, or kEmptyTileKey if the tile
-                        ///< has no allowed value
-  std::uint64_t* sums;  ///< sums of the weights v of the values >= from
-  std::uint64_t* above;      ///< sums of the weights v of the values above `high`
+  std::int32_t* keys;    ///< order_key of the largest allowed value, or kEmptyTileKey if the tile
+                         ///< has no allowed value
+  std::uint64_t* sums;   ///< sums of the weights v of the values >= from
+  std::uint64_t* above;  ///< sums of the weights v of the values above `high`
   std::uint32_t* run_begin;  ///< position in `list` of the first value of the tile
   float* list;  ///< values in [low, high], in order; the array has room for n + kSlack values
                 ///< (passes.h)

@@ -31,8 +31,8 @@ uint128_t weight_of_cut_ties(const RowIndex& index, const TopSet& survivors) {
 void Nucleus::cut(KnownRow& row, float top_p, FilterOrder filter_order, float base) {
   RowIndex& index = row.index;
   const float low = row.survivors.low();
-  if (low >= index.max) return;  // only tokens that are tied with the maximum remain, and all of
-                                 // them are in every nucleus
+  // Only tokens that are tied with the maximum remain, and all of them are in every nucleus.
+  if (low >= index.max) return;
   const bool joint = filter_order == FilterOrder::joint;
   if (row.survivors.on_list()) return cut_list(row, top_p, joint, base);
   // The nucleus is measured on all values >= `base` in the joint order, and on the survivors of
@@ -123,8 +123,8 @@ void Nucleus::cut_at(KnownRow& row, const Bracket& guess, float top_p, bool join
           select_in_list(row, guess.low, std::min(guess.high, index.max), target - found.above);
     }
   }
-  if (threshold <= survivors.low()) return;  // no value is dropped, and ties that top_k has cut
-                                             // stay cut
+  // No value is dropped, and ties that top_k has cut stay cut.
+  if (threshold <= survivors.low()) return;
   survivors.keep_from(index, threshold);
   if (list_is_the_top) {
     survivors.use_list(row.list, list_low);

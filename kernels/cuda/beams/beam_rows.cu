@@ -51,8 +51,8 @@ class BeamRowFinder {
         rule_{logit_scale(1.0F), task.step.input == BeamInput::logits} {}
 
   __device__ void run() {
-    if (task_.wanted[number_] == 0) return;  // either all blocks of the row return here or none of
-                                             // them
+    // Either all blocks of the row return here or none of them.
+    if (task_.wanted[number_] == 0) return;
     blocks_.cluster().announce();
     visit_tiles(
         row_, ring_, blocks_.steps(), [this] { blocks_.cluster().await_all(); },

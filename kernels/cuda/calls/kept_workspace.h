@@ -9,8 +9,8 @@
 namespace fairdraw::cuda {
 
 struct KeptWorkspace {
-  TileRows<std::int32_t> keys;  ///< keys of the largest value of each tile, which the row kernel
-                                ///< writes
+  TileRows<std::int32_t> keys;     ///< keys of the largest value of each tile, which the row kernel
+                                   ///< writes
   std::uint32_t* words = nullptr;  ///< words of bits that mark the kept tokens
   KeptMarks marks;
 

@@ -46,8 +46,8 @@ struct SampleOptions {
   bool tokens_are_given = false;    ///< whether log-probabilities are those of given_tokens, in
                                     ///< which case wants_tokens is false
   View<const std::int32_t> given_tokens;
-  bool reports_statuses = false;  ///< whether row_logprobs writes the statuses, in a call that
-                                  ///< draws no tokens
+  bool reports_statuses = false;       ///< whether row_logprobs writes the statuses, in a call that
+                                       ///< draws no tokens
   SurvivorsTask* survivors = nullptr;  ///< optional
 };
 

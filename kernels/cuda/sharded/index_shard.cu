@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   constexpr RowForm kForm{kType, kAccess};
   extern __shared__ __align__(16) unsigned char dynamic[];
   let_next_kernel_start();
-  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;  // at the beginning of a call, no
-                                                                 // row is undecided
+  // At the beginning of a call, no row is undecided.
+  if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
   const TileRow<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);

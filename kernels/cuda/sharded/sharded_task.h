@@ -213,11 +213,11 @@ struct ShardedTask {
                                    ///< needed
   ShardedRowState* states;         ///< [rows]
   ShardedToken* drawn;             ///< [outputs, num_samples]
-  std::int32_t* output_begins;  ///< positions in outputs_by_row at which the lists of rows begin
-                                ///< [rows + 1], or null if output i belongs to row i
-  std::int32_t* outputs_by_row;  ///< numbers of the outputs, sorted by their rows
-  RowRecord* records;            ///< records of the rows [rows], or null if no mask is requested
-  std::uint64_t* raw_sums;       ///< sums of tiles at temperature 1, or null if they are not needed
+  std::int32_t* output_begins;     ///< positions in outputs_by_row at which the lists of rows begin
+                                   ///< [rows + 1], or null if output i belongs to row i
+  std::int32_t* outputs_by_row;    ///< numbers of the outputs, sorted by their rows
+  RowRecord* records;              ///< records of the rows [rows], or null if no mask is requested
+  std::uint64_t* raw_sums;  ///< sums of tiles at temperature 1, or null if they are not needed
   RawRows raw;
   GatheredRows gathered;
   std::int32_t* undecided;

@@ -65,13 +65,13 @@ struct RowsTask {
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   Purpose purpose = Purpose::draw;
-  const DrawWords* draws = nullptr;  ///< optional [rows]: words of draws, which replace seed,
-                                     ///< offset and purpose
+  const DrawWords* draws = nullptr;      ///< optional [rows]: words of draws, which replace seed,
+                                         ///< offset and purpose
   const std::uint64_t* words = nullptr;  ///< optional [rows]: random words of draws by a threshold
-  std::int32_t* tokens = nullptr;  ///< drawn tokens [rows]; the random bits are those for
-                                   ///< num_samples = 1
-  RowStatus* statuses = nullptr;   ///< optional [rows]: statuses, which are written together with
-                                   ///< the tokens
+  std::int32_t* tokens = nullptr;        ///< drawn tokens [rows]; the random bits are those for
+                                         ///< num_samples = 1
+  RowStatus* statuses = nullptr;  ///< optional [rows]: statuses, which are written together with
+                                  ///< the tokens
 
   RowRecord* records = nullptr;  ///< optional [rows]: records of the filtered rows, for later
                                  ///< kernels

@@ -58,8 +58,8 @@ struct GuessMemory {
                                        ///< values
   unsigned units[kBins];               ///< units per bin of the values that are counted exactly
   SampleRule rule;
-  bool weighs;  ///< whether weights are summed; otherwise tokens are counted
-  float scale;  ///< octaves per unit of distance between logits
+  bool weighs;           ///< whether weights are summed; otherwise tokens are counted
+  float scale;           ///< octaves per unit of distance between logits
   float units_of_value;  ///< units that a sampled value stands for if its weight is that of the
                          ///< row's largest value
   double units_of_mass;  ///< units per weight, or units per token

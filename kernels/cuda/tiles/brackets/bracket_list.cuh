@@ -165,8 +165,8 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
   }
   float upto = warp_inclusive_sum(mine);
   if (lane_of_thread() == kWarp - 1) row.guess.of_warp[warp_of_thread()] = upto;
-  if (thread == 0) row.guess.edges[0] = kBins;  // larger than every bin, because no bin has reached
-                                                // the target yet
+  // The number is larger than every bin, because no bin has reached the target yet.
+  if (thread == 0) row.guess.edges[0] = kBins;
   sync_end();
 #pragma unroll
   for (int warp = 0; warp < kEndWarps; ++warp) {

@@ -32,11 +32,11 @@ namespace fairdraw::cuda {
 
 /// Work that the blocks of a row do in their next pass.
 enum class PassKind : std::int32_t {
-  row_has_ended,  ///< there is no more work, because the row is finished
-  sum_and_list,   ///< sum the tokens above the bracket, and list the tokens in the bracket
-  sample,         ///< count the sample for a guess of a bracket (bracket_guess.cuh)
-  mass_above,  ///< sum the mass above a few values (pivots) of a row that draws by proposals
-               ///< (mass_above.cuh)
+  row_has_ended,     ///< there is no more work, because the row is finished
+  sum_and_list,      ///< sum the tokens above the bracket, and list the tokens in the bracket
+  sample,            ///< count the sample for a guess of a bracket (bracket_guess.cuh)
+  mass_above,        ///< sum the mass above a few values (pivots) of a row that draws by proposals
+                     ///< (mass_above.cuh)
   count_in_bracket,  ///< count the tokens in the bracket by tile, store the counts in place of the
                      ///< sums, and list nothing
 };

@@ -223,7 +223,7 @@ class BracketSearch {
   RowCut floor_{};
   std::int32_t low_ = 0, high_ = 0;  ///< range of keys that contains the threshold
   unsigned most_inside_ = 0;         ///< upper bound of the number of tokens with keys >= low_
-  unsigned above_high_ = 0;  ///< lower bound of the number of tokens with keys above high_
+  unsigned above_high_ = 0;          ///< lower bound of the number of tokens with keys above high_
 };
 
 /// Sets row.cut to the cut of top_k, top_p or both among the tokens that a floor keeps. All threads
