@@ -23,8 +23,8 @@
 // On an H100, 64 rows of 64128 values take 16 microseconds without filters, two thirds of which are
 // code that a row runs once and loads from memory; with 257 candidates they take 28 microseconds.
 // Two other designs took longer. Adding octaves by 64-bit atomics in shared memory, which are
-// loops, took 10 microseconds more if most tiles have the same octave. Ranking a value by counting
-// all other values took 7 microseconds more.
+// loops, took 10 microseconds if most tiles have the same octave. Ranking a value by counting all
+// other values took 7 microseconds more.
 //
 // Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
 // values are integers, and each is written to a place of its own.

@@ -20,10 +20,11 @@
 //     floor, one read                  5.6    6.1    10.6    24.8
 //     with masks                       8.1    8.8    16.7    47.6
 //     at an odd address and stride     8.2    9.5    21.1    50.2
-// A tile of float32 takes about 200 instructions, of which 106 are for weights. An earlier version
-// took 246 instructions, with an address computed in parts and a bounds check of every vector: 53.2
-// microseconds at 256 rows, 41.7 in bfloat16. A version with the values in registers instead of the
-// ring took a tenth less time at 256 rows, but a tenth to a sixth more at 8 and 64 rows.
+// A tile of float32 takes about 200 instructions, of which 106 are for weights. A version that was
+// tried took 246 instructions, with an address computed in parts and a bounds check of every
+// vector: 53.2 microseconds at 256 rows, 41.7 in bfloat16. A version with the values in registers
+// instead of the ring took a tenth less time at 256 rows, but a tenth to a sixth more at 8 and 64
+// rows.
 //
 // Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
 // values are integers, and each is written to a place of its own.
