@@ -7,9 +7,9 @@ The operations have the names and arguments of flashinfer.sampling (fairdraw/sam
 judges a callable (fairdraw/verification.py) or a `RunningBatch` (fairdraw/running_batch.py).
 `BatchState` keeps a running batch (fairdraw/serving.py), and `FusedSamplingProcessor` steps over it
 (fairdraw/fused_sampling_processor.py). `verify_chain` and `verify_tree` verify drafted tokens
-(fairdraw/speculative.py); `BeamSearch` searches by beams (fairdraw/beam_search.py). `check_stop`
-finds requests that end, `best_of` picks the outputs to return, and `from_vllm` and similar
-functions translate an engine's request. `python -m fairdraw` is the command line.
+(fairdraw/speculative.py), and `BeamSearch` does beam search (fairdraw/beam_search.py). `check_stop`
+finds the requests that have ended, `best_of` picks the outputs to return, and `from_vllm` and
+similar functions translate an engine's request. `python -m fairdraw` is the command line.
 
 All submodules are imported when the first name is used, because pytest imports this package for its
 plugin even in test folders that do not use it.
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        # Python itself asks for private names and submodules; none of them is defined here.
+        # Python itself looks up private names and submodules of a package; this package defines
+        # none of these names.
         if name.startswith("_") and name not in ("__all__", "__version__"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import _public
 
         for each in ("__all__", *_public.__all__):
-            globals().setdefault(each, getattr(_public, each))  # keeps what a user has replaced
-        if name not in globals():  # otherwise the name is a submodule that the import loaded
+            globals().setdefault(each, getattr(_public, each))  # keeps names that a user has replaced
+        if name not in globals():  # otherwise the name is that of a submodule, which the import has loaded
             reason = f"module {__name__!r} has no attribute {name!r}"
             if not _public._core.HAS_SERVING:
                 reason += "; this build is without serving (CMake's FAIRDRAW_SERVING=OFF)"
@@ -38,5 +39,5 @@ else:
         return globals()[name]
 
     def __dir__() -> list[str]:
-        __getattr__("__all__")  # after which all names are here
+        __getattr__("__all__")  # all names of the package are defined after this import
         return sorted(globals())

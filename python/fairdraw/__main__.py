@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from . import _core
 from .verification import data_folder
 
-#: Maps verbs of separate distributions (`main` of fairdraw_VERB.__main__) to a description of each
-#: verb.
+#: Maps each verb that a separate distribution adds (`main` of fairdraw_VERB.__main__) to a
+#: description of the verb.
 SEPARATE = {
     "audit": "Judge a served model over HTTP, without its logits",
     "engines": "Judge samplers of other engines by their own definitions",
     "ray": "Run the gate on a Ray cluster",
 }
 
-#: Source folders that are not named after their verb.
+#: Source folders whose names differ from their verbs.
 FOLDERS = {"ray": "cluster"}
 
 

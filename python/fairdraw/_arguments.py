@@ -1,4 +1,5 @@
-"""Reads argument kinds that several operations share: names, seeds, axes before the vocabulary."""
+"""Reads the kinds of arguments that several operations share: names, seeds, and axes before the
+vocabulary."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from ._arrays import Backend
 FilterOrder = Literal["top_k_first", "joint"]
 TieRule = Literal["keep_all", "lowest_id"]
 Purpose = Literal["draw", "draft"]
-#: One rule for the call, or one a row: a list of names, or an array of the numbers in
-#: fairdraw/types.h.
+#: A rule for ties or a filter order is one value for the call, or one value per row: a list of
+#: names, or an array of the numbers in fairdraw/types.h.
 TieRules: TypeAlias = TieRule | Sequence[TieRule] | Any
 FilterOrders: TypeAlias = FilterOrder | Sequence[FilterOrder] | Any
 RowsHold = Literal["logits", "probs"]
@@ -26,19 +27,20 @@ _Member = TypeVar("_Member")
 
 
 def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
-    """Returns the member of one of _core's enums that an argument names."""
+    """Returns the member of one of the enums of `_core` that an argument names."""
     try:
         return members[value]
-    except (KeyError, TypeError):  # TypeError is raised for an unhashable value
+    except (KeyError, TypeError):  # an unhashable value raises TypeError
         raise unknown_name(name, value, members) from None
 
 
-#: Length in letters up to which an error shows a value.
+#: Maximum number of letters of a value in an error; the rest is cut off.
 LONGEST_SHOWN = 200
 
 
 def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
-    """Returns the error for a name that is not allowed, with the allowed names that are closest."""
+    """Returns the error for a name that is not allowed; the error lists the closest allowed
+    names."""
     import difflib  # imported only when an error is reported
 
     names = list(allowed)
@@ -67,15 +69,16 @@ def _raise_on_nan(name: str, statuses: Any) -> None:
 
 
 def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
-    """Returns the axes of the rows before the vocabulary if there are several, otherwise none."""
+    """Returns the axes of the rows before the vocabulary if there are several such axes, otherwise
+    ()."""
     shape = tuple(getattr(rows, "shape", ()))
     if len(shape) < 3:
         return ()
-    if hasattr(rows, "stride"):  # a torch tensor; NumPy's strides are in bytes
+    if hasattr(rows, "stride"):  # only torch tensors have this method; NumPy's strides are in bytes
         steps = rows.stride()
     elif hasattr(rows, "strides"):
         steps = rows.strides
-    else:  # the kernels report the fault of other objects
+    else:  # the kernels report objects of other types
         return ()
     if indices is not None:
         raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
@@ -91,18 +94,19 @@ def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
 
 
 def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
-    """Returns the rows as [rows, vocab] in the same memory."""
+    """Returns the rows as an array [rows, vocab] in the same memory."""
     return rows.reshape((math.prod(leading), rows.shape[-1])) if leading else rows
 
 
 def _one_each(value: Any, leading: tuple[int, ...]) -> Any:
-    """Flattens a parameter or seeds with the leading axes of the rows to one axis."""
+    """Flattens a parameter or seeds that have the leading axes of the rows, so that one axis is
+    left."""
     alike = leading and tuple(getattr(value, "shape", ())) == leading
     return value.reshape(-1) if alike else value
 
 
 def _parted(result: Any, leading: tuple[int, ...]) -> Any:
-    """Returns results with the axes of the rows."""
+    """Returns the results with the leading axes of the rows."""
     if not leading:
         return result
     if isinstance(result, tuple):

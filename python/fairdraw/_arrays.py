@@ -1,6 +1,7 @@
-"""Hides differences between NumPy and torch: new arrays, devices, streams, fresh seeds.
+"""Hides the differences between NumPy and torch: how to make new arrays, find devices and streams,
+and draw fresh seeds.
 
-This module never imports torch, because a caller who passes a tensor has imported it.
+This module never imports torch, because a caller who passes a tensor has already imported torch.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from . import _core
 
 
 def length(array: Any) -> int:
-    """Returns the length of the first axis, or 0 for an array without axes, whose fault the
-    kernels report.
+    """Returns the length of the first axis. An array without axes gets 0, and the kernels report
+    the wrong shape.
     """
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return shape[0] if shape else 0
 
 
 def width(array: Any) -> int:
-    """Returns the length of the last axis, or 0 for an array without axes, as `length` does."""
+    """Returns the length of the last axis. An array without axes gets 0, as in `length`."""
     shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
     return shape[-1] if shape else 0
 
@@ -41,12 +42,13 @@ def torch_seed(generator: Any) -> int:
 
 
 def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
-    """Draws 64 bits from each generator, as int64, the only type that torch draws; None is the
-    default generator. Generators on a GPU are searched for only if `on_gpu` says that there may
-    be some, because a batch has one per row, and the search takes a fifth of the time of a draw."""
+    """Draws 64 bits from each generator. None stands for the default generator. The bits are int64,
+    because torch draws no other type. Generators on a GPU are searched for only if `on_gpu` says
+    that there may be some: a batch has one generator per row, and the search takes a fifth of the
+    time of a draw."""
     torch = sys.modules["torch"]
     words = []
-    with torch.inference_mode():  # saves a sixth of a draw's time
+    with torch.inference_mode():  # inference mode saves a sixth of a draw's time
         word = torch.empty((), dtype=torch.int64)
         for generator in generators:
             if on_gpu and generator is not None and generator.device.type == "cuda":
@@ -58,19 +60,20 @@ def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
 
 
 def cuda_generator_place(generator: Any) -> tuple[int, int]:
-    """Returns seed and offset of a GPU generator's next draw, as int64, and advances its offset.
-    torch's own kernels derive their bits from the same function of seed and offset, at offsets
-    below 2^63. The returned offset is above 2^63, so that no bits are shared with torch's
-    kernels and no hash is needed."""
+    """Returns seed and offset of a GPU generator's next draw, as int64, and advances the
+    generator's offset. torch's own kernels derive their bits from seed and offset with the same
+    function, at offsets below 2^63. The returned offset is above 2^63, so that no draw uses the
+    same bits as torch's kernels and no hash is needed."""
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + 4)
     return (seed - 2**64 if seed >= 2**63 else seed), offset - 2**63
 
 
 def _cuda_generator_seed(generator: Any) -> int:
-    # Drawing random bits on the GPU would make the host wait. The generator's seed and offset are
-    # on the host; the offset advances by 4, like in all other draws. Seed and offset are hashed,
-    # because torch's own kernels derive their bits from the same function of both.
+    # Random bits drawn on the GPU would make the host wait. The generator's seed and offset are on
+    # the host, and the offset advances by 4, as in every other draw of the generator. Seed and
+    # offset are hashed, because torch's own kernels derive their bits from the same seed and
+    # offset.
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + 4)
     state = b"%d %d" % (seed, offset)
@@ -78,7 +81,7 @@ def _cuda_generator_seed(generator: Any) -> int:
 
 
 class NumpyBackend:
-    """The backend for NumPy arrays, and for arrays of all other libraries in CPU memory."""
+    """The backend for NumPy arrays, and for the arrays of all other libraries in CPU memory."""
 
     stream = 0
 
@@ -94,7 +97,7 @@ class NumpyBackend:
         return value
 
     def call(self, operation: Any, named: dict[str, Any]) -> Any:
-        """Calls an operation of the compiled module, which reads its arguments by name."""
+        """Calls an operation of the compiled module, which takes its arguments by name."""
         named["stream"] = self.stream
         named.setdefault("workspace", None)
         return operation(named)
@@ -124,7 +127,8 @@ class NumpyBackend:
         return array.astype(dtype)
 
     def masked(self, rows: Any, words: Any) -> Any:
-        """Returns a copy of the rows with -inf for every 0 bit of the packed words."""
+        """Returns a copy of the rows with -inf in place of each token whose bit in the packed words
+        is 0."""
         bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
         masked = np.array(rows)
         masked[bits[:, : masked.shape[1]] == 0] = -np.inf
@@ -144,13 +148,13 @@ class NumpyBackend:
 
 
 class TorchBackend:
-    """The backend for torch tensors on one device: new tensors are made there, and work is enqueued
-    on the device's current stream.
+    """The backend for torch tensors on one device: results are new tensors on that device, and work
+    is enqueued on the device's current stream.
 
-    On a GPU tensors are lent without synchronisation (stream -1 of DLPack), because the work is
-    enqueued on the current stream anyway, and events of other streams are not allowed in a graph
+    GPU tensors are lent without synchronisation (stream -1 of DLPack), because all work is enqueued
+    on the current stream anyway. Waiting for events of other streams is not allowed in a graph
     capture. Parameters are converted on the GPU to the types that the kernels read from device
-    memory, so that a graph's replay reads their contents at that time.
+    memory, so that each replay of a graph reads the parameters' values at the time of the replay.
     """
 
     stream: int
@@ -178,10 +182,10 @@ class TorchBackend:
         return int(self._device.index)
 
     def is_captured(self) -> bool:
-        """Returns whether a CUDA graph is being captured on the current stream."""
+        """Returns true if a CUDA graph is being captured on the current stream."""
         if not self._cuda:
             return False
-        with self._torch.cuda.device(self._device):  # the device whose current stream is meant
+        with self._torch.cuda.device(self._device):  # the device whose current stream runs the call
             return bool(self._torch.cuda.is_current_stream_capturing())
 
     def lend(self, tensor: Any) -> Any:
@@ -208,20 +212,22 @@ class TorchBackend:
         return self.lend(tensor.to(getattr(self._torch, dtype)).contiguous())
 
     def parameter(self, value: Any, dtype: str, rows: int | None = None) -> Any:
-        """`rows`: the number of values of an array, if it differs from the number of rows."""
+        """`rows` is the number of values that an array must have, if that number differs from the
+        number of rows."""
         if not self._on_gpu(value) or not self._becomes(value, dtype):
             return self.lend(value)
-        if value.numel() == 1:  # the tensor is one value for all rows
+        if value.numel() == 1:  # true if the tensor is one value for all rows
             value = value.reshape(1).expand(self._rows if rows is None else (rows,))
         return self._converted(self.in_int32(value) if dtype == "int32" else value, dtype)
 
     def seed(self, name: str, value: Any, outputs: int) -> Any:
-        """Returns the seeds or offsets of a call; `name` says which of the two."""
+        """Returns the seeds or the offsets of a call; `name` is "seed" or "offset"."""
         if not self._on_gpu(value) or not self._becomes(value, "int64"):
             return self.lend(value)
         if value.numel() == 1 and outputs != 1:
-            # The kernels take one seed per call as an argument, and reading it from a tensor waits
-            # for the GPU. With one output a seed per call and a seed per output give the same bits.
+            # The kernels take the one seed of a call as an argument, and the host must wait for the
+            # GPU to read the seed from a tensor. With one output, one seed for the call and one
+            # seed per output give the same bits.
             if self.is_captured():
                 raise RuntimeError(
                     f"{name} is a tensor of one value on {self.device}, which would be waited for "
@@ -237,13 +243,14 @@ class TorchBackend:
         return self._converted(self.in_int32(value, least=-1), "int32")
 
     def in_int32(self, value: Any, least: int = -(2**31)) -> Any:
-        """Clamps integers to int32; the tensor must not hold uint64."""
-        if str(value.dtype) == "torch.uint32":  # torch cannot clamp uint32
+        """Clamps integers to int32. The tensor must not hold uint64 values."""
+        if str(value.dtype) == "torch.uint32":  # torch cannot clamp tensors of uint32
             value = value.to(self._torch.int64)
         return value.clamp(least, 2**31 - 1) if value.dtype == self._torch.int64 else value
 
     def _becomes(self, value: Any, dtype: str) -> bool:
-        # A tensor that cannot become `dtype` is lent unchanged and refused by name.
+        # A tensor that cannot be converted to `dtype` is lent unchanged, and the operation refuses
+        # the tensor by name.
         if value.dtype == self._torch.bool or value.is_complex():
             return False
         if dtype == "int32" and str(value.dtype) == "torch.uint64":
@@ -251,7 +258,7 @@ class TorchBackend:
         return dtype == "float32" or not value.is_floating_point()
 
     def call(self, operation: Any, named: dict[str, Any]) -> Any:
-        """Calls an operation as NumpyBackend.call does, with all tensors lent."""
+        """Calls an operation as NumpyBackend.call does; all tensors are lent to the operation."""
         lent = self.lend({"workspace": None, **named, "stream": self.stream})
         return self.on_device(operation, lent)
 
@@ -266,12 +273,12 @@ class TorchBackend:
         return self.allocate(_core.cuda_workspace_bytes(rows)) if self._cuda else None
 
     def allocate(self, size: int) -> Any:
-        """Returns lent bytes on the device, for a workspace. torch's caching allocator reuses
-        the bytes only for later work of the same stream."""
+        """Returns bytes on the device, lent for a workspace. torch's caching allocator reuses these
+        bytes only for later work on the same stream."""
         return self.lend(self.empty((max(size, 1),), "uint8"))
 
     def upload(self, name: str, array: Any) -> Any:
-        """Copies a small NumPy array to the device, without waiting for the copy."""
+        """Copies a small NumPy array to the device without waiting for the end of the copy."""
         if self.is_captured():
             raise RuntimeError(
                 f"{name}: is needed as a tensor on {self.device} while a CUDA graph is captured; a "
@@ -320,7 +327,7 @@ Backend = NumpyBackend | TorchBackend
 
 
 def backend_of(rows: Any, name: str) -> Backend:
-    """Returns the backend of an array of rows. Raises TypeError if `rows` is not an array."""
+    """Returns the backend for an array of rows. Raises TypeError if `rows` is not an array."""
     if isinstance(rows, np.ndarray):
         return _NUMPY
     if _is_torch(rows, "Tensor"):

@@ -1,10 +1,12 @@
-"""Converts small arguments (ids, lengths, flags, lists) to tensors if the rows are on a GPU.
+"""Converts small arguments (ids, lengths, flags, lists) to tensors on the GPU if the rows are on a
+GPU.
 
-The module has the functions and errors of _host_arrays.py. Tensors on the device of the rows are
-converted on that device, without waiting. Numbers and Python sequences are copied to the device;
-during a CUDA graph capture sequences are refused. Array arguments in host memory are refused by
-name, as in `sample`. Sequences may hold numbers and arrays in host memory. Only a list of lists of
-ids may hold tensors on the device, which are joined on the device.
+The module has the same functions and raises the same errors as _host_arrays.py. Tensors that are
+already on the device of the rows are converted on that device, and the host does not wait. Numbers
+and Python sequences are copied to the device. Sequences are refused while a CUDA graph is captured.
+Array arguments in host memory are refused by name, as in `sample`. Sequences may hold numbers, and
+arrays in host memory. Only a list of lists of ids may hold tensors on the device, which are joined
+there.
 """
 
 from __future__ import annotations
@@ -47,22 +49,21 @@ class SmallArrays(Protocol):
 
 
 def small_arrays(backend: Backend) -> SmallArrays:
-    """Returns the functions for small arguments on the backend's device."""
+    """Returns the functions that convert small arguments for the backend's device."""
     if isinstance(backend, TorchBackend) and backend.on_gpu:
         return DeviceArrays(backend)
     return _host_arrays
 
 
 def _is_array(value: Any) -> bool:
-    """Returns whether a value is an array in memory; a NumPy array without axes counts as a
-    number."""
+    """Returns true for an array in memory. A NumPy array without axes counts as a number."""
     return hasattr(value, "__dlpack__") and not (
         isinstance(value, np.ndarray | np.generic) and value.ndim == 0
     )
 
 
 def _kind_of(tensor: Any) -> str:
-    """Returns a tensor's kind as in numpy.dtype.kind."""
+    """Returns a tensor's kind with the letters of numpy.dtype.kind."""
     if tensor.is_floating_point():
         return "f"
     if tensor.is_complex():
@@ -71,7 +72,7 @@ def _kind_of(tensor: Any) -> str:
 
 
 def _holds_gpu_tensors(value: Any) -> bool:
-    """Returns whether a sequence holds GPU tensors with axes, which are lists of ids."""
+    """Returns true if a sequence holds GPU tensors with axes, which are lists of ids."""
     return any(getattr(part, "is_cuda", False) and part.dim() > 0 for part in value)
 
 
@@ -89,7 +90,7 @@ class DeviceArrays:
         held = str(value.dtype).removeprefix("torch.")
         if value.numel():
             expect_kind(name, held, _kind_of(value), dtype)
-        if held == "uint64":  # int64 would wrap large values
+        if held == "uint64":  # int64 would wrap the largest uint64 values
             raise TypeError(f"{name} holds uint64; on a GPU int64, int32 or uint32 is needed")
         expect_axes(name, value.dim(), axes)
         if dtype == "uint8":  # flags
@@ -141,8 +142,8 @@ class DeviceArrays:
         begins = self._torch.arange(count, dtype=self._torch.int64, device=rows.device) * columns
         if lengths is None:
             return rows, begins, self._full(count, columns, "int32")
-        # A begin of -1 fails its request, because raising an error would need the lengths, which
-        # waits for the GPU.
+        # A begin of -1 makes the request fail. An error would need the lengths, and the host would
+        # have to wait for the GPU to read them.
         fits = (lengths >= 0) & (lengths <= columns)
         return rows, begins.where(fits, -1), lengths
 
@@ -162,7 +163,7 @@ class DeviceArrays:
         return self.uploaded(name, found)  # type: ignore[no-any-return]
 
     def uploaded(self, name: str, value: Any) -> Any:
-        """Copies NumPy arrays, also in tuples and mappings, to the device."""
+        """Copies NumPy arrays to the device, also those inside tuples and mappings."""
         if value is None:
             return None
         if isinstance(value, tuple):
@@ -172,8 +173,8 @@ class DeviceArrays:
         return self._backend.upload(name, value)
 
     def on_host(self, name: str, value: Any, instead: str) -> Any:
-        """Returns the tensor as a NumPy array, which waits for the GPU. `instead`: an
-        alternative without waiting, named in the error."""
+        """Returns the tensor as a NumPy array, after waiting for the GPU. `instead` names an
+        alternative that does not wait, for the error."""
         if self._backend.is_captured():
             raise RuntimeError(
                 f"{name} would be waited for while a CUDA graph is captured; {instead}"

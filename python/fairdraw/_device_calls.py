@@ -1,7 +1,8 @@
-"""Calls a judged callable with tensors on a GPU: copies the judge's arrays to the GPU and results
-back.
+"""Calls a judged callable with tensors on a GPU: copies the judge's arrays to the GPU, and the
+results back.
 
-This module never imports torch, because `verify` has imported it if a device was requested.
+This module never imports torch, because `verify` has already imported torch if a device was
+requested.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ def _is_tensor(value: Any) -> bool:
 
 
 class DeviceBatch:
-    """A `fairdraw.Batch` whose tensors are copies on a device, made when they are first read.
+    """A `fairdraw.Batch` with copies of its tensors on a device; each copy is made when it is first
+    read.
 
-    The out_* tensors start as copies of the judge's arrays; `give_back` copies them back.
+    The out_* tensors start as copies of the judge's arrays, and `give_back` copies their contents
+    back.
     """
 
     def __init__(self, batch: Any, device: Any) -> None:
@@ -27,7 +30,8 @@ class DeviceBatch:
         self._device = device
         self._read: dict[str, Any] = {}
 
-    def __getattr__(self, name: str) -> Any:  # for names without another attribute here
+    # Python calls __getattr__ for names that the object itself does not define.
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         if self._batch is None:
@@ -40,8 +44,8 @@ class DeviceBatch:
         return self._read[name]
 
     def give_back(self) -> Any:
-        """Returns the judge's batch, after copying into it the out_* tensors that were read as
-        copies."""
+        """Returns the judge's batch after copying back every out_* tensor that the callable has
+        read."""
         for name, value in self._read.items():
             if name.startswith("out_") and _is_tensor(value):
                 getattr(self._batch, name).copy_(value)
@@ -52,7 +56,7 @@ class DeviceBatch:
 
 
 class _OnDevice:
-    """Makes the GPU current during calls, and brings results back to host memory."""
+    """Makes the GPU the current device during calls, and copies results to host memory."""
 
     def __init__(self, device: Any) -> None:
         self.device = device
@@ -64,7 +68,8 @@ class _OnDevice:
         return current
 
     def brought_back(self, result: Any) -> Any:
-        """Brings result tensors on this device to host memory; the judge checks everything else."""
+        """Copies result tensors from this device to host memory. The judge checks all other
+        results."""
         if isinstance(result, tuple | list):
             parts = [self.brought_back(part) for part in result]
             return parts if isinstance(result, list) else tuple(parts)
@@ -72,7 +77,7 @@ class _OnDevice:
 
 
 class DeviceFunction(_OnDevice):
-    """A callable under test that is called with a DeviceBatch."""
+    """A callable under test, which is called with a DeviceBatch."""
 
     def __init__(self, function: Callable[[Any], Any], device: Any) -> None:
         super().__init__(device)
@@ -90,7 +95,7 @@ class DeviceFunction(_OnDevice):
 
 
 class DeviceOperation(_OnDevice):
-    """An operation on rows under test that is called with copies on a device."""
+    """A row operation under test, which is called with copies on a device."""
 
     def __init__(self, function: Callable[..., Any], device: Any) -> None:
         super().__init__(device)
@@ -104,13 +109,13 @@ class DeviceOperation(_OnDevice):
 
 
 class _DeviceRunningBatch(_OnDevice):
-    """A running batch under test whose steps get tensors on a device."""
+    """A running batch under test, whose steps get tensors on a device."""
 
     def __init__(self, made: Any, device: Any) -> None:
         super().__init__(device)
         self._made = made
 
-    def __getattr__(self, name: str) -> Any:  # called for all methods but step
+    def __getattr__(self, name: str) -> Any:  # Python calls it for all methods but step
         return getattr(self._made, name)
 
     def step(self, slots: Any, logits: Any, allowed: Any) -> Any:
@@ -121,13 +126,13 @@ class _DeviceRunningBatch(_OnDevice):
 
 
 def device_running_batch(make: Callable[[], Any], device: Any) -> Callable[[], Any]:
-    """Returns a function that makes running batches for a device."""
+    """Returns a function that makes running batches whose steps get tensors on the device."""
 
     def made() -> Any:
         found = make()
         if not callable(getattr(found, "step", None)):
-            return found  # the judge reports missing methods
-        # The wrapper keeps the type's name, because messages about the object name it.
+            return found  # the judge reports methods that do not exist
+        # The wrapper keeps the type's name, because messages name the object by its type.
         named = type(type(found).__name__, (_DeviceRunningBatch,), {})
         return named(found, device)
 

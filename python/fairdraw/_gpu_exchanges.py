@@ -1,9 +1,9 @@
-"""Exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which exchanges a call makes, and
-how their blocks are moved.
+"""Plans the exchanges of sharded calls on GPUs (fairdraw/cuda_sharded.h): which exchanges a call
+makes, and how their blocks are moved between ranks.
 
-A call decides its rows by exchanging a summary, tokens and sums, and ranks if requested. The
-columns of undecided rows are gathered. To learn the number of undecided rows, the call waits for
-the GPU.
+A call decides its rows in up to three exchanges: of a summary, of tokens and sums, and of ranks if
+they are requested. The columns of undecided rows are then gathered from all ranks. The host waits
+for the GPU once, to learn the number of undecided rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ._core import ShardedCudaCall, ShardedExchange
 
 
 class Exchanges:
-    """The exchanges of one sharded call. Byte positions count from the beginning of the call's
-    workspace.
+    """The exchanges of one sharded call. Byte positions in this class count from the beginning of
+    the call's workspace.
     """
 
     def __init__(self, call: ShardedCudaCall, workspace: Any) -> None:
@@ -27,13 +27,13 @@ class Exchanges:
         self._workspace = workspace
         self._stream = torch.cuda.current_stream() if workspace.is_cuda else None
         self._go_on: Callable[[int], None] = call.go_on
-        #: An int32 on the GPU: the number of undecided rows; -1 if ranks disagree.
+        #: An int32 on the GPU that holds the number of undecided rows, or -1 if the ranks disagree.
         self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
         self.count = 0
         self.bytes = 0
 
     def through_group(self, group: Any, ranks: int) -> None:
-        """Exchanges blocks of the workspace, which a process group moves."""
+        """Exchanges blocks of the workspace through a process group."""
         call, what = self._call, ShardedExchange
 
         def exchange(kind: ShardedExchange) -> None:
@@ -43,7 +43,7 @@ class Exchanges:
                 call.received_at(kind),
             )
             if size == 0:
-                return  # the call has no such exchange
+                return  # the call does not make this exchange
             call.send(kind)
             torch.distributed.all_gather_into_tensor(
                 self._workspace[received : received + ranks * size],
@@ -66,8 +66,8 @@ class Exchanges:
         exchange(what.ranks)
 
     def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
-        """Exchanges blocks through memory that all ranks can address. Tokens and sums are
-        exchanged while a row is merged, not in separate exchanges."""
+        """Exchanges blocks through memory that all ranks can address. Tokens and sums are exchanged
+        while a row is merged, without an exchange of their own."""
         call = self._call
 
         def go_on(undecided: int) -> None:
@@ -81,14 +81,15 @@ class Exchanges:
         self.count = 1
 
     def gather(self) -> int:
-        """Gathers the undecided rows and returns their number; -1 if ranks disagree."""
+        """Gathers the undecided rows and returns the number of these rows, or -1 if the ranks
+        disagree."""
         undecided = int(self.undecided)
         if undecided <= 0:
             return undecided
         if self._stream is None:
             self._go_on(undecided)
             return undecided
-        # The stream of a graph capture is not the stream that waits here.
+        # A graph is captured on another stream than the one that waits here.
         with torch.cuda.stream(self._stream):
             self._go_on(undecided)
         torch.cuda.current_stream().wait_stream(self._stream)

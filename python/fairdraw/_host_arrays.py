@@ -1,8 +1,10 @@
-"""Small arguments (ids, lengths, seeds, flags) as the compiled module takes them: NumPy's arrays.
+"""Converts small arguments (ids, lengths, seeds, flags) to NumPy arrays, which the compiled module
+takes.
 
-Accepts any object that holds numbers: sequences, NumPy arrays, torch tensors in host memory.
-Integers outside int32 become the nearest int32, which is an error of their request. Every function
-takes the argument's name first, for errors.
+The functions accept any object that holds numbers: sequences, NumPy arrays, torch tensors in host
+memory. Integers outside the range of int32 become the nearest int32, which is an invalid value, so
+that only the request with this value fails. The first parameter of every function is the argument's
+name, for errors.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import numpy as np
 
 from ._arrays import Backend, NumpyBackend, backend_of
 
-#: Lists of ids like TokenLists of fairdraw/token_lists.h: ids, begins, lengths.
+#: Lists of ids in the form of TokenLists of fairdraw/token_lists.h: ids, begins, lengths.
 TokenLists = tuple[Any, Any, Any]
 
 _INT32 = np.iinfo(np.int32)
-#: Maximum number of bytes that an array may span, as kMaxArrayBytes of fairdraw/limits.h.
+#: Maximum number of bytes that an array may span, equal to kMaxArrayBytes of fairdraw/limits.h.
 _MOST_BYTES = 2**48
-#: Kinds (numpy.dtype.kind) that convert to a dtype, and their name in errors.
+#: Maps a dtype to the kinds of values (numpy.dtype.kind) that can be converted to the dtype, and to
+#: the name of these values in errors.
 _KINDS = {
     **dict.fromkeys(("int32", "int64", "uint64"), ("iu", "integers")),
     **dict.fromkeys(("float32", "float64"), ("iuf", "numbers")),
@@ -29,8 +32,8 @@ _KINDS = {
 
 
 def like(value: Any, name: str) -> Backend:
-    """Returns the backend for results: the library of `value`, or NumPy if `value` is not an
-    array.
+    """Returns the backend for results: that of the library of `value`, or NumPy's if `value` is not
+    an array.
     """
     return backend_of(value, name) if hasattr(value, "__dlpack__") else NumpyBackend()
 
@@ -38,15 +41,15 @@ def like(value: Any, name: str) -> Backend:
 def _as_numpy(name: str, value: Any) -> Any:
     if getattr(value, "is_cuda", False):
         raise ValueError(f"{name} is on {value.device}; allowed: host memory")
-    if hasattr(value, "detach"):  # a torch tensor, because NumPy has no bfloat16
+    if hasattr(value, "detach"):  # this branch is for torch tensors, because NumPy has no bfloat16
         value = value.detach()
         value = value.float() if value.is_floating_point() and value.itemsize < 4 else value
         return value.numpy()
     try:
         return np.asarray(value)
-    except ValueError as error:  # raised for sequences of different lengths
+    except ValueError as error:  # NumPy raises ValueError for sequences of different lengths
         raise TypeError(f"{name}: an array is needed, not rows of unlike lengths") from error
-    except TypeError as error:  # raised for GPU tensors in a sequence
+    except TypeError as error:  # NumPy raises TypeError for GPU tensors in a sequence
         for place, part in enumerate(value if isinstance(value, Sequence) else ()):
             if getattr(part, "is_cuda", False):
                 message = f"{name}[{place}] is on {part.device}; allowed: host memory"
@@ -55,8 +58,8 @@ def _as_numpy(name: str, value: Any) -> Any:
 
 
 def _expect_extent(name: str, found: Any) -> None:
-    """Raises ValueError for strides that reach beyond the address space, on which NumPy itself
-    would crash.
+    """Raises ValueError for strides that reach beyond the address space, because NumPy itself would
+    crash on such an array.
     """
     if found.flags.c_contiguous:
         return
@@ -73,7 +76,8 @@ def _expect_extent(name: str, found: Any) -> None:
 
 
 def expect_kind(name: str, held: str, kind: str, dtype: str) -> None:
-    """Raises TypeError for a kind (numpy.dtype.kind) that does not convert to `dtype`."""
+    """Raises TypeError for a kind of values (numpy.dtype.kind) that cannot be converted to
+    `dtype`."""
     kinds, needed = _KINDS[dtype]
     if kind not in kinds:
         raise TypeError(f"{name} holds {held}; {needed} are needed")
@@ -91,8 +95,8 @@ def expect_shape(name: str, found: Any, shape: tuple[int, ...]) -> None:
 
 
 def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
-    """Returns `value` as a contiguous array of `dtype`. Raises TypeError if the value holds
-    something else.
+    """Returns `value` as a contiguous array of `dtype`. Raises TypeError if `value` holds anything
+    but numbers of a kind that can be converted.
     """
     found = _as_numpy(name, value)
     _expect_extent(name, found)
@@ -108,7 +112,8 @@ def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) 
 
 
 def shaped(name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    """Converts a value as `array` does, and requires exactly this shape."""
+    """Converts a value as `array` does, and raises ValueError unless the result has exactly this
+    shape."""
     found = array(name, value, dtype)
     expect_shape(name, found, shape)
     return found
@@ -129,9 +134,9 @@ def each(
     allowed: tuple[float, float] | None = None,
     meaning: str = "one per request",
 ) -> Any:
-    """Returns an array [count] of `dtype`, from one value for all requests or one per request.
-    `allowed` is the range of one value for all requests; wrong entries of an array fail only
-    their own request."""
+    """Returns an array [count] of `dtype`, made from one value for all requests or from one value
+    per request. `allowed` is the range of a single value for all requests. A wrong entry of an
+    array fails only its own request."""
     found = array(name, value, dtype)
     if found.ndim == 0:
         if allowed is not None and not allowed[0] <= found <= allowed[1]:
@@ -152,14 +157,14 @@ def ids_of(name: str, values: Iterable[Any]) -> list[int]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Returns whether a sequence is empty or holds numbers rather than sequences."""
+    """Returns true if a sequence is empty or holds numbers instead of sequences."""
     return len(value) == 0 or np.ndim(value[0]) == 0
 
 
 def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> TokenLists | None:
-    """Returns `count` lists of ids, from a sequence of lists or from one list for all requests.
-    An array [count, m] holds one list per row; with `lengths` only that many ids of each row are
-    in the list."""
+    """Returns `count` lists of ids, made from a sequence of lists or from one list for all
+    requests. An array [count, m] holds one list per row. With `lengths`, only the first lengths[i]
+    ids of row i are in the list."""
     if value is None:
         return None
     if len(getattr(value, "shape", ())) == 2:
@@ -185,7 +190,7 @@ def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> Token
 
 
 def joined(lists: Sequence[Any]) -> TokenLists:
-    """Joins lists of ids."""
+    """Joins the lists of ids into one array."""
     sizes = np.array([len(ids) for ids in lists], np.int32)
     ends = np.cumsum(sizes, dtype=np.int64)
     ids = np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int32, copy=False)
@@ -195,8 +200,8 @@ def joined(lists: Sequence[Any]) -> TokenLists:
 def sequence_lists(
     name: str, value: Any, count: int
 ) -> tuple[TokenLists | None, TokenLists | None]:
-    """Joins several sequences of ids per request: returns (ids per request, length of each
-    sequence)."""
+    """Joins several sequences of ids per request. Returns the ids per request, and the length of
+    each sequence."""
     if value is None:
         return None, None
     if len(value) != count:
@@ -213,10 +218,10 @@ def sequence_lists(
 
 
 def uploaded(name: str, value: Any) -> Any:
-    """Returns the arrays unchanged, because they are in host memory like the rows."""
+    """Returns the arrays unchanged, because they are in host memory, like the rows."""
     return value
 
 
 def on_host(name: str, value: Any, instead: str) -> Any:
-    """Returns an array of this module as a NumPy array."""
+    """Returns an array of this module, which is a NumPy array already."""
     return value

@@ -1,5 +1,5 @@
-"""Arguments that `verify` and `fuzz` share, their checks, and the calls as text: the call that a
-report gives to repeat a case runs when it is pasted into Python."""
+"""Checks the arguments that `verify` and `fuzz` share, and writes calls as text. Pasted into
+Python, the text of a call in a report repeats a case."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._arguments import unknown_name
 from ._device_calls import DeviceFunction, device_running_batch
 
 Arrays = Literal["numpy", "torch"]
-#: Abilities of a sampler beyond float32 logits with temperature, top_k, top_p and min_p: fields of
-#: SamplerDescription in harness/contract/sampler.h, which defines the meaning of each ability. Only
-#: running batches have "processing".
+#: Names of a sampler's abilities beyond float32 logits with temperature, top_k, top_p and min_p.
+#: They are fields of SamplerDescription in harness/contract/sampler.h, which defines each ability.
+#: Only running batches can have the ability "processing".
 Ability = Literal[
     "active_rows",
     "allowed_mask",
@@ -43,15 +43,15 @@ Ability = Literal[
     "scripted_words",
 ]
 Filter = Literal["min_p", "top_k", "top_p"]
-#: Promises that a sampler makes unless it declines them. "bad_rows": the sampler answers bad rows
-#: (NaN, parameters out of range, no allowed token, indices that name no row), which otherwise the
-#: caller may refuse before the sampler sees them. "flush_modes": the caller's FTZ and DAZ change no
-#: result.
+#: Promises that a sampler makes unless `lacks` declines them. "bad_rows" promises that the sampler
+#: itself answers bad rows (NaN, parameters out of range, no allowed token, indices that name no
+#: row). A sampler that declines the promise leaves bad rows to its caller. "flush_modes" promises
+#: that the caller's FTZ and DAZ modes do not change any result.
 Declinable = Literal["bad_rows", "flush_modes"]
 Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
 
-#: Promises that a sampler keeps without further work if it draws fresh random numbers. "replays"
-#: (the same seeds and offsets give the same tokens) needs further work.
+#: Promises that a sampler keeps if it simply draws fresh random numbers. The promise "replays" (the
+#: same seeds and offsets give the same tokens) is not among them.
 INDEPENDENCE: tuple[Promise, ...] = ("seeds", "offsets", "outputs", "samples")
 
 
@@ -78,7 +78,7 @@ def expect_names(name: str, values: Any, allowed: Sequence[str]) -> list[str]:
 
 
 def expect_integer(name: str, value: Any, least: int, most: int, range_as_text: str) -> int:
-    """Returns a Python integer from an integer type of any library, after checking its range."""
+    """Returns a Python integer made from an integer of any library, after checking its range."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -89,7 +89,7 @@ def expect_integer(name: str, value: Any, least: int, most: int, range_as_text: 
 
 
 def gpu_of(device: Any) -> Any:
-    """Returns the torch.device of a GPU of this machine, or None for the CPU."""
+    """Returns the torch.device of a GPU of this machine, or None if the arrays are on the CPU."""
     if str(device) == "cpu":
         return None
     names: list[str] = []
@@ -109,7 +109,7 @@ def gpu_of(device: Any) -> Any:
 
 
 def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
-    """Returns the library of the arrays, which is torch on a GPU; errors name `device`."""
+    """Returns the library that makes the arrays, which is torch for a GPU. Errors name `device`."""
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
     expect_name("arrays", arrays, ["numpy", "torch"])
@@ -119,7 +119,8 @@ def expect_arrays(arrays: Any, gpu: Any, device: Any) -> Any:
 
 
 def expect_seed(seed: Any, seed_from: Any) -> str | None:
-    """Returns a run's seed as `_core` takes it; None if `seed_from` gives it."""
+    """Returns a run's seed in the form that `_core` takes, or None if the seed comes from
+    `seed_from`."""
     if seed is None:
         return None
     if seed_from is not None:
@@ -128,7 +129,7 @@ def expect_seed(seed: Any, seed_from: Any) -> str | None:
 
 
 def expect_semantics(semantics: Any) -> None:
-    """Checks the name of a profile with its changes, such as "hf,top_k_ties=any_k"."""
+    """Checks a profile's name and the changes after the name, such as "hf,top_k_ties=any_k"."""
     profile = semantics.partition(",")[0] if isinstance(semantics, str) else semantics
     expect_name("semantics", profile, _core.profile_names())
     _core.expect_semantics(semantics)
@@ -137,7 +138,8 @@ def expect_semantics(semantics: Any) -> None:
 def expect_means(
     semantics: Any, arrays: Any, device: Any, version: Any, name: Any, seed: Any, seed_from: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Returns the GPU, and the arguments that all judged callables share, as `_core` takes them."""
+    """Returns the GPU, and the arguments that all judged callables share in the form that `_core`
+    takes."""
     expect_semantics(semantics)
     gpu = gpu_of(device)
     arrays = expect_arrays(arrays, gpu, device)
@@ -146,7 +148,7 @@ def expect_means(
         if text is not None:
             expect_text(field, text, "a string, or None")
     for field, text in (("name", name), ("version", version)):
-        if text is not None and len(text) > LONGEST_NAME:  # every case of a report repeats it
+        if text is not None and len(text) > LONGEST_NAME:  # every case of a report repeats this value
             raise ValueError(f"{field} has {len(text)} letters; allowed: up to {LONGEST_NAME}")
     run_seed = expect_seed(seed, seed_from)
     return gpu, {
@@ -173,8 +175,8 @@ def expect_judged(
     seed_from: Any,
     running_batch: Any = None,
 ) -> dict[str, Any]:
-    """Returns the judged callables' arguments as `_core` takes them. On a GPU callables are
-    wrapped to move arrays to the GPU and back."""
+    """Returns the judged callables' arguments in the form that `_core` takes. On a GPU the
+    callables are wrapped, so that arrays are copied to the GPU and results are copied back."""
     builtin = isinstance(sampler, str)
     if (
         not builtin
@@ -220,13 +222,14 @@ def expect_judged(
 
 
 def literal(value: Any) -> str:
-    """Returns a value as Python source; strings have double quotes unless that changes them."""
+    """Returns a value as Python source. Strings get double quotes unless another quote is
+    needed."""
     if isinstance(value, str):
         plain = value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}
         return f'"{value}"' if plain else repr(value)
     if isinstance(value, os.PathLike):
         return literal(os.fspath(value))
-    if isinstance(value, tuple) and len(value) == 2:  # a file of captured logits with its dtype
+    if isinstance(value, tuple) and len(value) == 2:  # a file of captured logits, and the dtype of the logits
         return f"({literal(value[0])}, {literal(value[1])})"
     if isinstance(value, bool | int | float):
         return repr(value)
@@ -242,17 +245,17 @@ def _is_reached(module: Any, name: str, thing: Any) -> bool:
 
 
 def _global_name(thing: Any) -> str | None:
-    """Returns the global name of an object in the user's session, which works where the call is
-    pasted.
+    """Returns the global name of an object in the user's session, because the text of a call is
+    pasted there.
     """
     here = vars(sys.modules["__main__"])
     return next((n for n, v in list(here.items()) if v is thing and not n.startswith("_")), None)
 
 
 def expression(thing: Any, name: str | None, modules: list[str]) -> str:
-    """Returns an expression for `thing`: a name of the session, or of a module, which is added to
-    `modules`. An object without a name (a lambda, a local name) gets a placeholder that the
-    reader understands."""
+    """Returns an expression for `thing`: a name in the user's session, or a name in a module, which
+    is added to `modules`. An object without a name (a lambda, a local function) gets a placeholder,
+    which tells the reader to insert the object."""
     if isinstance(thing, str):
         return literal(thing)
     found = _global_name(thing)
@@ -271,15 +274,16 @@ def expression(thing: Any, name: str | None, modules: list[str]) -> str:
 def replay_call(
     verb: str, judged: str, modules: list[str], common: Mapping[str, Any], more: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Returns the call's text before the case and the seed, and after them. `more`: arguments of
-    the call that differ from the verb's defaults."""
+    """Returns two parts of the call's text: the part before the case and the seed, and the part
+    after them. `more` are the arguments of the call that differ from the defaults of the
+    function."""
     names = ", ".join(["fairdraw", *dict.fromkeys(modules)])
     arguments = [judged, *(f"{key}={literal(value)}" for key, value in common.items())]
     tail = "".join(f", {key}={literal(value)}" for key, value in more.items())
     return f"import {names}; fairdraw.{verb}({', '.join(arguments)}", tail + ")"
 
 
-#: Defaults of the verbs' arguments; all others default to None.
+#: Default values of the arguments of the verifying functions. All other arguments default to None.
 _USUAL = {
     "abilities": [],
     "device": "cpu",
@@ -294,5 +298,5 @@ _USUAL = {
 
 
 def given(**arguments: Any) -> dict[str, Any]:
-    """Returns the arguments that differ from their defaults in _USUAL."""
+    """Returns the arguments whose values differ from the defaults in _USUAL."""
     return {key: value for key, value in arguments.items() if value != _USUAL.get(key)}

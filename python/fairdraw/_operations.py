@@ -1,14 +1,15 @@
-"""The table of operations, whose rows are whole on one device or split over ranks.
+"""Defines the table of operations. An operation's rows are whole on one device, or split over
+ranks.
 
-A row of the table is the declaration of a function: its name, its arguments with their kinds (the
-annotations below) and defaults, its docstring, and the results of its operators. From a row derive
-the public signature, the call of the compiled module with its stub (_core.pyi), and, in
-torch_operators.py and torch_compile.py, torch's operators, their fakes and the substitutes for
-torch.compile.
+A row of the table declares a function: its name, its arguments with their kinds (the annotations
+below) and defaults, its docstring, and the results of its operators. The public signature, the call
+of the compiled module and the stub of the module (_core.pyi) are derived from each row.
+torch_operators.py and torch_compile.py derive torch's operators, their fakes and the substitutes
+for torch.compile.
 
 An operation that also works on a split vocabulary is written once, as a function whose first
-parameter finds the backend of its rows. The public function works on whole rows; sharded.py makes
-methods for split rows.
+parameter finds the backend for the rows. The public function works on whole rows, and sharded.py
+makes methods for split rows.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from . import _core
 from ._arguments import _member
 from ._arrays import Backend, NumpyBackend, backend_of
 
-#: Annotations of arrays, in the type of any library: rows of logits or probabilities and other
-#: arrays that are read in place; parameters, which may also be numbers; indices of rows; 64-bit
-#: words.
+#: Annotations of arrays, which may be of any library. There are rows of logits or probabilities and
+#: other arrays that are read in place; parameters, which may also be numbers; indices of rows; and
+#: 64-bit words.
 Array: TypeAlias = Any
 Float: TypeAlias = Any
 Int: TypeAlias = Any
 Indices: TypeAlias = Any
 Bits: TypeAlias = Any
-#: Annotations of values that are not arrays.
+#: Annotations of arguments that are not arrays.
 Samples: TypeAlias = int
 CheckNan: TypeAlias = bool
 
@@ -38,14 +39,15 @@ _Lend = Callable[[Backend, str, Any, "int | None"], Any]
 
 
 class Kind(NamedTuple):
-    """The meaning of an argument's annotation."""
+    """The kind of an argument that an annotation stands for."""
 
-    schema: str  #: the argument's type in the schema of a torch operator
-    lend: _Lend | None = None  #: converts it for the compiled module; None: not passed
+    schema: str  #: type of the argument in the schema of a torch operator
+    # Function that converts the argument for the compiled module; None if the argument is not passed.
+    lend: _Lend | None = None
 
 
 def _named(enum: Any) -> _Lend:
-    members = enum.__members__  # stored, because enums find a member slowly
+    members = enum.__members__  # stored, because an enum is slow to find a member
     return lambda backend, name, value, rows: _member(name, value, members)
 
 
@@ -58,7 +60,7 @@ def _named_by_row(enum: Any) -> _Lend:
         if isinstance(value, list | tuple):
             value = backend.from_ints(
                 [
-                    # No number outside this range is a rule, and each must fit into int32.
+                    # No rule has a number outside this range, and each bound must fit into int32.
                     max(-1, min(each, len(members)))
                     if isinstance(each, int)
                     else _member(f"{name}[{row}]", each, members).value
@@ -78,7 +80,7 @@ def _as_it_is(backend: Backend, name: str, value: Any, rows: int | None) -> Any:
     return value
 
 
-#: Kinds by annotation. Other kinds of arguments stay in Python, except the filters of a draft.
+#: Kinds by annotation. Arguments of other kinds stay in Python, except the filters of a draft.
 KINDS = {
     "Array": Kind("Tensor", _as_it_is),
     "Float": Kind("Tensor", _parameter("float32")),
@@ -110,7 +112,8 @@ DETAILS = {
     "mask": ("words", "rows", "words"),
     "probs": ("float32", "rows", "vocab"),
 }
-#: Results of Logprobs, in the same form as DETAILS; `all` has rows only if requested.
+#: Results of Logprobs, in the same form as DETAILS. `all` has rows only if whole rows are
+#: requested.
 REPORTS = {
     "values": ("float32", "outputs", "samples"),
     "ranks": ("int32", "outputs", "samples"),
@@ -118,34 +121,35 @@ REPORTS = {
     "top_values": ("float32", "outputs", "top_n"),
     "all": ("float32", "reported", "vocab"),
 }
-#: Maps a result's name to its dtype and axes. "like" is the dtype of the rows, "ids" that of token
-#: ids.
+#: Maps the name of a result to the result's dtype and axes. "like" stands for the dtype of the
+#: rows, and "ids" for the dtype of token ids.
 Results: TypeAlias = Mapping[str, tuple[str, ...]]
-#: Maps an axis's name to its lengths; a name may stand for no axis, for one or for several.
+#: Maps the name of an axis to its lengths. A name may stand for no axis, for one axis or for
+#: several.
 Sizes: TypeAlias = Mapping[str, tuple[Any, ...]]
 
 
 class Operator(NamedTuple):
-    """An operator of torch that calls a function of the table."""
+    """A torch operator that calls a function of the table."""
 
     name: str
-    #: Results of the operator in order; their axes are names in `sizes`.
+    #: Results of the operator, in order. Their axes are names in `sizes`.
     results: Results
-    given: Mapping[str, Any] = {}  #: fixed arguments with which the function is called
-    #: Arguments placed before all others that have a default. None as the value of such an argument
-    #: means that it is absent.
+    given: Mapping[str, Any] = {}  #: arguments with fixed values, with which the operator calls the function
+    #: Arguments that come before all others with a default value. If such an argument is None, it
+    #: counts as absent.
     first: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()  #: names of arguments that the operator does not have
+    without: tuple[str, ...] = ()  #: names of the function's arguments that the operator does not have
 
 
 class Operand(NamedTuple):
-    """An argument of an operator."""
+    """An argument of a torch operator."""
 
     name: str
     kind: str
     schema: str
-    default: Any  #: default value; inspect.Parameter.empty: none
-    group: str = ""  #: name of the function's argument of which this operand is a field
+    default: Any  #: default value, or inspect.Parameter.empty if there is none
+    group: str = ""  #: name of the function's argument that has this operand as a field
     field: str = ""
 
     def __str__(self) -> str:
@@ -156,15 +160,16 @@ class Operand(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A row of the table."""
+    """A row of the table of operations."""
 
     public: Callable[..., Any]
     operators: tuple[Operator, ...] = ()
-    #: Computes the sizes of the results from the arguments by name.
+    #: Computes the lengths of the results' axes from the arguments by name.
     sizes: Callable[..., Sizes] = lambda **_: {}
-    #: Arguments that are dataclasses, by name; their fields are the operators' arguments.
+    #: Arguments that are dataclasses, by name. The fields of a dataclass are arguments of the
+    #: operators.
     groups: Mapping[str, Any] = {}
-    core: str = ""  #: name of the compiled module's function, if it differs
+    core: str = ""  #: name of the compiled module's function, if it differs from the operation's name
 
     @property
     def name(self) -> str:
@@ -175,8 +180,8 @@ class Operation(NamedTuple):
         return inspect.signature(self.public)
 
     def operands(self, operator: Operator) -> list[Operand]:
-        """Returns rows and seeds, then arguments without default, then the others in the
-        function's order."""
+        """Returns the arguments in this order: rows and seeds, arguments without default, and the
+        rest in the function's order."""
         found = [
             operand
             for parameter in self.signature.parameters.values()
@@ -215,8 +220,8 @@ class Operation(NamedTuple):
         return f"({', '.join(map(str, self.operands(operator)))}) -> {what}"
 
     def substitute(self, call: str) -> str:
-        """Returns the source of a function with the same signature that makes a call, in which {}
-        becomes a dictionary of the arguments."""
+        """Returns the source of a function that has the same signature and makes a call; {} in the
+        call becomes a dictionary of the arguments."""
         plain = self.signature.replace(
             parameters=[
                 parameter.replace(annotation=inspect.Parameter.empty)
@@ -240,8 +245,8 @@ def _operand(parameter: inspect.Parameter, name: str) -> Operand:
 
 @functools.cache
 def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend]]]:
-    """Returns the names of arguments that NumPy's or torch's backend passes unchanged, and the
-    names of the other arguments with their conversions."""
+    """Returns the names of the arguments that the backends of NumPy and torch pass unchanged. Also
+    returns the names of the other arguments, with their conversions."""
     as_they_are, others = [], []
     for name, annotation in declared.__annotations__.items():
         kind = KINDS.get(annotation)
@@ -257,9 +262,10 @@ def _lends(declared: Any, numpy: bool) -> tuple[list[str], list[tuple[str, _Lend
 def lent(
     declared: Any, backend: Backend, given: Mapping[str, Any], rows: int | None = None
 ) -> dict[str, Any]:
-    """Converts the given arguments that the compiled module takes, by the annotations of a
-    function or dataclass. Excludes seed and offset, which `_seed_and_offset` makes. `rows`: the
-    number of values of a parameter, if it differs from the number of rows."""
+    """Converts those of the given arguments that the compiled module takes, as the annotations of a
+    function or dataclass say. Seed and offset are excluded, because `_seed_and_offset` makes them.
+    `rows` is the number of values of a parameter, if that number differs from the number of
+    rows."""
     as_they_are, others = _lends(declared, isinstance(backend, NumpyBackend))
     found = {name: given[name] for name in as_they_are}
     for name, lend in others:
@@ -275,7 +281,7 @@ def shape_of(axes: Iterable[str], sizes: Sizes) -> tuple[Any, ...]:
 
 
 def empty(backend: Backend, results: Results, sizes: Sizes) -> dict[str, Any]:
-    """Makes new arrays for results."""
+    """Makes new arrays for the results of an operation."""
     found = {}
     for name, (dtype, *axes) in results.items():
         shape = shape_of(axes, sizes)
@@ -292,7 +298,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Table(dict[str, Operation]):
-    """The operations by name."""
+    """The table of operations, by their names."""
 
     def declare(self, *operators: Operator, **others: Any) -> Callable[[_Function], _Function]:
         def declared(public: _Function) -> _Function:
@@ -302,21 +308,22 @@ class Table(dict[str, Operation]):
         return declared
 
     def stub(self) -> str:
-        """Returns the text of these operations in _core.pyi; they read arguments by name."""
+        """Returns the stubs of these operations for _core.pyi. The operations take their arguments
+        by name."""
         names = sorted({row.core or name for name, row in self.items()})
         return "".join(f"def {name}(arguments: dict[str, Any], /) -> None: ...\n" for name in names)
 
 
 TABLE = Table()
 
-#: Function that finds the backend from an array of rows and its name.
+#: Function that takes an array of rows and the array's name, and finds the backend.
 BackendFor = Callable[[Any, str], Backend]
 
 
 def operation(
     function: Callable[Concatenate[BackendFor, _Arguments], _Result],
 ) -> Callable[_Arguments, _Result]:
-    """Makes the public function, which works on whole rows."""
+    """Makes the public function of an operation, which works on whole rows."""
 
     @functools.wraps(function)
     def of_whole_rows(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:

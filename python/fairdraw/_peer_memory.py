@@ -1,6 +1,6 @@
-"""Memory of all ranks of a machine, through which their kernels exchange blocks (ShardedPeers of
-fairdraw/cuda_sharded.h). The memory is torch's symmetric memory, which maps each rank's piece into
-all processes.
+"""Allocates memory on all ranks of a machine, through which the ranks' kernels exchange blocks
+(ShardedPeers of fairdraw/cuda_sharded.h). The memory is torch's symmetric memory, which maps each
+rank's piece into all processes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 
 @dataclass(frozen=True)
 class PeerLimits:
-    """Limits of the calls that exchange through memory of the ranks. A larger call raises
-    ValueError.
+    """Limits of the calls that exchange blocks through memory of the ranks. A call beyond the
+    limits raises ValueError.
 
     Definition: docs/sharded.md.
 
@@ -33,7 +33,7 @@ class PeerLimits:
 
     rows: int  #: maximum number of rows, and of outputs in calls with indices
     num_samples: int = 1
-    logprobs: int | None = None  #: maximum number of log-probabilities; None: no call has any
+    logprobs: int | None = None  #: maximum number of log-probabilities; None if no call requests any
 
     def __post_init__(self) -> None:
         self._expect("rows", self.rows, 1, 2**31 - 1)
@@ -47,7 +47,7 @@ class PeerLimits:
             raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
 
     def expect(self, rows: int, outputs: int, num_samples: int, logprobs: int | None) -> None:
-        """Raises ValueError for a call beyond the limits, on all ranks alike."""
+        """Raises ValueError on all ranks alike if a call is beyond the limits."""
         through = "through peers (PeerLimits)"
         if rows > self.rows:
             raise ValueError(f"logits has {rows} rows; allowed: 0 to {self.rows} {through}")
@@ -64,9 +64,9 @@ class PeerLimits:
 
 @contextmanager
 def _without_multicast() -> Iterator[None]:
-    """Turns multicast memory off while a piece is allocated. torch maps multicast memory if the
-    machine reports it; nothing here uses it, and mapping fails on machines that report it but do
-    not grant it."""
+    """Turns multicast memory off while memory is allocated. torch maps multicast memory if the
+    machine reports it. No kernel of fairdraw uses multicast memory, and the mapping fails on
+    machines that report multicast memory but do not grant it."""
     before = os.environ.get(_NO_MULTICAST)
     os.environ[_NO_MULTICAST] = "1"
     try:
@@ -79,8 +79,8 @@ def _without_multicast() -> Iterator[None]:
 
 
 class PeerMemory:
-    """A piece of memory on the current GPU of each rank. All ranks construct this object
-    together.
+    """A piece of memory on the current GPU of each rank. All ranks must construct this object at
+    the same time.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PeerMemory:
         limits: PeerLimits,
         gathered: Callable[[Any], Any],
     ) -> None:
-        """`gathered`: function that joins a tensor of all ranks, in host memory."""
+        """`gathered` is a function that joins the tensors of all ranks in host memory."""
         try:
             from torch.distributed import _symmetric_memory as symmetric
         except ImportError:
@@ -123,14 +123,14 @@ class PeerMemory:
             self._handle = symmetric.rendezvous(
                 self._piece, torch.distributed.group.WORLD if group is None else group
             )
-        #: Addresses of the ranks' pieces, as mapped in this process.
+        #: Addresses of the ranks' pieces of memory, as mapped in this process.
         self.addresses = [
             self._handle.get_buffer(each, (self.bytes,), torch.uint8).data_ptr()
             for each in range(len(sizes))
         ]
         self._piece.zero_()
         torch.cuda.synchronize(self.device)
-        gathered(torch.zeros(1))  # a barrier: all pieces are zeroed before any rank begins a call
+        gathered(torch.zeros(1))  # a barrier, so that all pieces are zeroed before any rank begins a call
 
     def expect_device(self, name: str, device: Any) -> None:
         if device != self.device:

@@ -1,4 +1,4 @@
-"""All names that `import fairdraw` offers."""
+"""Lists all names that `import fairdraw` offers."""
 
 from typing import TYPE_CHECKING
 

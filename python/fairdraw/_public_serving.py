@@ -1,4 +1,4 @@
-"""The names of serving that `import fairdraw` offers, in a build that includes serving."""
+"""Lists the names for serving that `import fairdraw` offers in a build with serving."""
 
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor

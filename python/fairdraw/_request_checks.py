@@ -1,7 +1,8 @@
-"""Checks of requests: their fields' types, as their classes declare them, and their ranges.
+"""Checks requests: the types of their fields, as the classes declare them, and the ranges of the
+values.
 
-An error names the field, its value and the allowed range: TypeError for a wrong type, ValueError
-for a value out of range, RuntimeError for a feature that fairdraw does not have.
+An error names the field, its value and the allowed range. A wrong type raises TypeError, a value
+out of range ValueError, and a feature that fairdraw does not have RuntimeError.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ UINT64 = (0, 2**64 - 1)
 
 
 class Widths(NamedTuple):
-    """The ranges of a request's numbers."""
+    """The allowed ranges of a request's numbers."""
 
     integers: tuple[int, int]
     seed: tuple[int, int]
@@ -57,7 +58,8 @@ OWN = Widths(INT32, UINT64, single=True)
 
 
 def single(value: float) -> float:
-    """Returns the nearest float32, or infinity outside its range."""
+    """Returns the float32 nearest to a number, or infinity for a number outside the range of
+    float32."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float32(value))
 
@@ -75,8 +77,8 @@ def unsupported(field: str, value: str, allowed: str) -> RuntimeError:
 
 
 def typed(request: Request, widths: Widths) -> Request:
-    """Returns the request with its fields converted to the types that its class declares; lists
-    become tuples."""
+    """Returns the request with its fields converted to the types that the request's class declares.
+    Lists become tuples."""
     kind: Any = type(request)
     hints = _hints_of(kind)
     values = {
@@ -97,7 +99,7 @@ def _hints_of(kind: Any) -> dict[str, Any]:
 
 
 def typed_value(name: str, kind: Any, value: Any, widths: Widths = OWN) -> Any:
-    """Returns the value of a field or an argument, converted to its declared type."""
+    """Returns the value of a field or of an argument, converted to its declared type."""
     if kind is Any:
         return value
     if kind is bool:
@@ -134,7 +136,7 @@ def typed_value(name: str, kind: Any, value: Any, widths: Widths = OWN) -> Any:
 
 
 def _named(name: str, kind: Any, value: Any) -> Any:
-    """Returns the value if it is one of a Literal, or of a union of bool and a Literal."""
+    """Returns the value if it is a member of a Literal, or of a union of bool and a Literal."""
     parts = (kind,) if get_origin(kind) is Literal else get_args(kind)
     allowed = [one for part in parts for one in ((False, True) if part is bool else get_args(part))]
     for one in allowed:
@@ -161,7 +163,8 @@ def _integer(name: str, value: Any, bounds: tuple[int, int]) -> int:
 
 def _number(name: str, value: Any) -> float:
     try:
-        if isinstance(value, str | bytes | bytearray):  # strings, which float() would parse
+        # Strings are refused, because float() would parse them.
+        if isinstance(value, str | bytes | bytearray):
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -177,7 +180,7 @@ def _elements(name: str, value: Any) -> list[Any]:
 
 
 def check(request: Any, ranges: Mapping[str, Range]) -> None:
-    """Checks that the fields of a request that are set are in their ranges."""
+    """Checks that all fields of a request that are set are in their ranges."""
     for field, allowed in ranges.items():
         check_value(field, getattr(request, field), allowed)
 
@@ -189,7 +192,7 @@ def check_value(field: str, value: float | None, allowed: Range) -> None:
 
 
 def check_features(request: Any, neutral: Mapping[str, Range]) -> None:
-    """Checks that fields of features that fairdraw does not have are unset or neutral."""
+    """Checks that the fields of features that fairdraw does not have are unset or neutral."""
     for field, allowed in neutral.items():
         value = getattr(request, field)
         least, most, words = allowed
@@ -222,7 +225,8 @@ def check_words(field: str, words: Sequence[Sequence[int]], vocab: int) -> None:
 
 
 def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, float]:
-    """Returns biases as float32, after checking them: no NaN, no +inf, within 2^64; -inf bans."""
+    """Returns biases as float32. A bias must not be NaN or +inf, and its size is at most 2^64; -inf
+    bans a token."""
     found = {}
     for i, (token, bias) in enumerate(biases.items()):
         _check_id(f"{field}[{i}]", token, vocab)
@@ -235,8 +239,7 @@ def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, 
 def lengths_of(
     least_field: str, least: int | None, most_field: str, most: int | None
 ) -> dict[str, int | None]:
-    """Returns min_tokens and max_tokens, where max_tokens is None if it is absent or outside
-    int32.
+    """Returns min_tokens and max_tokens. max_tokens becomes None if it is absent or outside int32.
     """
     limit = _core.NO_MAX_TOKENS
     least, most = min(least or 0, limit), limit if most is None else min(most, limit)

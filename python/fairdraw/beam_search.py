@@ -24,53 +24,56 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class BeamStep(NamedTuple):
-    """The live beams of each request after a step. Slots after the last live beam have -1 and
-    -inf.
+    """The live beams of each request after a step, in slots. Slots after a request's last live beam
+    hold -1 and -inf.
     """
 
-    parents: Any  #: [requests, max_width] int32: the live beam that each new beam extends
+    parents: Any  #: [requests, max_width] int32: index of the live beam that each new beam extends
     tokens: Any  #: [requests, max_width] int32: last token of each live beam
     scores: Any  #: [requests, max_width] float32: cumulative log-probability of each live beam
     live_beams: Any  #: [requests] int32: number of live beams
-    states: Any  #: [requests] int32: 0 live, 1 done by its pool, 2 done by length
-    statuses: Any  #: [requests] int32: 0; 1: was done before; otherwise an error
+    states: Any  #: [requests] int32: 0 for a live request, 1 if its pool ended it, 2 if its length ended it
+    statuses: Any  #: [requests] int32: 0; 1 if the request was already done; otherwise an error
 
 
 class BeamResult(NamedTuple):
-    """The best sequences of each request, best first."""
+    """The best sequences of each request, with the best sequence first."""
 
     tokens: Any  #: [requests, best, max_tokens] int32; -1 after the sequence's last token
-    lengths: Any  #: [requests, best] int32; 0: no sequence
-    scores: Any  #: [requests, best] float32, normalised; -inf: no sequence
+    lengths: Any  #: [requests, best] int32; 0 where there is no sequence
+    scores: Any  #: [requests, best] float32, normalised by length; -inf where there is no sequence
     cumulative: Any  #: [requests, best] float32
     statuses: Any  #: [requests] int32
 
 
 class _Memory(NamedTuple):
-    """Arrays of a beam search by name, all in host memory or all on a GPU."""
+    """The arrays of a beam search by name, all in host memory or all on a GPU."""
 
     parameters: dict[str, Any]
     live: dict[str, Any]
     pool: dict[str, Any]
-    history: dict[str, Any]  # and the number of steps that it has room for
+    history: dict[str, Any]  # and the number of steps for which the history has room
 
 
 class BeamSearch:
-    """Beam search for a batch of requests: beams, pools of finished sequences, and histories.
+    """Beam search for a batch of requests. The object keeps each request's live beams, pool of
+    finished sequences, and history.
 
-    width (1 to 1024), max_tokens (generated tokens, including the end id), length_penalty and
-    early_stopping (0, 1 or 2): one value, or [requests]. `end_ids`: a list of ids per request, or
-    one list for all. Scores are divided by length^length_penalty (TensorRT-LLM's default is 0,
-    transformers' is 1). early_stopping: 1 ends with a full pool, 0 when no live beam seems to get
-    better, 2 when none can.
+    `width` (1 to 1024), `max_tokens` (generated tokens, including the end id), `length_penalty` and
+    `early_stopping` (0, 1 or 2) are one value for all requests, or [requests]. `end_ids` is a list
+    of ids per request, or one list for all requests. Scores are divided by length^length_penalty
+    (TensorRT-LLM's default is 0, transformers' is 1). With `early_stopping` 1 a request ends when
+    its pool is full. With 0 a request ends when no live beam seems to get better than the pool, and
+    with 2 when no live beam can get better.
 
     Rows are logits or log-probabilities after all processing (penalties, bans), on the CPU or an
-    NVIDIA GPU. The first step that is not refused fixes the device of the search: its beams, pools
-    and histories then stay there, at constant addresses, and results are new arrays there.
-    Parameters are given in host memory. On a GPU only `done` and `rows` wait for the GPU, and steps
-    after the first can be captured in a CUDA graph: each replay is a step. On a GPU scores may
-    differ in the last place of a logarithm and a power, and a request may have at most 256
-    candidates, (1 + end ids) * width; with more it gets a status.
+    NVIDIA GPU. The first step that is not refused fixes the device of the search. The beams, pools
+    and histories then stay on that device, at constant addresses, and results are new arrays on
+    that device. Parameters are given in host memory. On a GPU only `done` and `rows` wait for the
+    GPU. Steps after the first can be captured in a CUDA graph, and each replay of the graph is a
+    step. On a GPU scores may differ in the last place of a logarithm and a power. A request on a
+    GPU may have at most 256 candidates, (1 + end ids) * width; a request with more candidates gets
+    a status.
 
     Definition: TensorRT-LLM and transformers, with the differences that fairdraw/beam_search.h
     names.
@@ -99,8 +102,8 @@ class BeamSearch:
         widths = each("width", width, "int32", requests, (1, widest))
         lengths = each("max_tokens", max_tokens, "int32", requests, (1, _core.NO_MAX_TOKENS))
         self._requests = requests
-        # A width or length out of range fails its request; it must not change the array sizes for
-        # the others.
+        # A width or length out of range makes its request fail, but must not change the array sizes
+        # for the other requests.
         self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
         self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
         parameters = {
@@ -133,8 +136,8 @@ class BeamSearch:
         self._is_placed = False
 
     def _memory_of(self, name: str, backend: Backend) -> _Memory:
-        """Returns the memory of a step over rows of this backend; the first step copies the
-        memory to the rows' device. Rows of later steps on another device are refused."""
+        """Returns the memory of a step over rows of this backend. The first step copies the memory
+        to the rows' device. Rows of later steps on another device are refused."""
         where, here = (
             b.device if isinstance(b, TorchBackend) else "cpu" for b in (backend, self._backend)
         )
@@ -165,18 +168,19 @@ class BeamSearch:
 
     @property
     def rows(self) -> int:
-        """Returns the number of rows of the next step: one per live beam of unfinished requests."""
+        """Returns the number of rows of the next step: one row per live beam of the unfinished
+        requests."""
         return int(_rows_each(self._memory).sum())
 
     def step(self, rows: Any, *, logprobs: bool = False, row_begins: Any = None) -> BeamStep:
-        """Makes one step of all unfinished requests.
+        """Makes one step for all unfinished requests.
 
-        rows [n, vocab] float32, float16 or bfloat16: logits, or with `logprobs` log-probabilities.
-        There is one row per live beam, in order, request after request, without requests that are
-        done; in the first step there is one row per request. With `row_begins` [requests], the rows
-        of request r begin at row_begins[r]. (On a GPU the rows are not counted, because that would
-        wait: missing rows fail their request.) A request that fails (`statuses`) loses its live
-        beams and keeps its pool.
+        The rows [n, vocab] are float32, float16 or bfloat16: logits, or log-probabilities if
+        `logprobs` is set. There is one row per live beam, in order, request after request, without
+        the requests that are done. In the first step there is one row per request. With
+        `row_begins` [requests], the rows of request r begin at index row_begins[r]. (On a GPU the
+        rows are not counted, because counting would wait for the GPU: missing rows make their
+        request fail.) A request that fails (`statuses`) loses its live beams and keeps its pool.
         """
         name = "logprobs" if logprobs else "logits"
         backend = backend_of(rows, name)
@@ -207,24 +211,25 @@ class BeamSearch:
                 workspace=backend.allocate,
             ),
         )
-        # The members are set only here, so that a refused step leaves the search unchanged.
+        # The members are set only after the step, so that a refused step leaves the search
+        # unchanged.
         self._memory, self._backend, self._is_placed = memory, backend, True
         # The arrays are written in place, so that each replay of a captured step reads the results
-        # of the step before.
+        # of the replay before.
         for name, mine in memory.live.items():
             mine[...] = after[name]
         return BeamStep(*(after[name] for name in BeamStep._fields))
 
     def result(self, best: int = 1) -> BeamResult:
-        """Returns the `best` sequences of each request (1 to the largest width), from its pool and,
-        unless the pool alone decides, from its live beams. The arrays are of the library of the
-        last step's rows."""
+        """Returns the `best` sequences of each request, where `best` is 1 to the largest width. The
+        sequences come from the request's pool and, unless the pool alone decides, from its live
+        beams. The arrays belong to the library of the last step's rows."""
         if not 1 <= best <= self._max_width:
             raise ValueError(f"best is {best}; allowed: 1 to {self._max_width} (the largest width)")
         shape = (self._requests, best)
         backend = self._backend
         if isinstance(backend, TorchBackend) and backend.on_gpu:
-            # Use the current stream, not that of the last step.
+            # Results are made on the current stream, which may not be the stream of the last step.
             backend = TorchBackend(self._memory.live["live_beams"])
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
@@ -250,12 +255,12 @@ class BeamSearch:
 
 
 def _rows_each(memory: _Memory) -> Any:
-    """Returns the number of rows of each request in the next step."""
+    """Returns the number of rows that each request has in the next step."""
     return memory.live["live_beams"] * (memory.live["states"] == _core.BEAMS_LIVE)
 
 
 def _begins(name: str, rows: Any, memory: _Memory) -> Any:
-    """Returns the index of each request's first row, with one row per live beam."""
+    """Returns the index of each request's first row. A request has one row per live beam."""
     counts = _rows_each(memory)
     if isinstance(counts, np.ndarray):
         wanted = int(counts.sum())
@@ -264,4 +269,4 @@ def _begins(name: str, rows: Any, memory: _Memory) -> Any:
                 f"{name} has {rows.shape[0]} rows; {wanted} are needed, one per live beam"
             )
         return np.cumsum(counts, dtype=np.int64) - counts
-    return counts.cumsum(0) - counts  # int64, like torch's sums
+    return counts.cumsum(0) - counts  # int64, like the sums that torch returns

@@ -1,13 +1,13 @@
-"""Steps over a running batch, on the CPU or an NVIDIA GPU (fairdraw/fused_sampling_processor.h and
-fairdraw/cuda_fused_sampling_processor.h).
+"""Makes the steps of a running batch, on the CPU or an NVIDIA GPU
+(fairdraw/fused_sampling_processor.h and fairdraw/cuda_fused_sampling_processor.h).
 
 >>> processor = fairdraw.FusedSamplingProcessor(state)
 >>> processor.step(logits)  # [slots, vocab], of NumPy or torch on the CPU
 >>> processor.new_tokens()
 array([3124], dtype=int32)
 
-On a GPU the processor keeps a copy of the batch in GPU memory, and only calls whose description
-says so wait:
+On a GPU the processor keeps a copy of the batch in GPU memory. Only calls whose description says so
+wait for the GPU:
 
 >>> processor = fairdraw.FusedSamplingProcessor(state, "cuda")
 >>> processor.step(logits)  # [slots, vocab], on that GPU
@@ -16,12 +16,13 @@ says so wait:
 >>> processor.step(next_logits)  # runs one step ahead of the host
 >>> tokens = processor.wait_for_tokens()  # of the first step; now the state has them
 
-The state knows only tokens that were waited for: until then `output`, `offset` and `evict` end with
-the last such token. The C++ header describes the rest (requests that move or leave while tokens are
-in flight).
+The state knows only tokens that the caller has waited for. Until then `output`, `offset` and
+`evict` end with the last token that the state knows. The C++ header describes further cases, such
+as requests that move or leave while tokens are in flight.
 
-A CUDA graph reads the batch as it is at the replay. The processor belongs to the stream that is
-current when it is made, and every call must be made with that stream current:
+A replayed CUDA graph reads the batch as it is at the time of the replay. The processor belongs to
+the stream that is current when the processor is made, and every call must be made while that stream
+is current:
 
 >>> stream = torch.cuda.Stream()
 >>> with torch.cuda.stream(stream):
@@ -51,28 +52,28 @@ _ROWS = _core.StepRows.__members__
 
 
 class CopiedStep(NamedTuple):
-    """A step's results on the host: [n] int32 each, in slot order."""
+    """A step's results on the host: three arrays [n] int32, in slot order."""
 
-    tokens: Any  #: [n]: the last token of the step; -1: none
-    counts: Any  #: [n]: number of tokens that each request got
-    statuses: Any  #: [n]: 0, or the reason why there is no token
+    tokens: Any  #: [n]: the last token of the step, or -1 for none
+    counts: Any  #: [n]: number of tokens that each request got in the step
+    statuses: Any  #: [n]: 0, or the reason why the request has no token
 
 
 class FusedSamplingProcessor:
-    """Steps over a BatchState, with the method names of Modular MAX: draws a token per request and
-    appends it.
+    """Makes the steps of a BatchState, with the method names of Modular MAX. A step draws a token
+    per request and appends the token to the request.
 
-    Results are in the order of the slots. On the CPU results are arrays of the library of the last
-    step's logits. On a GPU (`device`: "cuda", "cuda:1", a torch.device) results are tensors in the
-    processor's own memory, as many as the last step that was not a replay had slots. Each step and
-    each replay overwrites the tensors: copy what you keep. A state has at most one processor on a
-    GPU at a time.
+    Results are in the order of the slots. On the CPU, results are arrays of the library of the last
+    step's logits. On a GPU (`device`: "cuda", "cuda:1", a torch.device), results are tensors in the
+    processor's own memory. The tensors have one entry for each slot of the last step that was not a
+    replay. Each step and each replay overwrites the tensors, so that a caller must copy results to
+    keep them. A state has at most one processor on a GPU at a time.
 
-    On a GPU only: without `processing` no request may have penalties, biases or bans, without
-    `bitmask` there is no update_bitmask, without `logit_offsets` row i belongs to slot i; captured
-    steps take longer for each of these that is on. The device remembers `most_unread_calls` calls
-    (steps, or rows of one request with rows="all") until they are copied, and `most_copies` copies
-    may be in flight.
+    Three switches are for the GPU only; captured steps take longer for each switch that is on.
+    Without `processing` no request may have penalties, biases or bans. Without `bitmask` there is
+    no update_bitmask. Without `logit_offsets` row i belongs to slot i. The device remembers the
+    tokens of `most_unread_calls` calls (steps, or rows of one request with rows="all") until the
+    tokens are copied. At most `most_copies` copies may be in flight.
 
     Definition: MAX for the names of the methods; fairdraw/fused_sampling_processor.h for the steps.
 
@@ -101,9 +102,9 @@ class FusedSamplingProcessor:
         self._core: _core.FusedSamplingProcessor | _core.CudaFusedSamplingProcessor
         self._gpu: _Gpu | None = None
         self._copied: CopiedStep | None = None
-        #: Number of copies that were started and not yet waited for.
+        #: Number of copies that were started and that nobody has waited for yet.
         self._on_their_way = 0
-        #: Backend of results in host memory.
+        #: Backend that makes results in host memory.
         self._backend: Backend = NumpyBackend()
         if device is None or str(device) == "cpu":
             self._core = _core.FusedSamplingProcessor(state._core)
@@ -126,18 +127,18 @@ class FusedSamplingProcessor:
         rows: Literal["last", "all"] = "last",
         most_rows: int = 1,
     ) -> None:
-        """Makes one step. logits [rows, vocab]: float32, float16 or bfloat16, on the processor's
-        device.
+        """Makes one step. The logits [rows, vocab] are float32, float16 or bfloat16, on the
+        processor's device.
 
-        `logit_offsets` [n + 1] (int64 or uint32): the request of slot i has the rows from
-        logit_offsets[i] to logit_offsets[i + 1]; a request without rows does not take part in the
-        step. Without offsets row i belongs to slot i. `rows` selects whether the last row of each
-        request is sampled, or all of its rows, in order, each with the token of the row before in
-        its history.
+        With `logit_offsets` [n + 1] (int64 or uint32), the request of slot i has the rows from
+        logit_offsets[i] to logit_offsets[i + 1]. A request without rows does not take part in the
+        step. Without offsets row i belongs to slot i. `rows` selects the rows that are sampled: the
+        last row of each request, or all of its rows in order. With all rows, each row's history
+        includes the token of the row before.
 
-        On a GPU the offsets are in host memory or on the device. Offsets on the device are read
+        On a GPU the offsets may be in host memory or on the device. Offsets on the device are read
         when the step runs, a request with invalid offsets gets a status, and rows="all" samples
-        `most_rows` rows of each request. While a stream is captured the offsets must be on the
+        `most_rows` rows of each request. While a stream is captured, the offsets must be on the
         device.
 
         A row that fails (`statuses`) leaves its request unchanged.
@@ -158,9 +159,10 @@ class FusedSamplingProcessor:
     __call__ = step
 
     def logits_for_sampling(self, logits: Any) -> Any:
-        """Returns the rows that a step draws from, [slots, vocab] float32, before temperature and
-        filters: row i of `logits` with the processing and the bitmask of slot i. Banned tokens and
-        rows of empty slots are -inf. Draws nothing. Works on the CPU only."""
+        """Returns the rows from which a step draws, [slots, vocab] float32, before temperature and
+        filters. Row i is row i of `logits` with the processing and the bitmask of slot i. Banned
+        tokens, and rows of empty slots, are -inf. Draws nothing. The method works on the CPU
+        only."""
         backend = backend_of(logits, "logits")
         processed = backend.empty(tuple(logits.shape), "float32")
         processed[...] = -float("inf")
@@ -170,16 +172,16 @@ class FusedSamplingProcessor:
         return processed
 
     def step_processed(self, logits: Any) -> None:
-        """Makes a step over rows of logits_for_sampling, changed or not, without processing them
-        again: the caller's hook between processing and draw. Row i belongs to slot i. Works on
-        the CPU only."""
+        """Makes a step over rows of logits_for_sampling, which the caller may have changed, without
+        processing the rows again. The method lets a caller change logits between processing and
+        draw. Row i belongs to slot i. The method works on the CPU only."""
         backend = backend_of(logits, "logits")
         self._on_host("step_processed").step_processed(backend.lend(logits))
         self._backend = backend
 
     def check_stop(self, **criteria: Any) -> StopStep:
-        """Applies `check_stop` to the last step's tokens, per slot, with each request's earlier
-        output. On the CPU."""
+        """Applies `check_stop` to the last step's tokens, slot by slot, together with each
+        request's earlier output. On the CPU."""
         core = self._on_host("check_stop")
         counts, outputs = core.new_token_counts(), core.generated_tokens()
         step = np.full((len(counts), max([1, *counts])), -1, np.int32)
@@ -195,14 +197,15 @@ class FusedSamplingProcessor:
         return self._core
 
     def bring_changes(self) -> None:
-        """Copies changes of the batch to the GPU. Every step that is not captured does this
-        itself; call the method before a capture, and between a change and the next replay. On
-        the CPU the method does nothing."""
+        """Copies changes of the batch to the GPU. Every step that is not captured copies the
+        changes itself. Call the method before a capture, and between a change and the next replay.
+        On the CPU the method does nothing."""
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
             self._call(self._core.bring_changes)
 
     def new_tokens(self) -> Any:
-        """Returns [n] int32: the last token that each request got in the last step; -1: none."""
+        """Returns [n] int32: the last token that each request got in the last step, or -1 for
+        none."""
         return self._result(self._core.new_tokens())
 
     def new_token_counts(self) -> Any:
@@ -216,16 +219,18 @@ class FusedSamplingProcessor:
         return self._result(self._core.statuses())
 
     def generated_tokens(self) -> list[Any]:
-        """Returns all tokens that the request of each slot has drawn, as far as the host has
-        them."""
+        """Returns all tokens that the request of each slot has drawn, as far as the host knows the
+        tokens."""
         return [self._backend.from_ints(tokens) for tokens in self._core.generated_tokens()]
 
     def update_bitmask(self, packed: Any) -> None:
-        """Sets in row i the tokens that the request of slot i may draw, until the next update.
+        """Sets the tokens that may be drawn until the next update: row i is for the request of slot
+        i.
 
-        The bitmask is uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32,
-        1: allowed. On a GPU the bitmask is a tensor there or in page-locked memory (`pin_memory`),
-        which must stay unchanged until the stream has passed this call; a replay reads it again.
+        The bitmask is uint32 or int32 [n, ceil(vocab / 32)]. Token t is bit t % 32 of word t // 32,
+        and 1 means allowed. On a GPU the bitmask is a tensor on the GPU or in page-locked memory
+        (`pin_memory`). The bitmask must stay unchanged until the stream has passed this call; a
+        replay reads the bitmask again.
         """
         lent = backend_of(packed, "packed").lend(packed)
         self._call(self._core.update_bitmask, lent)
@@ -237,8 +242,8 @@ class FusedSamplingProcessor:
         self._call(self._core.clear_bitmask)
 
     def start_async_token_copy(self) -> None:
-        """Copies new_tokens() to the host; later steps do not change the copy. On a GPU the
-        method copies the tokens of all steps not copied yet, on a stream of its own."""
+        """Copies new_tokens() to the host. Later steps do not change the copy. On a GPU the method
+        copies the tokens of all steps that are not copied yet, on a stream of its own."""
         self._call(self._core.start_async_token_copy)
         self._copied = CopiedStep(None, None, None)
         self._on_their_way += 1
@@ -247,8 +252,9 @@ class FusedSamplingProcessor:
             self._on_their_way = 1  # on the CPU only the last copy can be waited for
 
     def wait_for_tokens(self, return_details: bool = False) -> Any:
-        """Returns the tokens of the copy that was started last, or on a GPU of the oldest copy
-        in flight, in host memory; waits for that copy only. `return_details`: CopiedStep."""
+        """Returns the tokens of a copy, in host memory, after waiting for that copy only. The copy
+        is the one started last or, on a GPU, the oldest copy in flight. `return_details`:
+        CopiedStep."""
         if self._copied is None:
             raise RuntimeError("no copy was started: call start_async_token_copy() after a step")
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
@@ -261,17 +267,19 @@ class FusedSamplingProcessor:
         return self._copied if return_details else self._copied.tokens
 
     def get_new_tokens(self, return_details: bool = False) -> Any:
-        """Returns tokens as wait_for_tokens does, but first starts a copy if none is in flight."""
+        """Returns tokens as wait_for_tokens does, but first starts a copy if no copy is in
+        flight."""
         if self._on_their_way == 0:
             self.start_async_token_copy()
         return self.wait_for_tokens(return_details)
 
     def get_new_tokens_numpy(self) -> Any:
-        """Returns tokens as get_new_tokens does, in MAX's form: NumPy int64, in host memory."""
+        """Returns tokens as get_new_tokens does, in the form of MAX: NumPy int64, in host
+        memory."""
         return np.asarray(self.get_new_tokens()).astype(np.int64)
 
     def catch_up(self) -> None:
-        """Waits for all steps, and gives the state all tokens that it does not have yet."""
+        """Waits for all steps, and gives the state all tokens that the state does not have yet."""
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
             self._call(self._core.catch_up)
 
@@ -282,7 +290,8 @@ class FusedSamplingProcessor:
             self._gpu.call(operation, *arguments)
 
     def _result(self, values: Any) -> Any:
-        """Returns the CPU processor's results as arrays; the GPU's results are tensors."""
+        """Returns the results of a processor on the CPU as arrays. The results of a processor on a
+        GPU are tensors already."""
         return self._backend.from_ints(values) if self._gpu is None else values
 
 
@@ -321,8 +330,8 @@ class _Gpu:
         self._backend.on_device(operation, *arguments)
 
     def keep(self, memory: Any) -> None:
-        """Keeps memory alive until the stream has read it; during a graph capture forever,
-        because each replay reads it."""
+        """Keeps memory alive until the stream has read it. Memory of a graph capture is kept
+        forever, because each replay reads it."""
         if self._backend.is_captured():
             self._kept.append((None, memory))
             return

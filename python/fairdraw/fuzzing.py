@@ -1,4 +1,5 @@
-"""`fuzz`: a search for calls that break a sampler, each shrunk to a simple one.
+"""Defines `fuzz`, a search for calls that break a sampler; each found call is shrunk to a simple
+one.
 
 Definition: suites/gate/fuzz/README.md for the search; the profile that is named by `semantics`
 (docs/semantics.md) for the properties.
@@ -24,17 +25,19 @@ from ._judged import (
 )
 from .verification import VerificationFailed
 
-#: Length of a search in seconds if neither `seconds` nor `cases` is given.
+#: Length of a search in seconds if the caller gives neither `seconds` nor `cases`.
 SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A call for which the sampler breaks a property. `case` is its number in the search:
-    first_case=case, cases=1 and the same seed find it again, unshrunk. `python_call` is a Python
-    program with the shrunk rows that calls sampler(batch); it needs only NumPy. `c_call` is the
-    same call as a C program, for the source of a plugin. Both texts are empty for calls of more
-    than 4096 logits."""
+    """A call for which the sampler breaks a property.
+
+    `case` is the number of the call in the search: first_case=case, cases=1 and the same seed find
+    the call again, unshrunk. `python_call` is a Python program with the shrunk rows that calls
+    sampler(batch); the program needs only NumPy. `c_call` is the same call as a C program, for the
+    source of a plugin. Both texts are empty for calls of more than 4096 logits.
+    """
 
     property: str
     message: str
@@ -47,9 +50,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class FuzzReport:
-    """Result of a search. `judged`: properties that held or failed; `skipped`: properties that
-    could not be judged; `unconfirmed`: distributions that looked wrong once, but not on fresh
-    draws. `incomplete`: why the search ended early (Ctrl-C), otherwise empty."""
+    """Result of a search.
+
+    `judged` is the number of properties that held or failed, and `skipped` the number of properties
+    that could not be judged. `unconfirmed` is the number of distributions that looked wrong once,
+    but not on fresh draws. `incomplete` is the reason why the search ended early (Ctrl-C),
+    otherwise empty.
+    """
 
     findings: list[Finding]
     cases: int
@@ -113,19 +120,23 @@ def fuzz(
     seed: int | None = None,
     seed_from: str | None = None,
 ) -> FuzzReport:
-    """Makes calls that are likely to break a sampler and judges each by every property that
-    applies. The first failure ends the search and is shrunk. Raises an exception only for bad
+    """Makes calls that are likely to break a sampler, and judges each call by every property that
+    applies. The first failing call ends the search and is shrunk. Raises an exception only for bad
     arguments.
 
-    seconds, cases: limits after which the search ends (60 seconds if neither is given). With
-    `cases` it is the
-        same search on every machine.
-    first_case: number of the first case.
-    property: only properties of these names; * and ? match any characters
-        (`python -m fairdraw fuzz --list`).
-    statistical: judges the distribution of draws by evidence, instead of single calls.
-    keep_going: finds the first failure of every property.
-    All others: as for `verify`.
+    `seconds` and `cases` are limits after which the search ends (60 seconds if neither is given).
+    With `cases` the search is the same on every machine.
+
+    `first_case` is the number of the first case.
+
+    `property` selects the properties to judge by their names; * and ? match any characters (`python
+    -m fairdraw fuzz --list` prints the names).
+
+    `statistical` judges the distribution of the draws by evidence, instead of single calls.
+
+    `keep_going` finds the first failure of every property.
+
+    All other arguments mean the same as for `verify`.
 
     Raises:
         TypeError: An argument is of a wrong type.
@@ -152,7 +163,7 @@ def fuzz(
         seed=seed,
         seed_from=seed_from,
     )
-    del judged["running_batch"]  # a search makes only calls of batches
+    del judged["running_batch"]  # a search calls the sampler only with batches
     found = _core.fuzz(
         dict(
             **judged,

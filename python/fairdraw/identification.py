@@ -1,4 +1,4 @@
-"""`identify`: finds which definitions a sampler follows where engines differ."""
+"""Defines `identify`, which finds the definitions that a sampler follows where engines differ."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from ._judged import (
 
 @dataclass(frozen=True)
 class Identification:
-    """Result of an identification; its `str` is the text that `python -m fairdraw identify`
-    prints. profiles: names of profiles, the closest first. choices: by the name of each choice
-    on which engines differ, the value that the sampler follows; None if no value explains its
-    answers, or if no value can be determined. unanswered: the reason why nothing can be said,
-    otherwise empty. raw: all rows and answers."""
+    """Result of an identification; its `str` is the text that `python -m fairdraw identify` prints.
+
+    `profiles` lists the names of profiles, the closest first. `choices` maps the name of each
+    choice on which engines differ to the value that the sampler follows. The value is None if no
+    value explains the sampler's answers, or if the answers do not determine the value. `unanswered`
+    is the reason why nothing can be said, otherwise empty. `raw` has all rows and answers.
+    """
 
     profiles: list[str]
     choices: dict[str, str | None]
@@ -52,11 +54,15 @@ def identify(
     seed: int | None = None,
     seed_from: str | None = None,
 ) -> Identification:
-    """Asks a sampler for rows on which engines' definitions differ, and finds which it follows.
+    """Asks a sampler for tokens of rows on which engines' definitions differ, and finds the
+    definitions that the sampler follows.
 
-    semantics: the declared profile; the text says where the sampler deviates, and what to change.
-    evidence: adds what was asked and seen for each choice to the text.
-    All others: as for `verify`.
+    `semantics` is the declared profile; the text says where the sampler deviates from the profile,
+    and what to change.
+
+    `evidence` adds the rows and the answers for each choice to the text.
+
+    All other arguments mean the same as for `verify`.
 
     Definition: reference/semantics.h for the choices and the profiles;
     suites/gate/identify/README.md for how a choice is decided.
@@ -80,7 +86,7 @@ def identify(
         seed=seed,
         seed_from=seed_from,
     )
-    del judged["running_batch"]  # identification calls the sampler only with rows
+    del judged["running_batch"]  # identification calls only the sampler, with rows
     text, found = _core.identify({**judged, "evidence": bool(evidence)})
     raw: dict[str, Any] = json.loads(found)
     return Identification(

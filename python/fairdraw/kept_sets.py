@@ -1,15 +1,15 @@
-"""Kept sets: the ids that survived the filters, returned by the call that draws
-(fairdraw/kept_sets.h).
+"""Returns kept sets, which are the ids that survived the filters, from the call that draws the
+tokens (fairdraw/kept_sets.h).
 
 >>> drawn = fairdraw.sample_with_kept_sets(logits, top_p=0.95, seed=7)
 >>> drawn.tokens, drawn.logprobs          # log-probabilities among the survivors
 >>> drawn.kept.of(0)                      # ids of output 0, ascending
 >>> drawn.kept.to_sampling_mask()         # lists of ids and of offsets: vLLM's SamplingMask
 
-On a GPU no call waits, so that the calls can be captured in a graph. On a GPU token_ids has all of
-the room, of which the sets take offsets[-1] ids; `of`, `trimmed` and to_sampling_mask wait for that
-number. A trainer computes the same distribution from its own logits:
-fairdraw.torch.replay_logprobs.
+On a GPU no call waits for the GPU, so that the calls can be captured in a graph. On a GPU token_ids
+has all of the room, of which the sets use the first offsets[-1] ids. `of`, `trimmed` and
+to_sampling_mask wait for the GPU to read that number. A trainer computes the same distribution from
+its own logits with fairdraw.torch.replay_logprobs.
 
 Definition: vLLM's SamplingMask for the layout; fairdraw/kept_sets.h for the sets.
 
@@ -37,16 +37,16 @@ from .request_processing import RequestProcessing
 from .sampling import drawing, sampled_sizes
 from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
 
-#: Default room per output, as a number of ids.
+#: Default room per output, counted in ids.
 _ROOM_AN_OUTPUT = 4096
 
 
 class KeptSets(NamedTuple):
-    """Kept sets of ids, one after the other, in the layout of vLLM's SamplingMask."""
+    """Kept sets of ids, one set after the other, in the layout of vLLM's SamplingMask."""
 
-    token_ids: Any  #: [offsets[-1]] int32, ascending within a set; untrimmed on a GPU
-    offsets: Any  #: [outputs + 1] int64: output i has token_ids[offsets[i]:offsets[i + 1]]
-    overflow: Any  #: [outputs] bool: the set did not fit into the room and is empty here
+    token_ids: Any  #: [offsets[-1]] int32, ascending within a set; on a GPU unused room follows the last set
+    offsets: Any  #: [outputs + 1] int64: output i has the ids token_ids[offsets[i]:offsets[i + 1]]
+    overflow: Any  #: [outputs] bool: true if the set did not fit into the room, and is empty here
 
     def of(self, output: int) -> Any:
         """Returns the kept ids of an output.
@@ -84,19 +84,19 @@ class KeptSets(NamedTuple):
         overflow = np.zeros(len(begins) - 1, bool)
         if device is None:
             return cls(ids, begins, overflow)
-        import torch  # imported only for callers with a torch device
+        import torch  # imported only for callers who name a torch device
 
         return cls(*(torch.tensor(array, device=device) for array in (ids, begins, overflow)))
 
 
 class KeptSample(NamedTuple):
-    """Drawn tokens, and the sets that they were drawn from."""
+    """Drawn tokens, and the kept sets from which the tokens were drawn."""
 
     tokens: Any  #: [outputs] int32; -1 if the status is not 0
     logprobs: Any  #: [outputs] float32, log-probability of the token among the survivors
     kept: KeptSets
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h
-    seed: Any  #: the seed that the tokens were drawn with, given or fresh
+    seed: Any  #: the seed with which the tokens were drawn, given or fresh
 
 
 @TABLE.declare()
@@ -107,10 +107,11 @@ def sample_with_kept_sets(
     generator: Any = None, seed: Any = None, offset: Any = None, purpose: Purpose = "draw",
     top_n_sigma: Any = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> KeptSample:  # fmt: skip
-    """Draws as `fairdraw.sample` does, one token per output, and returns each output's kept set.
+    """Draws as `fairdraw.sample` does, one token per output, and also returns the kept set of each
+    output.
 
-    `room`: number of ids that the sets of all outputs together may take (default: 4096 per output).
-    Sets that do not fit are left out, and `overflow` marks them.
+    `room` is the number of ids that the sets of all outputs together may take (default: 4096 per
+    output). A set that does not fit into the room is left out, and `overflow` marks its output.
     """
     given = {**locals(), "num_samples": 1}
     backend = backend_of(logits, "logits")
@@ -136,19 +137,20 @@ def kept_sets_of_mask(
     statuses: Any = None,
     room: int | None = None,
 ) -> KeptSets:
-    """Returns the kept sets of a call that returned a mask: packed words [rows, ceil(vocab / 32)].
+    """Returns the kept sets of a call that returned a mask of packed words [rows, ceil(vocab /
+    32)].
 
-    `first_id`: the token id of the mask's first column. With `first_id` a rank of a ShardedSampler
-    gets the ids of its own columns, and an output's set is the concatenation of its sets on all
-    ranks:
+    `first_id` is the token id of the mask's first column. With `first_id` a rank of a
+    ShardedSampler gets the ids of its own columns. The concatenation of an output's sets on all
+    ranks is the set over the whole vocabulary:
 
     >>> found = sampler(local_logits, top_p=0.95, seed=seeds, return_details=True)
     >>> kept = fairdraw.kept_sets_of_mask(found.mask, local_logits.shape[1], first_column,
     ...                                   statuses=found.statuses)
 
-    Output i belongs to row indices[i], or without indices to row i. `statuses` [outputs] int32: an
-    output whose status is not 0 has no set, because the mask of a padding row is undefined. `room`
-    as above.
+    Output i belongs to row indices[i], or to row i without indices. `statuses` [outputs] int32 are
+    the outputs' statuses. An output whose status is not 0 has no set, because the mask of a padding
+    row is undefined. `room` as above.
     """
     backend = backend_of(mask, "mask")
     outputs = length(mask) if indices is None else length(indices)
@@ -169,30 +171,31 @@ def kept_sets_of_mask(
 
 
 class KeptChains(NamedTuple):
-    """Verified chains, and the sets that their tokens were drawn from."""
+    """Verified chains, and the kept sets from which their tokens were drawn."""
 
     verified: VerifiedChains
-    kept: KeptSets  #: one set for each slot of verified.tokens, row after row
+    kept: KeptSets  #: one kept set for each slot of verified.tokens, row after row
 
 
 class KeptTrees(NamedTuple):
-    """Verified trees, and the sets that their tokens were drawn from."""
+    """Verified trees, and the kept sets from which their tokens were drawn."""
 
     verified: VerifiedTrees
-    kept: KeptSets  #: one set for each slot of verified.tokens, row after row
+    kept: KeptSets  #: one kept set for each slot of verified.tokens, row after row
 
 
 @TABLE.declare(core="verify_drafts")
 def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
-    """Verifies as `fairdraw.verify_chain` does, and returns a kept set for each emitted token:
-    the survivors of its target row. Slots after a request's last token have empty sets. `room`
-    as above."""
+    """Verifies drafts as `fairdraw.verify_chain` does, and returns a kept set for each emitted
+    token: the tokens of its target row that survived the filters. Slots after a request's last
+    token have empty kept sets. `room` as above."""
     return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
 
 
 @TABLE.declare(core="verify_drafts")
 def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
-    """Verifies as `fairdraw.verify_tree` does, and returns a kept set for each emitted token."""
+    """Verifies drafts as `fairdraw.verify_tree` does, and returns a kept set for each emitted
+    token."""
     return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
 
 
@@ -222,7 +225,7 @@ def _with_sets(
 
 
 def _sets(backend: Backend, outputs: int, vocab: int, room: int | None) -> dict[str, Any]:
-    """Makes arrays for kept sets, as the compiled module takes them."""
+    """Makes the arrays for kept sets that the compiled module takes."""
     if room is None:
         room = outputs * min(_ROOM_AN_OUTPUT, vocab)
     if room < 0:

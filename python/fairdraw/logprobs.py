@@ -1,5 +1,5 @@
-"""Log-probabilities as engines report them: of drawn tokens, of given tokens, and of a row's
-largest.
+"""Returns the log-probabilities that engines report: those of drawn tokens, of given tokens, and
+the largest of a row.
 
 Definition: vLLM (logprobs_mode) for the modes; fairdraw/log_probabilities.h for values, ranks and
 their bound.
@@ -38,17 +38,22 @@ from .request_processing import RequestProcessing, processing_of_rows
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
 RankRule = Literal["position", "at_least"]
 
-#: Maximum number of log-probabilities besides the token's own, except in whole rows
-#: (fairdraw/log_probabilities.h).
+#: Maximum number of log-probabilities besides the drawn token's, except where whole rows are
+#: reported (fairdraw/log_probabilities.h).
 MOST_LOGPROBS = 128
 
 
 class Logprobs(NamedTuple):
-    """Log-probabilities as engines report them; fairdraw/log_probabilities.h defines each value."""
+    """The log-probabilities that engines report; fairdraw/log_probabilities.h defines each
+    value."""
 
-    values: Any  #: [outputs, num_samples] float32, log-probabilities of the tokens; -inf: no value
-    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 if the value is -inf
-    top_ids: Any  #: [outputs, n] int32, value descending, then id; -1: fewer tokens have a value
+    #: [outputs, num_samples] float32, log-probabilities of the tokens; -inf where there is no
+    #: value.
+    values: Any
+    ranks: Any  #: [outputs, num_samples] int32, ranks from 1 on; 0 if the value is -inf
+    #: [outputs, n] int32, sorted by descending value, then by id; -1 where fewer tokens have a
+    #: value.
+    top_ids: Any
     top_values: Any  #: [outputs, n] float32
     all: Any  #: [rows, vocab] float32 of whole rows if n is -1, otherwise None
 
@@ -65,7 +70,7 @@ def reported(
     }
     arrays = empty(backend, REPORTS, sizes)
     if n == -1:
-        arrays["all"][...] = -float("inf")  # written in inactive rows too
+        arrays["all"][...] = -float("inf")  # inactive rows are written too
     else:
         arrays["all"] = None
     return Logprobs(**arrays), {**names, "top_n": max(n, 0), **arrays}
@@ -93,11 +98,11 @@ def log_probabilities(
     tie_rule: TieRules = "keep_all", filter_apply_order: FilterOrders = "top_k_first",
     top_n_sigma: Float = 0.0, processing: Sequence[RequestProcessing] | None = None,
 ) -> Logprobs:  # fmt: skip
-    """Returns Logprobs of given tokens, [outputs] or [outputs, m], without drawing.
+    """Returns the Logprobs of given tokens, [outputs] or [outputs, m], without drawing any token.
 
-    Output i belongs to row indices[i]. The parameters after `indices` matter only to the processed
-    modes; `processing` as in `sample`. Outputs with an id outside the vocabulary, and rows that
-    cannot be sampled, get -inf, -1 and 0.
+    Output i belongs to row indices[i]. The parameters after `indices` matter only for the processed
+    modes. `processing` has the same meaning as in `sample`. Outputs with an id outside the
+    vocabulary, and outputs whose row cannot be sampled, get -inf, -1 and 0.
     """
     given = locals()
     backend = backend_of(logits, "logits")

@@ -1,4 +1,4 @@
-"""`verify_operations`: the gate for Python callables that are row operations."""
+"""Defines `verify_operations`, the gate for Python callables that are row operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._judged import (
 )
 from .verification import Report, Suite, run
 
-#: Names of row operations, which harness/contract/operation.h defines.
+#: Names of the row operations, which harness/contract/operation.h defines.
 OperationName = Literal[
     "log_softmax",
     "min_p_mask_logits",
@@ -53,25 +53,32 @@ def verify_operations(
     """Judges row operations, each by itself, and returns the report. Raises an exception only for
     bad arguments.
 
-    operations: functions by name, called as in flashinfer.sampling, with rows [rows, vocab] that
-        are lent for the call:
+    `operations` maps names to functions, which are called as in flashinfer.sampling. Their rows
+    [rows, vocab] are lent for the call:
 
             softmax(logits, temperature)          top_k_renorm_probs(probs, top_k)
             log_softmax(logits)                   top_p_renorm_probs(probs, top_p)
             top_k_mask_logits(logits, top_k)      min_p_mask_logits(logits, min_p)
 
-        The parameter is a number, or an array [rows] of float32 (top_k: int32). Probabilities have
-        any sum, unless the profile asks for 1. A function returns a new array [rows, vocab] of
-        float32 or wider; masks may have the dtype of the logits. An exception or a bad result fails
-        the case, and the run goes on. Calls with invalid rows (NaN, +inf, nothing allowed, a
-        parameter out of range) may be refused; if they are not, only the other rows are judged.
-    semantics, suite, name, version, arrays, device, case, seed, seed_from, jobs, progress: as for
-        `verify`. On a GPU rows and parameter arrays are copies there, and results are copied back.
-    dtypes: of the rows that the functions take. bfloat16 is uint16 bits in NumPy.
-    keep_dtype: results have the dtype of the rows, with its rounding; otherwise float32 is
-        required.
-    exact_integer: softmax and renormalised probabilities must equal this package's integer
-        arithmetic bit for bit; otherwise they may err by what float32 allows.
+    The parameter of a function is a number, or an array [rows] of float32 (top_k: int32).
+    Probabilities have any sum, unless the profile requires a sum of 1. A function returns a new
+    array [rows, vocab] of float32 or wider; masks may have the dtype of the logits. An exception or
+    a bad result fails the case, and the run goes on. A function may refuse calls with invalid rows
+    (NaN, +inf, nothing allowed, a parameter out of range). If the function does not refuse such a
+    call, only the other rows are judged.
+
+    The arguments semantics, suite, name, version, arrays, device, case, seed, seed_from, jobs and
+    progress mean the same as for `verify`. On a GPU rows and parameter arrays are copies there, and
+    results are copied back.
+
+    `dtypes` lists the dtypes of the rows that the functions take. In NumPy, bfloat16 rows are given
+    as their bits, in uint16.
+
+    `keep_dtype` says that results have the dtype of the rows, with its rounding; otherwise results
+    must be float32.
+
+    `exact_integer` says that softmax and renormalised probabilities equal this package's integer
+    arithmetic bit for bit; otherwise the results may have errors within the bounds for float32.
 
     Definition: flashinfer.sampling for the functions; harness/contract/operation.h for the results,
     reference/operation_bound.h for their bounds.

@@ -1,5 +1,5 @@
-"""Several outputs of one prompt: a seed for each, cumulative log-probabilities, and the best n
-(fairdraw/parallel_sampling.h).
+"""Supports several outputs of one prompt: a seed for each output, cumulative log-probabilities, and
+a choice of the best n outputs (fairdraw/parallel_sampling.h).
 
 >>> seeds = fairdraw.child_seeds([7], n=4)[0]          # of the four outputs of a prompt
 >>> tokens, report = fairdraw.sample(logits, seed=seeds, logprobs=0)
@@ -29,21 +29,21 @@ ChildSeedRule = Literal["threefry", "seed_plus_index"]
 
 
 class BestOf(NamedTuple):
-    """The best candidates of each prompt; -1 and -inf after the last candidate."""
+    """The best candidates of each prompt. Entries after the last candidate are -1 and -inf."""
 
     chosen: Any  #: [prompts, n] int32, indices of the chosen candidates, best first
     scores: Any  #: [prompts, n] float64
-    statuses: Any  #: [prompts] int32; not 0: no candidate is chosen
+    statuses: Any  #: [prompts] int32; if a status is not 0, no candidate of the prompt is chosen
 
 
 def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
-    """Returns the seeds of the first n outputs of each prompt: [prompts, n] from seeds [prompts],
-    uint64 (torch: int64, the same bits).
+    """Returns the seeds of the first n outputs of each prompt: [prompts, n] from the prompts' seeds
+    [prompts], uint64 (torch: int64, the same bits).
 
-    A child's seed depends only on its prompt's seed and its number. With rule "threefry" child 0
-    has the prompt's seed, and the others are far from every prompt's seed. With rule
-    "seed_plus_index" child i has seed + i as in vLLM, so that prompts with consecutive seeds share
-    outputs.
+    The seed of an output depends only on its prompt's seed and on the output's number. With rule
+    "threefry" output 0 has the prompt's seed, and the seeds of the other outputs are far from every
+    prompt's seed. With rule "seed_plus_index" output i has seed + i as in vLLM, so that prompts
+    with consecutive seeds share outputs.
     """
     if rule not in ("threefry", "seed_plus_index"):
         raise ValueError(f"rule is {rule!r}; allowed: 'threefry', 'seed_plus_index'")
@@ -57,10 +57,11 @@ def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
 def add_logprobs(cumulative: Any, logprobs: Any, kept: Any = None) -> Any:
     """Adds a step's log-probabilities to `cumulative` [outputs] float64, in place.
 
-    logprobs [outputs] or [outputs, m], float32; `kept` [outputs]: how many of the m values are
-    added, as from check_stop. Values are added one by one from the left, so that steps of one token
-    and of several give the same bits. Returns statuses [outputs] int32: not 0 if a value is NaN or
-    +inf, or `kept` is not in 0 to m; then the sum stays unchanged.
+    `logprobs` is [outputs] or [outputs, m], float32. `kept` [outputs] says how many of the m values
+    are added, and may come from check_stop. Values are added one by one from the left, so that
+    steps of one token and steps of several tokens give the same bits. Returns statuses [outputs]
+    int32. A status is not 0 if a value is NaN or +inf, or if `kept` is not in 0 to m; the sum then
+    stays unchanged.
     """
     backend = like(cumulative, "cumulative")
     values = array("logprobs", logprobs, "float32", axes=(1, 2))
@@ -85,12 +86,14 @@ def best_of(
     length_penalty: Any = 0.0,
     statuses: Any = None,
 ) -> BestOf:
-    """Picks the n best candidates of each prompt; of equal scores the lower number comes first.
+    """Picks the n best candidates of each prompt. Among equal scores, the candidate with the lower
+    number comes first.
 
-    cumulative [prompts, candidates]: float64, sums of log-probabilities. A score is cumulative /
-    length^length_penalty in float64: penalty 0 takes the sum itself, 1 the mean. length_penalty:
-    one value, or [prompts]; if it is not 0, `lengths` [prompts, candidates] is needed. `statuses`
-    [prompts, candidates]: candidates whose status is not 0 are excluded.
+    `cumulative` [prompts, candidates] holds the candidates' sums of log-probabilities, in float64.
+    A score is cumulative / length^length_penalty in float64: penalty 0 scores by the sum itself,
+    and penalty 1 by the mean. `length_penalty` is one value, or [prompts]. If the penalty is not 0,
+    `lengths` [prompts, candidates] is needed. `statuses` [prompts, candidates] excludes the
+    candidates whose status is not 0.
     """
     backend = like(cumulative, "cumulative")
     sums = array("cumulative", cumulative, "float64", axes=(2,))

@@ -1,21 +1,22 @@
-"""pytest: one test item per case of the gate.
+"""Adds the gate to pytest, with one test item per case.
 
     @pytest.mark.fairdraw(semantics="vllm_torch", suite="smoke")
     def test_sampler(fairdraw_case):
         fairdraw_case(my_sampler)
 
-The mark takes the arguments of fairdraw.verify except `sampler`. The test has one item per case of
-the suite, or per case that matches `case`. A failed case fails its item. At the end of the session
-failures are grouped by cause over all items of a test, with the change to make and the call that
-repeats a case. A case is skipped, with the reason, if the sampler lacks an ability that the case
-needs. The mark's `require` and `max_skipped` apply to all items of the test together; if they are
-not met, the session fails at its end and says why. The test of all p-values of a run together (the
-report's case "global") needs the whole run: fairdraw.verify makes that test, items do not. Without
---fairdraw-seed all items have the seed of verify. --fairdraw-report DIR writes one report per
-marked test into a folder of DIR.
+The mark takes all arguments of fairdraw.verify except `sampler`. A test with the mark has one item
+per case of the suite, or per case that matches `case`. A case that fails makes its item fail. At
+the end of the session the failures of all items of a test are grouped by cause. Each cause is shown
+with the change to make, and with the call that repeats a case. A case is skipped if the sampler
+lacks an ability that the case needs; the reason is shown. The mark's `require` and `max_skipped`
+apply to all items of a test together. If the requirements are not met, the session fails at its end
+and says why. The test of all p-values of a run together (the report's case "global") needs the
+whole run: fairdraw.verify makes this test, and test items do not. Without --fairdraw-seed all items
+have the seed of verify. --fairdraw-report DIR writes one report per marked test into a folder of
+DIR.
 
-pytest imports this file wherever the package is installed, so that large imports (NumPy, the
-compiled module) wait until a test requests cases.
+pytest imports this file wherever the package is installed. Large imports (NumPy, the compiled
+module) therefore wait until a test requests cases.
 """
 
 from __future__ import annotations
@@ -33,22 +34,23 @@ if TYPE_CHECKING:
     from .verification import Report
 
 
-#: Features that all items of a test together must judge, and the percentage that they may skip.
+#: Features that all items of a test together must judge, and the percentage of cases that may be
+#: skipped.
 Required = tuple[list[str], "float | None"]
 
 
 class FairdrawCase:
-    """Judges samplers in one case: call the object with a sampler, like fairdraw.verify, or with
-    running_batch=, or with both."""
+    """Judges samplers by the one case of a test item. Call the object like fairdraw.verify: with a
+    sampler, with running_batch=, or with both."""
 
     def __init__(self, case: str, arguments: dict[str, Any], required: Required) -> None:
         self.case = case
         self.required = required
-        self.records: list[str] = []  #: text of report.json of each call
+        self.records: list[str] = []  #: the text of report.json of each call
         self._arguments = arguments
 
     def __call__(self, sampler: Any = None, **more: Any) -> Report:
-        """Fails or skips the test item; returns the report of a case that passed."""
+        """Fails or skips the test item, or returns the report of a case that passed."""
         __tracebackhide__ = True
         from .verification import verify
 
@@ -66,9 +68,9 @@ class FairdrawCase:
 
 
 class ReportWriter:
-    """Gathers the records of test items. When all items have run, the writer groups their
-    failures by cause, writes reports if there is a folder for them, and fails the session if a
-    test has not judged the features that its mark requires."""
+    """Gathers the records of test items. When all items have run, the writer groups their failures
+    by cause and writes reports if there is a folder for reports. The session fails if a test has
+    not judged the features that its mark requires."""
 
     def __init__(self, folder: Path | None, config: pytest.Config) -> None:
         self._folder = folder
@@ -85,7 +87,7 @@ class ReportWriter:
             if report.failed and report not in self._failed.setdefault(test, []):
                 self._failed[test].append(report)
 
-    @pytest.hookimpl(tryfirst=True)  # runs before the terminal reports how the session ended
+    @pytest.hookimpl(tryfirst=True)  # runs before the terminal reports the end of the session
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not self._records:
             return
@@ -110,8 +112,8 @@ class ReportWriter:
                     self._lines.append(f"fairdraw: {page}")
 
     def _tell_by_cause(self, failed: list[Any], report: Report) -> None:
-        """Reduces the terminal's failures to one for each group of the report, which counts the
-        other failures."""
+        """Reduces the terminal's failures to one failure for each group of the report, which says
+        how many others there are."""
         terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         shown = [] if terminal is None else terminal.stats.get("failed", [])
         by_case = {item.fairdraw_case: item for item in failed if item in shown}
@@ -129,8 +131,8 @@ class ReportWriter:
 
 
 def _runs(records: list[str]) -> list[list[str]]:
-    """Returns groups of records that form one report each: one sampler, seed and suite per
-    group. If a case was judged twice only the last record counts."""
+    """Returns the groups of records that form one report each. All records of a group have the same
+    sampler, seed and suite. If a case was judged twice, only the last record counts."""
     runs: dict[str, dict[str, str]] = {}
     for text in records:
         record = json.loads(text)
@@ -159,7 +161,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "fairdraw.verify",
     )
     chosen = config.getoption("--fairdraw-report")
-    if hasattr(config, "workerinput"):  # a worker of xdist passes its records on
+    if hasattr(config, "workerinput"):  # a worker of xdist passes its records on to the main process
         return
     folder = None
     if chosen is not None:
@@ -178,8 +180,8 @@ def pytest_runtest_makereport(
     report = (yield).get_result()
     case = getattr(item, "funcargs", {}).get("fairdraw_case")
     if call.when == "call" and isinstance(case, FairdrawCase):
-        # The test's name "folder/test_file.py::test_name[other parameters]" as the name of a
-        # folder.
+        # Makes the name of a folder from the test's name "folder/test_file.py::test_name[other
+        # parameters]".
         test = re.sub(r"[^\w.]+", "-", item.nodeid.replace(case.case, "")).strip("-")
         report.fairdraw_records = [(test, record, case.required) for record in case.records]
         report.fairdraw_case = case.case
@@ -195,7 +197,8 @@ def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
 
 
 def _required_by(arguments: dict[str, Any]) -> Required:
-    """Removes `require` and `max_skipped` from the arguments: they apply to all items together."""
+    """Removes `require` and `max_skipped` from the arguments, because they apply to all items
+    together."""
     from .verification import expect_coverage
 
     return expect_coverage(arguments.pop("require", ()), arguments.pop("max_skipped", None))

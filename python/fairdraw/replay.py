@@ -1,4 +1,5 @@
-"""Log-probabilities of sampled tokens under their kept sets, for trainers: differentiable."""
+"""Computes log-probabilities of sampled tokens under their kept sets, for trainers. The
+log-probabilities are differentiable."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def _rows_of_ids(offsets: Any) -> Any:
 
 
 def _packed(rows: Any, ids: Any, outputs: int, vocab: int) -> Any:
-    """Returns packed bits [outputs, ceil(vocab / 32)] int32: bit 1 for each id in the set."""
+    """Returns packed bits [outputs, ceil(vocab / 32)] int32, with bit 1 for each id in the output's
+    set."""
     words = (vocab + 31) // 32
     sums = torch.zeros(outputs * words, dtype=torch.int64, device=ids.device)
     sums.index_add_(0, rows * words + ids // 32, torch.ones_like(ids) << (ids % 32))
@@ -56,21 +58,21 @@ class _Replay(torch.autograd.Function):  # type: ignore[misc]  # Any, where torc
 
 def replay_logprobs(logits: Any, tokens: Any, kept: KeptSets, temperature: Any = 1.0) -> Any:
     """Returns the natural logarithm of softmax(logits / temperature) over each output's kept set,
-    for its token: [outputs] float32, differentiable in `logits`.
+    at the output's token: [outputs] float32, differentiable in `logits`.
 
-    logits [outputs, vocab] (float32, float16 or bfloat16), tokens [outputs], `kept` from the call
-    that drew them; temperature above 0, one number or one per output. The forward pass is the
-    sampler's own integer arithmetic: for the sampler's logits it gives the sampler's `logprobs` bit
-    for bit, and a value depends only on its own row, not on the batch. The gradient is that of the
-    definition: (1 - p) / T at the token, -p / T at the other ids of the set, 0 elsewhere, in
-    float64 before rounding to the dtype of `logits`. The log-probability is -inf if the token is
-    not in its set.
+    The logits are [outputs, vocab] (float32, float16 or bfloat16), and the tokens [outputs]. `kept`
+    comes from the call that drew the tokens. The temperature is above 0, one number or one number
+    per output. The forward pass is the sampler's own integer arithmetic. For the sampler's logits
+    it gives the sampler's `logprobs` bit for bit, and a value depends only on its own row, not on
+    the batch. The gradient is computed from the definition: (1 - p) / T at the token, -p / T at the
+    other ids of the set, and 0 elsewhere. The gradient is computed in float64 before it is rounded
+    to the dtype of `logits`. The log-probability is -inf if the token is not in its set.
 
     Definition: fairdraw/log_probabilities.h for the values.
 
     Raises:
         TypeError: The logits have another dtype than float32, float16 or bfloat16.
-        ValueError: An output has no set (see `overflow`), an id is not a token, lengths do not fit
+        ValueError: An output has no kept set (see `overflow`), an id is not a token, lengths do not fit
             together, or a temperature is not above 0.
     """
     outputs, vocab = logits.shape

@@ -1,16 +1,17 @@
-"""Requests in the form of each engine, and their translation to fairdraw's parameters.
+"""Defines requests in the form of each engine, and translates them to fairdraw's parameters.
 
 >>> parameters = fairdraw.from_vllm(fairdraw.VllmRequest(temperature=0.7, top_k=-1, seed=7), vocab)
 >>> tokens = fairdraw.sample(logits, **parameters.filters(), seed=parameters.seed)
 >>> state.add(1, parameters.batch_request(prompt=[1, 529, 29871], eos_id=2))
 
-Each engine has a dataclass with the engine's own names and defaults, and a function that turns it
-into RequestParameters. The function raises ValueError if the engine refuses the request: by the
-engine's own limits, with field, value and range. It raises RuntimeError for features of the engine
-that fairdraw does not have; none is ignored. `vocab`: vocabulary size; all ids are below it, and a
-top_k of at least `vocab` is off. Strings belong to the tokeniser: stop words and bad words are ids.
-Numbers become float32. Each engine's class names its sources: the engine's code as of 2026, read,
-not run.
+Each engine has a dataclass with the engine's own names and defaults, and a function that turns the
+dataclass into RequestParameters. The function raises ValueError if the engine would refuse the
+request by its own limits. The error names the field, the value and the allowed range. The function
+raises RuntimeError for features of the engine that fairdraw does not have; no feature is ignored.
+`vocab` is the size of the vocabulary. All ids are below `vocab`, and a top_k of at least `vocab` is
+off. Stop words and bad words are ids, because strings are the tokeniser's affair. Numbers become
+float32. Each engine's class names its sources. The sources are the engine's code as of 2026, which
+was read, not run.
 
 Definition: docs/semantics.md for the parameters; the code that each class names for its engine:
 vLLM, SGLang, TensorRT-LLM, transformers, MAX, llama.cpp.
@@ -50,12 +51,12 @@ LlamaCppSampler = Literal["penalties", "top_k", "top_p", "min_p", "temperature"]
 
 @dataclass(frozen=True)
 class RequestParameters:
-    """A request translated to fairdraw's parameters. Greedy requests have temperature 0 and no
-    filters.
+    """A request that has been translated to fairdraw's parameters. Greedy requests have temperature
+    0 and no filters.
 
-    `adjustments`: values that the engine changed silently. `differences`: respects in which the
-    engine's distribution is not that of `sample` with these parameters. Both fields hold sentences
-    for a log.
+    `adjustments` lists the values that the engine changes silently. `differences` lists the
+    respects in which the engine's distribution is not that of `sample` with these parameters. Both
+    lists hold sentences that can be logged.
     """
 
     greedy: bool = False
@@ -65,25 +66,25 @@ class RequestParameters:
     min_p: float = 0.0
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
-    seed: int | None = None  #: seed of the request; None: unseeded, draw a fresh seed
+    seed: int | None = None  #: seed of the request; None means that a fresh seed is drawn
     child_seed_rule: ChildSeedRule = "threefry"
     repetition_penalty: float = 1.0
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_of_prompt: bool = True  #: whether the repetition penalty counts the prompt's tokens
-    counts_of_prompt: bool = False  #: whether frequency and presence penalties count the prompt too
-    penalty_window: int = -1  #: number of last tokens that the penalties see; -1: all
+    counts_of_prompt: bool = False  #: whether frequency and presence penalties count the prompt's tokens too
+    penalty_window: int = -1  #: number of last tokens that the penalties count; -1 counts all tokens
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
     n: int = 1  #: outputs returned
-    best_of: int = 1  #: number of outputs generated, or of beams
+    best_of: int = 1  #: number of generated outputs, or of beams
     min_tokens: int = 0
     max_tokens: int | None = None
     ignore_eos: bool = False
     stop_ids: Ids = ()
     stop_sequences: Sequence[Ids] = ()
-    logprobs: int | None = None  #: number of log-probabilities besides the sampled token's; -1: all
+    logprobs: int | None = None  #: number of log-probabilities besides the sampled token's; -1 for all tokens
     beam_width: int = 0  #: 0: no beam search
     length_penalty: float = 0.0
     early_stopping: int = 1
@@ -91,7 +92,7 @@ class RequestParameters:
     differences: Sequence[str] = ()
 
     def filters(self) -> dict[str, Any]:
-        """Returns arguments of `sample`: temperature, filters and their rules."""
+        """Returns arguments for `sample`: the temperature, the filters and their rules."""
         names = ("temperature", "top_k", "top_p", "min_p", "tie_rule", "filter_apply_order")
         return {name: getattr(self, name) for name in names}
 
@@ -108,10 +109,11 @@ class RequestParameters:
         """Returns the request of output number `child` of the n outputs, for a BatchState with
         these rules.
 
-        `eos_id`: min_tokens bans this id too, unless ignore_eos. `fresh_seed`: the same seed for
-        all n outputs of requests without their own seed; None: a fresh one. Raises RuntimeError for
-        features that a state does not have: counts of the prompt, a window of penalties, rules that
-        differ from its own.
+        Before min_tokens is reached, `eos_id` is banned too, unless ignore_eos is set.
+        `fresh_seed` is the seed that all n outputs share if the request has no seed of its own.
+        None draws a fresh seed. Raises RuntimeError for features that a state does not have:
+        penalties that count the prompt or a window of tokens, and rules that differ from the
+        state's own.
         """
         given = typed(self, OWN)
         history: Ids = typed_value("prompt", Ids, prompt)
@@ -146,7 +148,7 @@ class RequestParameters:
         )
 
     def _check_rules(self, tie_rule: TieRule, filter_apply_order: FilterOrder) -> None:
-        """Checks that the request's rules for ties and filter order are those of its state.
+        """Checks that the request's rule for ties and its filter order are those of the state.
         Without a filter the rules have no effect."""
         by_top_k = self.top_k != 0 and not self.greedy
         if by_top_k and self.tie_rule != tie_rule:
@@ -169,11 +171,12 @@ class RequestParameters:
 class VllmRequest:
     """vLLM's SamplingParams (vllm/sampling_params.py).
 
-    0 < temperature < 0.01 is raised to 0.01 first, so that only 0 is below the engine's threshold
-    for greedy, 1e-5; a greedy request drops top_k, top_p, min_p, and has n = 1. top_k 0 and -1 are
-    off; seed -1 and None are unseeded; n <= 16384 (VLLM_MAX_N_SEQUENCES); biases are clamped to
-    [-100, 100]; child i has seed + i. Temperatures are at most 2, as in newer versions; older ones
-    accept any. allowed_token_ids is refused if it is empty.
+    A temperature between 0 and 0.01 is first raised to 0.01, so that only 0 is below the engine's
+    threshold for greedy, 1e-5. A greedy request drops top_k, top_p and min_p, and has n = 1.
+    `top_k` 0 and -1 are off. A `seed` of -1 or None means no seed. `n` is at most 16384
+    (VLLM_MAX_N_SEQUENCES). Biases are clamped to [-100, 100]. Output i of a request has seed + i.
+    Temperatures are at most 2, as in newer versions of vLLM; older versions accept any temperature.
+    An empty `allowed_token_ids` is refused.
     """
 
     n: int = 1
@@ -199,9 +202,10 @@ class VllmRequest:
 class SglangRequest:
     """SGLang's SamplingParams (python/sglang/srt/sampling/sampling_params.py).
 
-    0 <= temperature < 1e-6 is greedy; top_k -1 is off, 0 is refused; the repetition penalty counts
-    only the output. top_p and top_k both apply to the whole row (joint). min_p comes after both of
-    them in sequence: if min_p and top_p are on, the nucleus is measured before min_p.
+    A temperature of at least 0 and below 1e-6 is greedy. `top_k` -1 is off, and 0 is refused. The
+    repetition penalty counts only the output. `top_p` and `top_k` both apply to the whole row
+    (joint). `min_p` comes after both of them in sequence: if min_p and top_p are on, the nucleus is
+    measured before min_p.
     """
 
     max_new_tokens: int | None = 128
@@ -225,14 +229,15 @@ class TensorRtLlmRequest:
     """TensorRT-LLM's SamplingParams (tensorrt_llm/sampling_params.py; ranges of
     cpp/tensorrt_llm/executor/samplingConfig.cpp; greedy as TorchSampler decides).
 
-    Greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature, top_k and
-    top_p are all unset; n or best_of > 1 is refused for greedy requests. Otherwise unset values and
-    0 are neutral. Beam search: width best_of, length_penalty 0, early_stopping 1 by default.
+    A request is greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature,
+    top_k and top_p are all unset. A greedy request with n or best_of above 1 is refused. In all
+    other requests, unset values and values of 0 are neutral. Beam search has width best_of, and by
+    default length_penalty 0 and early_stopping 1.
 
-    Without a seed the engine uses 0, so that equal prompts always get equal tokens; fairdraw treats
-    such a request as unseeded, as with all engines. TensorRT-LLM's documentation defines the
-    nucleus as the smallest set "with total probability greater than top_p", which is listed under
-    `differences`.
+    If a request has no seed, the engine uses seed 0, so that equal prompts always get equal tokens.
+    fairdraw treats such a request as unseeded, as for all engines. TensorRT-LLM's documentation
+    defines the nucleus as the smallest set "with total probability greater than top_p".
+    `differences` lists this difference.
     """
 
     max_tokens: int = 32
@@ -260,7 +265,7 @@ class TensorRtLlmRequest:
     no_repeat_ngram_size: int | None = None
     logprobs: int | None = None
     ignore_eos: bool = False
-    #: [vocab] numbers, an array in host memory: added to each logit; -inf bans a token.
+    #: [vocab] numbers, an array in host memory, added to the logits; -inf bans a token.
     embedding_bias: Any = field(default=None, compare=False)
 
 
@@ -269,11 +274,12 @@ class HuggingFaceRequest:
     """transformers' GenerationConfig (generation/configuration_utils.py, logits_process.py, version
     5), and the length of the prompt.
 
-    Requests without do_sample and beams are greedy, whatever the filters. With do_sample:
-    temperature > 0; top_k is 50 by default, unset or 0 is off; top_p below 1 and min_p apply, min_p
-    after top_p. num_beams > 1 is beam search; beam sampling is refused. The seed is not part of a
-    request in transformers. Lengths that include the prompt (max_length, min_length) need
-    `prompt_tokens`. eos_token_id: one or several ids, which become stop ids.
+    Requests with neither do_sample nor beams are greedy, whatever the filters. With do_sample the
+    temperature is above 0. `top_k` is 50 by default, and an unset value or 0 is off. A `top_p`
+    below 1 and `min_p` apply, min_p after top_p. `num_beams` above 1 is beam search; beam search
+    with sampling is refused. A request of transformers has no seed. Lengths that include the prompt
+    (max_length, min_length) need `prompt_tokens`. `eos_token_id` is one id or several ids, which
+    become stop ids.
     """
 
     do_sample: bool | None = None
@@ -305,9 +311,9 @@ class HuggingFaceRequest:
 class MaxRequest:
     """MAX's SamplingParams (max/python/max/pipelines/context/sampling_params.py).
 
-    temperature in [0, 2], 0 is greedy; top_k 0 and -1 are off; unset fields have the class's
-    defaults; without a seed the request is unseeded (MAX draws 32 bits). top_p applies to the whole
-    mass (joint), before min_p.
+    The temperature is in [0, 2], and 0 is greedy. `top_k` 0 and -1 are off. Unset fields have the
+    class's defaults. A request without a seed is unseeded (MAX draws a seed of 32 bits). `top_p`
+    applies to the whole mass (joint), before min_p.
     """
 
     top_k: int | None = None
@@ -329,12 +335,13 @@ class MaxRequest:
 class LlamaCppRequest:
     """llama.cpp's common_params_sampling (common/common.h; src/llama-sampler.cpp).
 
-    Samplers run in the order of `samplers`, and unlisted ones are off. temp <= 0 is greedy; top_k
-    <= 0 is off, otherwise exactly k tokens stay; top_p >= 1 and min_p <= 0 are off. Penalties see
-    the last penalty_last_n tokens of prompt and output: 0 turns them off, -1 takes all. The default
-    order has the temperature last: a min_p before it equals min_p^(1/temp) after it; a top_p before
-    it has no such equivalent and is listed under `differences`. Seed 2^32 - 1 is unseeded;
-    n_predict -1 allows any length.
+    Samplers run in the order of `samplers`, and samplers that are not listed are off. A `temp` of
+    at most 0 is greedy. A `top_k` of at most 0 is off; otherwise exactly k tokens stay. A `top_p`
+    of at least 1 and a `min_p` of at most 0 are off. Penalties count the last penalty_last_n tokens
+    of prompt and output: 0 turns the penalties off, and -1 counts all tokens. In the default order
+    the temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
+    before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
+    no seed, and n_predict -1 allows any length.
     """
 
     seed: int = 2**32 - 1

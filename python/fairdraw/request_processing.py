@@ -1,5 +1,5 @@
-"""Processing of a request's logits before temperature and filters (fairdraw/logits_processing.h
-defines the order and the arithmetic)."""
+"""Processes a request's logits before temperature and filters (fairdraw/logits_processing.h defines
+the order and the arithmetic)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from ._host_arrays import TokenLists, array, ids_of, joined
 
 @dataclass(frozen=True)
 class RequestProcessing:
-    """Penalties, biases and bans of a request. Default values of all fields are neutral.
+    """The penalties, biases and bans of a request. The default values of all fields are neutral.
 
-    repetition_penalty in [2^-64, 2^64], for tokens in prompt or output (`repetition_of_prompt`
-    False: only in the output); frequency_penalty and presence_penalty in [-2^64, 2^64], for tokens
-    in the output. `bias`: added to a token's logit; -inf bans it. `stop_ids` are banned until the
-    output has `min_tokens`; `bad_words` are sequences of ids, whose last id is banned after the
-    others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a position with an
-    unknown token. top_n_sigma >= 0, or -1: as in `sample`; -1, 0 and inf are off. A value out of
-    its range fails the request.
+    `repetition_penalty` in [2^-64, 2^64] applies to the tokens in prompt or output (with
+    `repetition_of_prompt` False only in the output). `frequency_penalty` and `presence_penalty` in
+    [-2^64, 2^64] apply to the tokens in the output. `bias` maps a token to the number that is added
+    to the token's logit; -inf bans the token. `stop_ids` are banned until the output has
+    `min_tokens` tokens. `bad_words` are sequences of ids, and the last id of a sequence is banned
+    after the ids before it. If `allowed_ids` is empty, all ids are allowed. `prompt` and `output`
+    are ids, with -1 for a position whose token is unknown. `top_n_sigma` is at least 0, or -1, as
+    in `sample`; -1, 0 and inf are off. A value out of its range makes the request fail.
     """
 
     repetition_penalty: float = 1.0
@@ -49,7 +50,7 @@ def _ids(name: str, values: Any) -> Any:
 def processing_of_rows(
     backend: Backend, processing: Sequence[RequestProcessing] | None, rows: int, top_n_sigma: Any
 ) -> Any:
-    """Returns processing for the compiled module, on the rows' device: entry i applies to row i.
+    """Returns processing for the compiled module, on the rows' device. Entry i applies to row i.
     `top_n_sigma` is the call's own argument, which must be off if there are entries."""
     if processing is None:
         return None
@@ -68,8 +69,9 @@ def processing_of_rows(
 def rows_processing(
     requests: Sequence[RequestProcessing], rows: Sequence[tuple[int, Any]]
 ) -> tuple[Any, ...]:
-    """Returns processing for the compiled module in which each row belongs to request rows[i][0]
-    (len(requests): to no request) and sees the ids rows[i][1] after that request's output."""
+    """Returns processing for the compiled module. Each row belongs to request rows[i][0], where
+    len(requests) means no request, and the row's history has the ids rows[i][1] after that
+    request's output."""
     requests = [*requests, RequestProcessing()]
     owners = np.array([owner for owner, _ in rows], np.int64)
 
@@ -101,6 +103,7 @@ def rows_processing(
         lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
         lists("bad_words", [[len(word) for word in each] for each in words]),
         lists("allowed_ids", [request.allowed_ids for request in requests]),
-        # None if no request has top_n_sigma, because a split vocabulary refuses such an array.
+        # The array is None if no request has top_n_sigma, because a split vocabulary refuses such
+        # an array.
         numbers("top_n_sigma", "float32") if any(r.top_n_sigma != 0 for r in requests) else None,
     )

@@ -1,6 +1,6 @@
-"""Translations of engines' requests to RequestParameters, engine by engine.
+"""Translates the requests of each engine to RequestParameters.
 
-Each function checks what the engine checks, then refuses features that fairdraw does not have, and
+Each function makes the engine's own checks, then refuses features that fairdraw does not have, and
 translates the rest.
 
 Definition: the code of each engine, which its request class in fairdraw.request_parameters names:
@@ -90,8 +90,8 @@ _LENGTH_PENALTY_FROM_0: Range = (0, _LARGEST_SINGLE, ">= 0 and finite as float32
 
 
 def _numbers(given: Any, vocab: int) -> dict[str, Any]:
-    """Returns a request's filters and penalties, by names that most engines share; unset fields
-    are neutral."""
+    """Returns a request's filters and penalties, by names that most engines share. Unset fields
+    become neutral."""
     values: dict[str, Any] = {"top_k": _top_k_of(given.top_k or 0, vocab)}
     for name, neutral in _NEUTRAL.items():
         value = getattr(given, name, None)
@@ -100,7 +100,7 @@ def _numbers(given: Any, vocab: int) -> dict[str, Any]:
 
 
 def _top_k_of(top_k: int, vocab: int) -> int:
-    """Returns 0 if top_k keeps the whole vocabulary, otherwise top_k."""
+    """Returns 0 if top_k keeps the whole vocabulary, and top_k otherwise."""
     return top_k if 0 < top_k < vocab else 0
 
 
@@ -116,10 +116,10 @@ def _new_tokens(given: SglangRequest | MaxRequest) -> dict[str, Any]:
 
 
 def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
-    """Returns the parameters as float32, after checking them by the ranges of `sample` and
-    processing.
+    """Returns the parameters as float32, after checking that they are in the ranges of `sample` and
+    of processing.
 
-    The parameters are greedy if `sample` would be: top_k 1, top_p 0.
+    The parameters are greedy if `sample` would be greedy with them, as with top_k 1 or top_p 0.
     """
     singles = {name: single(values[name]) for name in _NEUTRAL if name in values}
     found = RequestParameters(**{**values, **singles, **others})
@@ -153,7 +153,8 @@ _VLLM_RANGES: dict[str, Range] = {
 
 
 def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
-    """Translates a request of vLLM, in the order of __post_init__ and _verify_args."""
+    """Translates a request of vLLM. The checks are in the order of vLLM's __post_init__ and
+    _verify_args."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     adjustments = []
     if 0 < given.temperature < 0.01:
@@ -207,7 +208,8 @@ _SGLANG_RANGES: dict[str, Range] = {
 
 
 def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
-    """Translates a request of SGLang, in the order of __post_init__ and verify."""
+    """Translates a request of SGLang. The checks are in the order of SGLang's __post_init__ and
+    verify."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _SGLANG_RANGES)
     coldest = given.temperature is not None and given.temperature < 1e-6
@@ -317,7 +319,7 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
 
 
 def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
-    """Returns biases by token id, from an array with one bias per token."""
+    """Returns biases by token id, made from an array with one bias per token."""
     values = shaped(name, dense, "float32", (vocab,))
     for token in np.nonzero(~((np.abs(values) <= 2.0**64) | (values == -np.inf)))[0][:1]:
         raise ValueError(f"{name}[{token}] is {values[token]}; allowed: -2^64 to 2^64, or -inf")
@@ -350,7 +352,7 @@ _HUGGING_FACE_RANGES: dict[str, Range] = {
 
 
 def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParameters:
-    """Translates a request of transformers, by the rules of generate()."""
+    """Translates a request of transformers, with the rules of its generate()."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check_features(given, _NOT_OF_HUGGING_FACE)
     if given.do_sample:
@@ -398,8 +400,8 @@ def _hugging_face_beams(given: HuggingFaceRequest) -> dict[str, Any]:
 
 
 def _hugging_face_lengths(given: HuggingFaceRequest) -> dict[str, Any]:
-    """Returns min_tokens and max_tokens without the prompt; max_new_tokens and min_new_tokens
-    win if they are set.
+    """Returns min_tokens and max_tokens without the prompt. max_new_tokens and min_new_tokens take
+    precedence if they are set.
     """
     prompt = given.prompt_tokens
     most = given.max_new_tokens
@@ -428,7 +430,8 @@ _MAX_RANGES: dict[str, Range] = {
 
 
 def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
-    """Translates a request of MAX: its defaults, and the checks of __post_init__ in their order."""
+    """Translates a request of MAX, with MAX's defaults and the checks of its __post_init__ in their
+    order."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _MAX_RANGES)
     check_features(given, {"thinking_temperature": UNSET})
@@ -471,7 +474,8 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
 
 
 def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
-    """Translates a request of llama.cpp: a chain of samplers, processed in the request's order."""
+    """Translates a request of llama.cpp, which is a chain of samplers. The samplers are translated
+    in the request's order."""
     given, vocab = typed(request, LLAMA_CPPS), check_vocab(vocab)
     check_features(given, _NOT_OF_LLAMA_CPP)
     check(given, _LLAMA_CPP_RANGES)
@@ -501,7 +505,8 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
 
 
 class _Chain:
-    """State of a walk over llama.cpp's samplers, with a method for each sampler."""
+    """The state of a translation that goes through llama.cpp's samplers, with a method for each
+    sampler."""
 
     def __init__(self, given: LlamaCppRequest, top_k: int) -> None:
         self.given = given
@@ -511,7 +516,7 @@ class _Chain:
         self.differences: list[str] = []
 
     def _temperature_follows(self) -> bool:
-        """Returns whether a later temperature divides the logits that a filter sees."""
+        """Returns true if a later temperature divides the logits that a filter reads."""
         follows = "temperature" in self.given.samplers and "temperature" not in self.values
         return follows and self.given.temp > 0 and self.given.temp != 1
 

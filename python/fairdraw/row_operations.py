@@ -1,6 +1,7 @@
-"""Row operations of flashinfer.sampling: softmax, top-k masks, renormalised probabilities.
+"""Defines the row operations of flashinfer.sampling: softmax, top-k masks, renormalised
+probabilities.
 
-Arrays are accepted and returned as in `fairdraw/sampling.py`. Nothing is drawn.
+Arrays are accepted and returned as described in `fairdraw/sampling.py`. Nothing is drawn.
 
 Definition: flashinfer.sampling for names, arguments and meanings; docs/semantics.md for the
 filters.
@@ -41,11 +42,12 @@ def _rows_to_rows(
 def softmax(
     backend_for: BackendFor, logits: Array, temperature: Float = None, enable_pdl: Any = None
 ) -> Any:
-    """Returns softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
+    """Returns softmax(logits / temperature) as float32. With temperature 0 the result is one-hot at
+    the largest logit.
 
-    Small probabilities keep their value, down to float32's smallest subnormal. Rows that cannot be
-    normalised (NaN, +inf, only -inf) are zero. `enable_pdl` is a hint to
-    flashinfer's kernels and has no effect here.
+    Small probabilities keep their values, down to the smallest subnormal number of float32. Rows
+    that cannot be normalised (rows with NaN or +inf, or only -inf) become zero. `enable_pdl` is a
+    hint for flashinfer's kernels, and has no effect here.
     """
     leading = _leading("logits", logits)
     rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
@@ -67,8 +69,8 @@ def softmax(
 @_rows_to_rows("top_k_mask_logits", "like")
 @operation
 def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any:
-    """Returns the logits, in their dtype, with -inf below the k-th largest. Logits tied with the
-    k-th largest stay."""
+    """Returns the logits, in their dtype, with -inf in place of logits below the k-th largest.
+    Logits equal to the k-th largest stay."""
     leading = _leading("logits", logits)
     rows = _joined(logits, leading)
     backend = backend_for(rows, "logits")
@@ -86,7 +88,7 @@ def top_k_mask_logits(backend_for: BackendFor, logits: Array, top_k: Int) -> Any
     return masked
 
 
-#: Arguments of `sample` for a call that only finds the survivors.
+#: Arguments of `sample` for a call that only finds the tokens that survive the filters.
 _SURVIVORS = {
     **dict.fromkeys((*DETAILS, "reports", "indices", "allowed", "active", "processing")),
     **{"temperature": 1.0, "top_k": 0, "min_p": 0.0, "top_n_sigma": 0.0, "num_samples": 1},
@@ -97,9 +99,9 @@ _SURVIVORS = {
 
 @_rows_to_rows("top_p_mask_logits", "like", core="sample")
 def top_p_mask_logits(logits: Array, top_p: Float) -> Any:
-    """Returns the logits, in their dtype, with -inf outside the nucleus of mass top_p. Logits
-    tied with the nucleus's last token stay; top_p 0 leaves only the largest, and among equal
-    ones the lowest id."""
+    """Returns the logits, in their dtype, with -inf outside the nucleus of mass top_p. Logits equal
+    to that of the nucleus's last token stay. A top_p of 0 leaves only the largest logit, and among
+    equal logits the one with the lowest id."""
     leading = _leading("logits", logits)
     rows, top_p = _joined(logits, leading), _one_each(top_p, leading)
     backend = backend_of(rows, "logits")
@@ -141,7 +143,8 @@ def _renorm(backend_for: BackendFor, by_top_k: bool, probs: Any, parameter: Any)
 @_rows_to_rows("top_k_renorm_probs", core="renorm_probs")
 @operation
 def top_k_renorm_probs(backend_for: BackendFor, probs: Array, top_k: Int) -> Any:
-    """Returns the k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
+    """Returns the k largest probabilities, scaled so that their sum is 1, and 0 elsewhere; ties
+    with the k-th largest stay."""
     return _renorm(backend_for, True, probs, top_k)
 
 
@@ -150,7 +153,7 @@ def top_k_renorm_probs(backend_for: BackendFor, probs: Array, top_k: Int) -> Any
 def top_p_renorm_probs(
     backend_for: BackendFor, probs: Array, top_p: Float, is_deterministic: bool = False
 ) -> Any:
-    """Returns the probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
+    """Returns the probabilities of the nucleus, scaled so that their sum is 1, and 0 elsewhere."""
     return _renorm(backend_for, False, probs, top_p)
 
 

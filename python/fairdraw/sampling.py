@@ -1,29 +1,38 @@
-"""The operations of flashinfer.sampling, by their names and with their arguments, and `sample`.
+"""Defines the operations of flashinfer.sampling, by their names and with their arguments, and
+`sample`.
 
 Arrays are NumPy's, torch's on the CPU or an NVIDIA GPU, or those of any library that supports
-DLPack; results are of the same library and on the same device. Rows are float32, float16 or
-bfloat16 and are never copied.
+DLPack. Results belong to the same library and are on the same device. Rows are float32, float16 or
+bfloat16, and are never copied.
 
-- Unseeded calls draw fresh seeds: from `generator` if given; otherwise from torch's default
-  generator for tensors (so torch.manual_seed governs them) and from the operating system for other
-  arrays. `seed` without `offset` means offset 0.
-- On a GPU nothing waits, and calls can be captured in a CUDA graph, with seeds in a tensor there.
-  Exception: a GPU tensor with one seed or offset for several outputs is waited for, so that such a
-  call cannot be captured.
-- One `seed` for a call gives every output bits of its own. An array holds one seed per output; then
-  a token depends only on its row, parameters, seed and offset. An array of one value is one seed
-  for the call.
-- `indices`: output i samples row indices[i]. top_k, top_p, min_p and temperature are numbers, or
-  arrays with one value per row. The tokens have the dtype of `indices` (int32 or int64).
-- Rows may have several axes before the vocabulary, [..., vocab], and results then have them, too;
-  not in `sample` and in speculation. Parameters and seeds then have these axes, or are [rows]. Axes
-  that no view can join, because a copy would be needed, are refused.
-- `deterministic` changes nothing: results are always deterministic.
-- A row that cannot be sampled (NaN, +inf, no token left, a parameter out of range) gets token -1
-  and valid False; no other row is affected. A number out of range, a wrong dtype, rank, device,
-  stride or length raises ValueError or TypeError. `check_nan=True` raises for NaN, too, and waits
-  for the GPU to look.
-- Rows of probabilities need not sum to 1. Renormalised probabilities are float32.
+Unseeded calls draw fresh seeds: from `generator` if given; otherwise from torch's default generator
+for tensors (so torch.manual_seed governs them) and from the operating system for other arrays.
+`seed` without `offset` means offset 0.
+
+On a GPU no call waits, and calls can be captured in a CUDA graph, with seeds in a tensor on the
+GPU. There is one exception: a call waits for a GPU tensor with one seed or offset for several
+outputs, so that such a call cannot be captured.
+
+One `seed` for a call gives every output bits of its own. An array holds one seed per output; then a
+token depends only on its row, parameters, seed and offset. An array of one value is one seed for
+the call.
+
+With `indices`, output i samples row indices[i]. The parameters top_k, top_p, min_p and temperature
+are numbers, or arrays with one value per row. The tokens have the dtype of `indices` (int32 or
+int64).
+
+Rows may have several axes before the vocabulary, [..., vocab], and results then have these axes,
+too; `sample` and speculation are exceptions. Parameters and seeds then have these axes, or are
+[rows]. Axes that can be joined only by a copy are refused.
+
+`deterministic` changes nothing, because results are always deterministic.
+
+A row that cannot be sampled (NaN, +inf, no token left, a parameter out of range) gets token -1 and
+valid False; no other row is affected. A number out of range, or a wrong dtype, rank, device, stride
+or length, raises ValueError or TypeError. `check_nan=True` raises for NaN, too, and waits for the
+GPU to find NaN.
+
+Rows of probabilities need not sum to 1. Renormalised probabilities are float32.
 
 Definition: flashinfer.sampling for names, arguments and meanings; docs/semantics.md for the steps
 of `sample`; fairdraw/speculative.h for chain_speculative_sampling.
@@ -94,22 +103,23 @@ from .row_operations import top_p_renorm_probs as top_p_renorm_probs
 
 
 class SampleDetails(NamedTuple):
-    """All results that `sample` can return. Results of shape [outputs, num_samples] lose the second
-    axis if num_samples is 1.
+    """All results that `sample` can return. Results of shape [outputs, num_samples] lose their
+    second axis if num_samples is 1.
     """
 
     tokens: Any  #: [outputs, num_samples]; -1 if the status is not 0
-    statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 is ok
+    statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 means ok
     support_size: Any  #: [outputs] int32: number of tokens that survive the filters
-    logprob: Any  #: [outputs, num_samples] float32, natural logarithm, before filtering
-    logprob_filtered: Any  #: [outputs, num_samples] float32, natural logarithm among the survivors
-    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32): bit 1 for survivors
-    probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
+    logprob: Any  #: [outputs, num_samples] float32, natural logarithm of the probability before filtering
+    #: [outputs, num_samples] float32, natural logarithm of the probability among the survivors.
+    logprob_filtered: Any
+    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), with bit 1 for tokens that survive
+    probs: Any  #: [rows, vocab] float32, renormalised probabilities, 0 outside the mask
     logprobs: Any = None  #: Logprobs, if requested
-    seed: Any = None  #: the seed that the tokens were drawn with, given or fresh
+    seed: Any = None  #: the seed with which the tokens were drawn, given or fresh
 
 
-#: Results of operators that draw.
+#: Results of the operators that draw tokens.
 _DRAWN = {"tokens": ("ids", "outputs", "samples"), "valid": ("bool", "outputs")}
 _OF_REPORTS = ("logprobs", "logprobs_mode", "rank_rule")
 
@@ -126,7 +136,7 @@ def _draw(
     generator: Any = None, check_nan: CheckNan = False, seed: Bits = None, offset: Bits = None,
     return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws tokens for all functions of flashinfer.sampling that draw."""
+    """Draws tokens for all functions of flashinfer.sampling that draw tokens."""
     given = locals()
     leading = _leading(input, rows, indices)
     if leading:
@@ -161,7 +171,7 @@ def sampling_from_logits(
     logits: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None,
 ) -> Any:  # fmt: skip
-    """Draws one token per output, in proportion to exp(logits)."""
+    """Draws one token per output, with probability proportional to exp(logits)."""
     return _draw(
         logits, "logits", indices=indices, generator=generator, check_nan=check_nan, seed=seed,
         offset=offset,
@@ -172,7 +182,7 @@ def sampling_from_probs(
     probs: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws one token per output, in proportion to probs."""
+    """Draws one token per output, with probability proportional to probs."""
     return _draw(
         probs, "probs", indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -183,7 +193,8 @@ def top_p_sampling_from_probs(
     probs: Any, top_p: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws from the nucleus: tokens above which less than top_p of the mass is strictly larger."""
+    """Draws from the nucleus: the tokens for which the mass of strictly larger probabilities is
+    less than top_p."""
     return _draw(
         probs, "probs", top_p=top_p, indices=indices, generator=generator, check_nan=check_nan,
         seed=seed, offset=offset, return_valid=return_valid,
@@ -194,8 +205,8 @@ def top_k_sampling_from_probs(
     probs: Any, top_k: Any, indices: Any = None, deterministic: bool = True, generator: Any = None,
     check_nan: bool = False, seed: Any = None, offset: Any = None, return_valid: bool = False,
 ) -> Any:  # fmt: skip
-    """Draws from the k largest probabilities; ties of the k-th stay. 0, -1 and k >= vocab are
-    off.
+    """Draws from the k largest probabilities; tokens that tie with the k-th stay. A top_k of 0, -1
+    or at least vocab is off.
     """
     return _draw(
         probs, "probs", top_k=top_k, indices=indices, generator=generator, check_nan=check_nan,
@@ -220,10 +231,10 @@ def top_k_top_p_sampling_from_logits(
     generator: Any = None, check_nan: bool = False, seed: Any = None, offset: Any = None, *,
     temperature: Any = None,
 ) -> Any:  # fmt: skip
-    """Draws after top_k, then top_p of the renormalised rest; with "joint" both apply to the whole
-    row.
+    """Draws after top_k, and then top_p of the renormalised rest. With "joint" both filters apply
+    to the whole row.
 
-    `temperature`: divides the logits first, without a copy of them; 0 is greedy.
+    `temperature` divides the logits before the filters, without a copy of the logits; 0 is greedy.
     """
     if temperature is not None:
         leading = _leading("logits", logits, indices)
@@ -259,8 +270,8 @@ def top_k_top_p_sampling_from_probs(
 def sampled_sizes(
     logits: Any, indices: Any = None, num_samples: int = 1, logprobs: int | None = None, **_: Any
 ) -> Sizes:
-    """Returns the axes of the results of `sample` and similar functions."""
-    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]  # the kernels report a wrong shape
+    """Returns the lengths of the axes of the results of `sample` and similar functions."""
+    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]  # the kernels report an array with a wrong shape
     return {
         "outputs": (rows if indices is None else length(indices),),
         "samples": () if num_samples == 1 else (max(num_samples, 0),),
@@ -276,8 +287,8 @@ _NO_RESULTS = dict.fromkeys((*DETAILS, "reports"))
 
 
 def drawing(backend: Backend, given: Mapping[str, Any], outputs: int) -> tuple[dict[str, Any], Any]:
-    """Returns `sample`'s arguments for the compiled module, without results, and the seed for the
-    result's `seed`: the given one or the fresh one."""
+    """Returns `sample`'s arguments for the compiled module without the arrays for results. Also
+    returns the seed for the result's `seed`: the given seed or a fresh seed."""
     call = {**_NO_RESULTS, **lent(sample, backend, given)}
     call["processing"] = processing_of_rows(
         backend, given["processing"], length(given["logits"]), given["top_n_sigma"]
@@ -306,23 +317,27 @@ def sample(
     purpose: Purpose = "draw", top_n_sigma: Float = 0.0,
     processing: Sequence[RequestProcessing] | None = None,
 ) -> Any:  # fmt: skip
-    """Draws tokens from raw logits in one call: temperature, min_p, top_k, top_p, draw, in order.
+    """Draws tokens from raw logits in one call. The steps are temperature, min_p, top_k, top_p and
+    the draw, in this order.
 
-    temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `top_n_sigma` n bans, before all
-    of them, the tokens whose logits are more than n standard deviations (of the population, allowed
-    tokens only) below the largest; -1, 0 and inf are off. `allowed`: [rows, ceil(vocab / 32)]
-    packed words of uint32 or int32, bit 1 if a token may be drawn. `active`: [rows] bool, False for
-    padding, which gets token -1. `tie_rule` and `filter_apply_order`: a name, or one a row (a list of
-    names, or an array of the numbers of fairdraw/types.h). `num_samples`: tokens per output, with replacement. `out`: a
-    contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
-    verifies by their distribution, with the same seed and offset; such draws use other random bits.
-    `processing`: one RequestProcessing per row of logits, applied before everything else; a call
-    with it cannot be captured in a graph, and a compiled function has no operator for it.
+    A temperature of 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `top_n_sigma` n bans, before
+    all other steps, the tokens whose logits are more than n standard deviations (of the population,
+    allowed tokens only) below the largest logit. The values -1, 0 and inf are off. `allowed` is
+    [rows, ceil(vocab / 32)] packed words of uint32 or int32, with bit 1 for each token that may be
+    drawn. `active` is [rows] bool, with False for padding rows, which get token -1. `tie_rule` and
+    `filter_apply_order` are a name, or one value per row (a list of names, or an array of the
+    numbers in fairdraw/types.h). `num_samples` is the number of tokens per output, drawn with
+    replacement. `out` is a contiguous int32 array for the tokens. `purpose` "draft" is for tokens
+    that `verify_chain` verifies by their distribution, with the same seed and offset. Draws of
+    drafts use other random bits. `processing` holds one RequestProcessing per row of logits,
+    applied before everything else. A call with `processing` cannot be captured in a graph, and a
+    compiled function has no operator for such a call.
 
-    Returns tokens [outputs] int32 (int64 if `indices` are), or [outputs, num_samples] if that is
-    more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails. With
-    `logprobs`, Logprobs come last: of the drawn tokens and of the n largest (0 to 128), or with -1
-    of every token; the modes have vLLM's names.
+    Returns tokens [outputs] int32 (int64 if `indices` are), or [outputs, num_samples] if
+    num_samples is more than 1. With `return_valid` a bool array follows, and with `return_details`
+    SampleDetails follow. With `logprobs`, Logprobs are the last result: log-probabilities of the
+    drawn tokens and of the n largest (0 to 128), or with -1 of every token. The modes have vLLM's
+    names.
     """
     given = locals()
     backend = backend_of(logits, "logits")
@@ -385,12 +400,13 @@ def chain_speculative_sampling(
     maybe_output_emitted_draft_token_num: Any = None, deterministic: bool = True,
     generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Verifies chains of drafted tokens; the emitted tokens have the target's distribution.
+    """Verifies chains of drafted tokens, so that the emitted tokens have the target's distribution.
 
-    draft_probs [batch, n, vocab], draft_token_ids [batch, n], target_probs [batch, n + 1, vocab].
-    Returns tokens [batch, n + 1] (-1 after the last one), the number of positions that pass their
-    own test, and the number of drafted tokens that were emitted. The counts are added to the
-    `maybe_output_*` arrays if given. Position i of a chain uses offset + i.
+    The arrays are draft_probs [batch, n, vocab], draft_token_ids [batch, n] and target_probs
+    [batch, n + 1, vocab]. Returns tokens [batch, n + 1] (-1 after the last token), the number of
+    positions that pass their own test, and the number of drafted tokens that were emitted. The two
+    counts are added to the `maybe_output_*` arrays if these are given. Position i of a chain uses
+    the offset of its request plus i.
     """
     backend = backend_for(target_probs, "target_probs")
     if len(draft_probs.shape) != 3:
@@ -400,7 +416,8 @@ def chain_speculative_sampling(
     batch, n = draft_probs.shape[:2]
     seed, offset = _seed_and_offset(backend, generator, seed, offset, batch)
     results = empty(backend, _CHAINS, _chain_sizes(draft_probs))
-    # Clamps integers outside int32, because their nearest int32 is not a token either.
+    # Clamps integers outside int32. No clamped value is a token, because the limits of int32 are
+    # not token ids either.
     ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,

@@ -1,12 +1,14 @@
-"""Running batches: `BatchState` (fairdraw/batch_state.h), over which FusedSamplingProcessor steps.
+"""Defines `BatchState`, the state of a running batch (fairdraw/batch_state.h), over which
+FusedSamplingProcessor makes steps.
 
 >>> state = fairdraw.BatchState(vocab=32000, capacity=8, max_length=4096)
 >>> state.add(1, fairdraw.BatchRequest(temperature=0.7, top_p=0.9, seed=7, prompt=[1, 529, 29871]))
 0
 
-A request's tokens depend on its logits, parameters and seed; not on its slot, its neighbours, or
-how often it was evicted and restored. ValueError names a value out of its range; the state is then
-unchanged. A state is not thread-safe: use it from one thread at a time.
+A request's tokens depend on its logits, parameters and seed. The tokens do not depend on the
+request's slot, on its neighbours, or on how often the request was evicted and restored. A
+ValueError names a value out of its range; the state is then unchanged. A state is not thread-safe,
+so that only one thread at a time may use it.
 
 Definition: docs/serving.md for requests in slots; fairdraw/batch_state.h for each call.
 
@@ -48,24 +50,26 @@ def _uint64(name: str, value: int) -> int:
 
 
 def _fresh_seed() -> int:
-    """Returns 64 bits from the operating system, so that no two requests without their own seed
-    share one.
+    """Returns 64 random bits from the operating system, so that no two requests without their own
+    seed share a seed.
     """
     return secrets.randbits(64)
 
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """A request as it enters a batch. Default values of all fields are neutral.
+    """A request as it enters a running batch. The default values of all fields are neutral.
 
-    temperature 0 (greedy), or 2^-126 to 2^64; top_k >= -1 (0 and -1: off); top_p, min_p in [0, 1];
-    repetition_penalty in [2^-64, 2^64]; frequency_penalty and presence_penalty in [-2^64, 2^64].
-    `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens. `bias`: added
-    to a token's logit; -inf bans it. `stop_ids` are banned until the output has `min_tokens`;
-    `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. `top_n_sigma` as in
-    `sample`. In `prompt` -1 is a position without text. `first_offset`: number of tokens drawn from
-    `seed` before the request was added. A request without a seed gets a fresh one from the system
-    when it is made; `seed` holds it.
+    `temperature` is 0 (greedy), or 2^-126 to 2^64. `top_k` is at least -1 (0 and -1 are off).
+    `top_p` and `min_p` are in [0, 1]. `repetition_penalty` is in [2^-64, 2^64]. `frequency_penalty`
+    and `presence_penalty` are in [-2^64, 2^64]. `repetition_of_prompt` says whether the repetition
+    penalty counts the prompt's tokens. `bias` maps a token to the number that is added to the
+    token's logit; -inf bans the token. `stop_ids` are banned until the output has `min_tokens`
+    tokens. `bad_words` are sequences of ids. If `allowed_ids` is empty, all ids are allowed.
+    `top_n_sigma` has the same meaning as in `sample`. In `prompt`, -1 stands for a position without
+    text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
+    request without a seed gets a fresh seed from the operating system when the request is made;
+    `seed` then holds the fresh seed.
     """
 
     temperature: float = 1.0
@@ -124,24 +128,25 @@ class BatchRequest:
 
 @dataclass(frozen=True)
 class RequestSnapshot:
-    """All data that a request needs to continue in another slot, state or process. A snapshot can
-    be pickled.
+    """All data that a request needs in order to continue in another slot, state or process. A
+    snapshot can be pickled.
     """
 
     id: int
     request: BatchRequest
     output: tuple[int, ...]
-    allowed: tuple[int, ...]  #: words of the request's bitmask; empty: all tokens are allowed
+    allowed: tuple[int, ...]  #: words of the request's bitmask; if there are none, all tokens are allowed
 
 
 class BatchState:
-    """The requests of a running batch, in `capacity` slots; slot i is row i of the logits.
+    """The requests of a running batch, in `capacity` slots. Slot i belongs to row i of the logits.
 
-    Request ids are chosen by the caller, 0 to 2^64 - 1. `max_length` is the maximum number of
+    The caller chooses the request ids, from 0 to 2^64 - 1. `max_length` is the maximum number of
     tokens of a request, prompt and output together. `history="dense"` keeps counts of the whole
-    vocabulary per slot instead of counting in the histories of requests with penalties; this is
-    faster if histories are about as long as the vocabulary. The drawn tokens are the same either
-    way. `tie_rule` and `filter_apply_order` as in `sample`.
+    vocabulary per slot, instead of counting the tokens in the histories of requests with penalties.
+    Dense counts are faster if histories are about as long as the vocabulary. The drawn tokens are
+    the same for both kinds of history. `tie_rule` and `filter_apply_order` have the same meaning as
+    in `sample`.
     """
 
     def __init__(
@@ -192,12 +197,13 @@ class BatchState:
         self._core.swap(_int32("first", first), _int32("second", second))
 
     def compact(self) -> list[tuple[int, int]]:
-        """Moves the requests in the highest slots into the lowest free slots; returns the moves
+        """Moves the requests in the highest slots into the lowest free slots. Returns the moves
         (from, to) in order."""
         return self._core.compact()
 
     def evict(self, id: int) -> RequestSnapshot:
-        """Removes a request, and returns a snapshot that it needs to continue."""
+        """Removes a request from the batch, and returns a snapshot with which the request can
+        continue."""
         fields, output, allowed = self._core.evict(_uint64("request id", id))
         return RequestSnapshot(id, BatchRequest._of(fields), tuple(output), tuple(allowed))
 
@@ -212,11 +218,12 @@ class BatchState:
         )
 
     def append(self, id: int, tokens: Iterable[int]) -> None:
-        """Appends tokens that were drawn elsewhere; the request's offset advances."""
+        """Appends tokens that were drawn elsewhere to a request, and advances the request's
+        offset."""
         self._core.append(_uint64("request id", id), ids_of("tokens", tokens))
 
     def append_step(self, tokens: Iterable[int]) -> None:
-        """Appends tokens[slot] to the request of each slot; -1: no token."""
+        """Appends tokens[slot] to the request of each slot; -1 stands for no token."""
         self._core.append_step(ids_of("tokens", tokens))
 
     def __len__(self) -> int:
@@ -227,7 +234,8 @@ class BatchState:
 
     @property
     def slots(self) -> int:
-        """Number of the highest occupied slot plus one: the minimum number of rows of a step."""
+        """Number of the highest occupied slot plus one, which is the minimum number of rows of a
+        step."""
         return self._core.slots()
 
     @property
@@ -239,7 +247,7 @@ class BatchState:
         return None if slot < 0 else slot
 
     def id_at(self, slot: int) -> int | None:
-        """Returns the id of the request in a slot; None if the slot is empty."""
+        """Returns the id of the request in a slot, or None if the slot is empty."""
         number = _int32("slot", slot)
         return self._core.id_at(number) if self._core.is_occupied(number) else None
 
@@ -251,8 +259,8 @@ class BatchState:
         return self._core.output(self._known(id))
 
     def offset(self, id: int) -> int:
-        """Returns the offset of the random bits of a request's next token: first_offset plus the
-        tokens drawn.
+        """Returns the offset of the random bits for a request's next token: first_offset plus the
+        number of tokens drawn.
         """
         return self._core.offset(self._known(id))
 

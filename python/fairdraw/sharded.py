@@ -1,18 +1,20 @@
-"""Sampling of vocabularies that are split over ranks, for a tensor-parallel engine's local logits
-(fairdraw/sharded.h describes the exchange and why it is exact).
+"""Samples from vocabularies that are split over ranks, for the local logits of a tensor-parallel
+engine (fairdraw/sharded.h describes the exchange and why it is exact).
 
     sampler = fairdraw.torch.ShardedSampler(group)     # once; a torch.distributed process group
     tokens = sampler(local_logits, temperature, top_k, top_p, seed=seeds, offset=offsets)
 
-Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
-of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. For 128256
-tokens on two ranks, a rank sends 1.3 KB per row without filters and 3.4 KB with filters. Most rows
-with more survivors than the ranks list are gathered on all ranks (`gathered_rows` counts them).
+Every rank makes the same call with its own columns of the logits, and gets the same tokens. The
+tokens are those of `fairdraw.sample` over the whole rows, bit for bit, for any number of ranks. For
+128256 tokens on two ranks, a rank sends 1.3 KB per row without filters and 3.4 KB with filters.
+Rows with more surviving tokens than the ranks' lists can hold are mostly gathered on all ranks
+(`gathered_rows` counts these rows).
 
-Logits on a GPU stay there (fairdraw/cuda_sharded.h), and with NCCL the exchanged blocks stay there
-too. Such a call waits for the GPU once, to learn whether rows must be gathered; with gather=False
-the call does not wait, and can be captured in a CUDA graph. With `peers`, memory that all ranks of
-a machine can address, the ranks' kernels exchange blocks themselves, without another library.
+Logits on a GPU stay on the GPU (fairdraw/cuda_sharded.h), and with NCCL the exchanged blocks stay
+there too. Such a call waits for the GPU once, to learn whether rows must be gathered. With
+gather=False the call does not wait, and can be captured in a CUDA graph. With `peers`, which is
+memory that all ranks of a machine can address, the ranks' kernels exchange blocks without another
+library.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ _Result = TypeVar("_Result")
 
 
 class _ColumnsBackend(TorchBackend):
-    """The backend for tensors of a rank's columns: calls are exchanges of all ranks, and so are
-    fresh seeds."""
+    """The backend for tensors of a rank's columns. Calls are exchanges of all ranks, and so is the
+    draw of a fresh seed."""
 
     def __init__(self, sampler: ShardedSampler, rows: Any, gather: bool = True) -> None:
         super().__init__(rows)
@@ -68,7 +70,7 @@ class _ColumnsBackend(TorchBackend):
             raise RuntimeError("gather is True; allowed: False, while a CUDA graph is captured")
 
     def fresh_seed(self, generator: Any) -> int:
-        """Returns a seed that the first rank has drawn."""
+        """Returns a seed that the first rank has drawn for all ranks."""
         fresh = super().fresh_seed(generator)
         signed = fresh - 2**64 if fresh >= 2**63 else fresh
         return int(self._sampler._gathered(torch.tensor([signed]))[0]) & (2**64 - 1)
@@ -80,7 +82,8 @@ class _ColumnsBackend(TorchBackend):
 
 
 def _on_device(parts: Any, backend: TorchBackend) -> Any:
-    """Returns the arrays of nested tuples as the backend lends them on its GPU."""
+    """Returns the arrays in nested tuples in the form in which the backend lends them on its
+    GPU."""
     if parts is None:
         return None
     if isinstance(parts, tuple):
@@ -89,8 +92,8 @@ def _on_device(parts: Any, backend: TorchBackend) -> Any:
 
 
 def _given_words(allowed: Any) -> Any:
-    """Widens the packed words of a rank without columns, because an empty array would mean that
-    no words are given."""
+    """Widens the packed words of a rank without columns, because an empty array would mean that no
+    words are given."""
     if isinstance(allowed, torch.Tensor) and allowed.ndim > 0 and allowed.shape[-1] == 0:
         return allowed.new_zeros((*allowed.shape[:-1], 1))
     return allowed
@@ -104,7 +107,7 @@ def _expect_columns(rows: Any, name: str) -> None:
 def _over_columns(
     public: Callable[_Arguments, _Result],
 ) -> Callable[Concatenate[ShardedSampler, _Arguments], _Result]:
-    """Makes a method from an operation, for columns in host memory."""
+    """Makes a method from an operation, for a rank's columns in host memory."""
 
     def method(
         self: ShardedSampler, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
@@ -125,26 +128,27 @@ def _over_columns(
 
 
 class ShardedSampler:
-    """`sample` and row operations for logits whose columns are split over the ranks of a group.
+    """Offers `sample` and the row operations for logits whose columns are split over the ranks of a
+    group.
 
     Rank r has the columns before those of rank r + 1, in the order of the group. Ranks may have
-    different numbers of columns, or none. Columns that only pad a weight matrix must be cut off
-    first: logits[:, :columns].
+    different numbers of columns; a rank may have no column. Columns that only pad a weight matrix
+    must be cut off before the call: logits[:, :columns].
 
-    `group`: a process group of torch.distributed with any backend; None is the default group.
-    `columns`: the number of each rank's columns; without this argument the first call exchanges the
-    numbers, and later calls expect the same. Blocks of logits in host memory are moved as the
-    group's backend requires; logits on a GPU need a backend for GPUs, or peers.
+    `group` is a process group of torch.distributed with any backend; None is the default group.
+    `columns` lists the number of columns of each rank. Without this argument the first call
+    exchanges the numbers, and later calls expect the same numbers. Blocks of logits in host memory
+    are moved as the group's backend requires. Logits on a GPU need a backend for GPUs, or `peers`.
 
-    `peers`, for logits on a GPU, with `columns`: the ranks, all on one machine, each give a piece
-    of memory of their current GPU (torch's symmetric memory, without multicast), for calls up to
-    these limits; a larger call raises ValueError on every rank. The ranks' kernels then write
-    blocks to that memory and wait for each other's blocks: all ranks must make the same calls in
-    the same order, each on one stream. If a rank makes no call, or a call with another number of
-    rows, the other ranks wait forever.
+    `peers` is for logits on a GPU, with `columns`. The ranks, all on one machine, each give a piece
+    of memory of their current GPU (torch's symmetric memory, without multicast) for calls up to
+    these limits. A larger call raises ValueError on every rank. The ranks' kernels then write
+    blocks to that memory and wait for each other's blocks. All ranks must therefore make the same
+    calls in the same order, each rank on one stream. If a rank makes no call, or a call with
+    another number of rows, the other ranks wait forever.
 
-    Not supported on GPUs: probs among the details, the methods that are row operations, and more
-    than 8 ranks.
+    GPUs do not support probs among the details, the methods that are row operations, and more than
+    8 ranks.
 
     Definition: docs/sharded.md for the exchanges; fairdraw/sharded.h for the results.
 
@@ -181,16 +185,17 @@ class ShardedSampler:
                 raise ValueError("columns: are not given; with peers they are needed")
             self._peers = PeerMemory(group, self._boundaries, peers, self._gathered)
         #: Counts of the last call: exchanges between ranks, bytes of all blocks that the group
-        #: moved, and rows that the call itself gathered.
+        #: moved, and rows that the call gathered.
         self.exchanges = 0
         self.exchanged_bytes = 0
         self.gathered_rows = 0
-        #: After a call on a GPU, an int32 there: the number of rows without a result, 0 unless
-        #: gather=False. -1: the ranks disagree on arguments, and no row has a result.
+        #: After a call on a GPU, an int32 on the GPU: the number of rows without a result, which is
+        #: 0 unless gather=False. A value of -1 means that the ranks disagree on arguments, and that
+        #: no row has a result.
         self.undecided: Any = None
-        #: After a call on a GPU, a function that every rank must call: it gathers the rows that are
-        #: undecided at that time and returns their number. Call the function once after each replay
-        #: of a graph.
+        #: After a call on a GPU, a function that every rank must call. The function gathers the
+        #: rows that are undecided at that time and returns the number of these rows. Call the
+        #: function once after each replay of a graph.
         self.gather_undecided: Any = None
 
     def _gathered(self, block: Any) -> Any:
@@ -207,7 +212,7 @@ class ShardedSampler:
         return self._boundaries
 
     def _backend_for(self, rows: Any, name: str) -> Backend:
-        """Returns the backend of an operation that works in host memory only."""
+        """Returns the backend for an operation that works in host memory only."""
         _expect_columns(rows, name)
         backend = _ColumnsBackend(self, rows)
         if backend.on_gpu:
@@ -218,7 +223,7 @@ class ShardedSampler:
     def _exchange(
         self, operation: Callable[..., _core.ShardedCall], arguments: dict[str, Any]
     ) -> None:
-        """Runs a call in host memory, from its first block to its results."""
+        """Runs a call in host memory, from the first exchanged block to the results."""
         self.exchanges = self.exchanged_bytes = 0
         call = operation({**arguments, "boundaries": self._boundaries, "shard": self._rank})
         while call.block_bytes > 0:
@@ -286,24 +291,26 @@ class ShardedSampler:
         input: RowsHold = "logits",
         gather: bool = True,
     ) -> Any:
-        """Draws as `fairdraw.sample` does, with its arguments and results; all arguments but logits
+        """Draws as `fairdraw.sample` does, with its arguments and results. All arguments but logits
         and `allowed` must be the same on every rank.
 
-        logits [rows, this rank's columns]; `allowed`: packed words of these columns, the first one
-        at bit 0. `processing`: one RequestProcessing per row, with ids of the whole vocabulary.
-        Without `seed` the first rank draws a seed for the call. mask, probs and Logprobs.all cover
-        this rank's columns; all other results are the same on every rank. Raises ValueError if
-        ranks disagree on arguments.
+        The logits are [rows, this rank's columns]. `allowed` holds the packed words of these
+        columns, with this rank's first column at bit 0. `processing` holds one RequestProcessing
+        per row, with ids of the whole vocabulary. Without `seed` the first rank draws a seed for
+        the call. The results mask, probs and Logprobs.all cover this rank's columns; all other
+        results are the same on every rank. Raises ValueError if the ranks disagree on the
+        arguments.
 
-        `input` "probs": the rows hold probabilities, in any scale, as in
+        With `input` "probs" the rows hold probabilities, in any scale, as in
         `fairdraw.sampling_from_probs`. Rows of probabilities support every filter, `allowed`, and
-        all details but the log-probabilities (None); no temperature, `processing` and `logprobs`.
+        all details but the log-probabilities (None). Rows of probabilities do not support
+        temperature, `processing` and `logprobs`.
 
-        `gather`, for logits on a GPU: False gathers no row, and waits for nothing. Rows with
-        survivors outside the ranks' lists (256 tokens per rank on two ranks) then have no token,
-        except nearly all rows with top_p alone and without details. `undecided` counts rows without
-        a token, and `gather_undecided` draws their tokens. gather=False, with `seed`, is required
-        while a CUDA graph is captured.
+        `gather` is for logits on a GPU. With False the call gathers no row and does not wait for
+        the GPU. Rows with survivors outside the ranks' lists (256 tokens per rank on two ranks)
+        then have no token. Nearly all rows with top_p alone and without details are exceptions, and
+        have one. `undecided` counts the rows without a token, and `gather_undecided` draws their
+        tokens. While a CUDA graph is captured, gather=False and `seed` are required.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
@@ -361,13 +368,14 @@ class ShardedSampler:
     top_p_renorm_probs = _over_columns(top_p_renorm_probs)
 
     def log_softmax(self, logits: Any) -> Any:
-        """Returns the natural logarithm of softmax(logits), float32, for this rank's columns: `all`
-        of `fairdraw.sample(logits, logprobs=-1)`, bit for bit. Works in host memory only."""
+        """Returns the natural logarithm of softmax(logits), float32, for this rank's columns. The
+        values equal `all` of `fairdraw.sample(logits, logprobs=-1)` bit for bit. The method works
+        in host memory only."""
         leading = _leading("logits", logits)
         rows = _joined(logits, leading)
         backend = self._backend_for(rows, "logits")
         log_probs = backend.empty(tuple(logits.shape), "float32")
-        log_probs[...] = -float("inf")  # written for rows that fail, too
+        log_probs[...] = -float("inf")  # rows that fail are written too
         backend.call(
             _core.sharded_log_softmax,
             dict(

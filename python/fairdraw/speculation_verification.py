@@ -1,4 +1,4 @@
-"""`verify_speculation`: the gate for a Python callable that verifies drafted tokens."""
+"""Defines `verify_speculation`, the gate for a Python callable that verifies drafted tokens."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from ._judged import (
 )
 from .verification import Report, Suite, expect_coverage, run
 
-#: Abilities of a callable beyond valid requests with float32 rows. "bad_drafts": rows that are not
-#: distributions, ids outside the vocabulary, drafts to which their own distribution gives
-#: probability 0, and invalid lengths fail only their request. "counts_all_positions": for chains,
-#: out_passed counts the positions that pass their own test, including those after a rejection. All
-#: other abilities are as for `verify`.
+#: Abilities of a callable beyond valid requests with float32 rows. "bad_drafts" says that bad
+#: drafts make only their own request fail. Bad drafts are rows that are not distributions, ids
+#: outside the vocabulary, drafts to which their own distribution gives probability 0, and invalid
+#: lengths. "counts_all_positions" says that, for chains, out_passed counts the positions that pass
+#: their own test, including positions after a rejection. All other abilities have the same meaning
+#: as for `verify`.
 DraftAbility = Literal[
     "active_rows",
     "allowed_mask",
@@ -40,7 +41,7 @@ DraftAbility = Literal[
     "reports_status",
     "scripted_words",
 ]
-#: Knowledge of the distribution that a draft was drawn from.
+#: Kind of knowledge about the distribution from which a draft was drawn.
 DraftKind = Literal["unknown", "probs", "logits"]
 AcceptanceRuleName = Literal["token_wise", "block"]
 
@@ -49,7 +50,7 @@ _ABILITIES = get_args(DraftAbility)
 
 
 def _expect_drafts(target: Any, drafts: Any, acceptance_rule: Any) -> tuple[list[str], Any]:
-    """Returns the kinds of drafts and the acceptance rule as `_core` takes them."""
+    """Returns the kinds of drafts and the acceptance rule in the form that `_core` takes."""
     expect_name("target", target, ["logits", "probs"])
     if drafts is None:
         drafts = ("unknown", "probs") if target == "logits" else ("probs",)
@@ -91,30 +92,36 @@ def verify_speculation(
     Whatever the drafts are, the emitted tokens must have the target's distribution. Raises an
     exception only for bad arguments.
 
-    verifier: called as verifier(batch) with a `fairdraw.DraftBatch` of requests: up to n drafted
-        tokens each, and n + 1 rows of the target. It returns the emitted tokens, [requests, n + 1]
-        integers, an array or lists: the accepted drafts, then one token of the target's own, then
-        -1. Or it returns a tuple of these and the numbers of accepted drafts, [requests]; or the
-        batch itself after writing into batch.out_tokens and, unless it is None, batch.out_accepted.
-        Arrays are lent for the call. An exception or a bad result fails the case, and the run goes
-        on.
-    target: the kind of the target's rows. "logits", unfiltered, with temperature, top_k, top_p and
-        min_p for each request: judged by the cases of checks verify and verify_law. "probs",
-        without parameters, in any scale unless the profile asks for a sum of 1 (`flashinfer`):
-        judged by the cases of checks chain and chain_law.
-    drafts: which requests it takes. "unknown": drafts are only tokens (n-grams, a greedy draft),
-        and batch.draft_probs is None. "probs": they were drawn from batch.draft_probs. "logits":
-        from batch.draft_logits, with filters of their own. By default "unknown" and "probs"; with
-        target="probs" it is "probs".
-    acceptance_rule: "token_wise": each draft is accepted with min(1, target / draft), and a token
-        in its place is drawn from the positive part of their difference. "block": block
-        verification (Sun et al. 2024, Algorithm 2). With a rule, accepted drafts and their
-        frequency are judged too; with None only the emitted tokens, whose distribution every
-        lossless rule keeps.
-    abilities: `DraftAbility`. With "per_request_seeds" a request's tokens depend only on its rows,
-        drafts, parameters, seed and offset; position i has offset + i.
-    require, max_skipped: as for `verify`, for the cases of the target's kind.
-    All others: as for `verify`.
+    `verifier` is a callable that gets a `fairdraw.DraftBatch` of requests, each with up to n
+    drafted tokens and n + 1 rows of the target. The callable returns the emitted tokens as
+    [requests, n + 1] integers, an array or lists: the accepted drafts, then one token of the
+    target's own, then -1. The callable may also return a tuple of these tokens and the numbers of
+    accepted drafts, [requests]. A third way is to write into batch.out_tokens and, unless it is
+    None, batch.out_accepted, and to return the batch. Arrays are lent for the call. An exception or
+    a bad result fails the case, and the run goes on.
+
+    `target` is the kind of the target's rows. With "logits" the rows are unfiltered logits with
+    temperature, top_k, top_p and min_p for each request, and the cases of checks verify and
+    verify_law judge the callable. With "probs" the rows are probabilities without parameters, in
+    any scale unless the profile requires a sum of 1 (`flashinfer`), and the cases of checks chain
+    and chain_law judge the callable.
+
+    `drafts` lists the kinds of drafts that the verifier takes. "unknown" drafts are only tokens
+    (n-grams, a greedy draft), and batch.draft_probs is None. "probs" drafts were drawn from
+    batch.draft_probs. "logits" drafts were drawn from batch.draft_logits, with filters of their
+    own. The default is "unknown" and "probs"; for target="probs" it is "probs".
+
+    `acceptance_rule` is "token_wise", "block" or None. With "token_wise" each draft is accepted
+    with probability min(1, target / draft), and the token in place of a rejected draft is drawn
+    from the positive part of target - draft. "block" is block verification (Sun et al. 2024,
+    Algorithm 2). With a rule, accepted drafts and their frequency are judged too. With None only
+    the emitted tokens are judged, whose distribution every lossless rule keeps.
+
+    `abilities` lists `DraftAbility` names. With "per_request_seeds" a request's tokens depend only
+    on its rows, drafts, parameters, seed and offset; position i has offset + i.
+
+    `require` and `max_skipped` mean the same as for `verify`, for the cases of the target's kind.
+    All other arguments mean the same as for `verify`.
 
     Definition: Leviathan et al. 2023 and Chen et al. 2023 for "token_wise", Sun et al. 2024 for
     "block"; harness/contract/drafts.h for requests and statuses.

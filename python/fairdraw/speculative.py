@@ -1,28 +1,31 @@
-"""Speculation: verifies drafted tokens by the target's raw logits (fairdraw/speculative.h).
+"""Defines speculation, which verifies drafted tokens by the target's raw logits
+(fairdraw/speculative.h).
 
-A request has up to n drafted tokens and n + 1 rows of the target: row 0 follows its history, row i
-+ 1 follows drafted token i (in a tree: node i). The emitted tokens are the accepted drafts,
-followed by one token of the target's own. The emitted tokens have the target's distribution,
-whatever the draft.
+A request has up to n drafted tokens and n + 1 rows of the target. Row 0 follows the request's
+history, and row i + 1 follows drafted token i (in a tree: node i). The emitted tokens are the
+accepted drafts, followed by one token that is drawn from the target. The emitted tokens have the
+target's distribution, whatever the drafts are.
 
 >>> found = fairdraw.verify_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
 >>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
 
-Rows and drafts have one of two layouts. Padded layout: logits [batch, n + 1, vocab], drafted tokens
-[batch, n]. Packed layout, with `row_begins` [batch + 1]: request b has rows row_begins[b] to
-row_begins[b + 1] of logits [rows, vocab], and its drafted tokens, one fewer than its rows, begin at
-row_begins[b] - b. `draft_lengths` [batch]: number of drafts of each request; the rest is not read.
+Rows and drafts have one of two layouts, padded or packed. In the padded layout, the logits are
+[batch, n + 1, vocab], and the drafted tokens [batch, n]. In the packed layout, with `row_begins`
+[batch + 1], request b has rows row_begins[b] to row_begins[b + 1] of logits [rows, vocab]. Its
+drafted tokens, one fewer than its rows, begin at row_begins[b] - b. `draft_lengths` [batch] is the
+number of drafts of each request; entries after these drafts are not read.
 
-temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one per request. With
-an array of seeds and no distribution of the draft, the tokens are those that `sample` draws one by
-one at offset, offset + 1, ...
+The arguments temperature, top_k, top_p, min_p, seed and offset have the same meaning as in
+`sample`, with one value or one value per request. With an array of seeds and no distribution of the
+drafts, the tokens are those that `sample` draws one by one at offset, offset + 1, and so on.
 
-Calls run on the device of the logits, the CPU or an NVIDIA GPU. All other arrays must be on the
-same device, and results are returned there. On a GPU no call waits, and calls can be captured in a
-CUDA graph whose replays read other drafts. Three exceptions wait, and are refused while a graph is
-captured: packed rows without `max_draft` wait for `row_begins`; `processing` waits for the drafted
-tokens, because the host builds the histories; a tensor of one seed or offset for several requests
-is waited for. Python sequences are copied to the GPU, but not while a graph is captured.
+Calls run on the device of the logits, which is the CPU or an NVIDIA GPU. All other arrays must be
+on the device of the logits, and the results are on that device. On a GPU no call waits for the GPU,
+and calls can be captured in a CUDA graph whose replays read other drafts. Calls of three kinds do
+wait, and are refused while a graph is captured. A call with packed rows but without `max_draft`
+waits for `row_begins`. A call with `processing` waits for the drafted tokens, because the host
+builds the histories. A call waits for a tensor of one seed or offset for several requests. Python
+sequences are copied to the GPU, but not while a graph is captured.
 
 Definition: fairdraw/speculative.h, which names the papers: Leviathan et al. 2023 and Chen et al.
 2023 for chains, and those for trees; SGLang for the links of parents_from_links.
@@ -72,7 +75,7 @@ class VerifiedChains(NamedTuple):
     """Results of `verify_chain`."""
 
     tokens: Any  #: [batch, n + 1] int32; -1 after a request's last token
-    accepted: Any  #: [batch] int32: accepted drafted tokens; 0 on failure
+    accepted: Any  #: [batch] int32: number of accepted drafted tokens; 0 if the request fails
     statuses: Any  #: [batch] int32: 0, or the reason why the request has no token (RowStatus)
 
 
@@ -87,8 +90,8 @@ class VerifiedTrees(NamedTuple):
 
 @dataclass(frozen=True)
 class LawFilters:
-    """Filters of the draft's logits, as `sample` applied them when it drew the draft: one value, or
-    one per request."""
+    """Filters of the draft's logits, as `sample` applied them when it drew the draft. Each filter
+    is one value, or one value per request."""
 
     temperature: Float = 1.0
     top_k: Int = 0
@@ -166,8 +169,8 @@ class _Drafted:
     def draft(
         self, probs: Any, logits: Any, filters: LawFilters | None, places: tuple[int, ...]
     ) -> dict[str, Any]:
-        """Returns the draft's arguments; `places` is the shape of its rows without the
-        vocabulary."""
+        """Returns the arguments about the draft's distribution. `places` is the shape of the
+        draft's rows without the vocabulary."""
         law, name, rows = _core.DraftLaw.none, "", None
         if probs is not None and logits is not None:
             raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
@@ -178,7 +181,7 @@ class _Drafted:
         if filters is not None and law != _core.DraftLaw.logits:
             raise ValueError("draft_filters: are given without draft_logits")
         if rows is not None:
-            backend_of(rows, name)  # raises TypeError if it is not an array
+            backend_of(rows, name)  # raises TypeError if row_begins is not an array
             expect_shape(name, rows, (*places, self.logits.shape[-1]))
         filters = LawFilters() if filters is None else filters
         lent_filters = filters._lent(self.backend, self.batch)
@@ -189,9 +192,9 @@ class _Drafted:
         requests: Sequence[RequestProcessing] | None,
         paths: Callable[[int, Any], list[Any]],
     ) -> Any:
-        """Returns the processing of all rows. paths(i, ids) returns, for each row of a request,
-        the drafted tokens on the path to it; `ids` are the request's drafted tokens, and i is
-        the number of the first one."""
+        """Returns the processing of all rows. paths(i, ids) returns, for each row of a request, the
+        drafted tokens on the path to the row. `ids` are the request's drafted tokens, and i is the
+        number of the first of these tokens."""
         if requests is None:
             return None
         if len(requests) != self.batch:
@@ -202,7 +205,7 @@ class _Drafted:
         rows = [nobody] * (int(np.prod(self.logits.shape[:-1])))
         for b in range(self.batch):
             begin, end = int(begins[b]), int(begins[b + 1])
-            if 0 <= begin < end <= len(rows):  # otherwise the request fails, whatever its rows see
+            if 0 <= begin < end <= len(rows):  # otherwise the request fails, whatever its rows contain
                 first = begin - b
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
         return self.small.uploaded("processing", rows_processing(requests, rows))
@@ -216,8 +219,8 @@ class _Drafted:
         parents: Any = None,
         siblings: Any = _core.SiblingSampling.with_replacement,
     ) -> dict[str, Any]:
-        """Makes arrays for tokens, nodes, accepted and statuses, for paths of up to `depth` drafted
-        tokens. Without parents the arrays are for chains, which have no nodes."""
+        """Makes the arrays for tokens, nodes, accepted and statuses, for paths of up to `depth`
+        drafted tokens. Without parents the arrays are for chains, which have no nodes."""
         shapes = {"tokens": (depth + 1,), "nodes": (depth,), "accepted": (), "statuses": ()}
         if parents is None:
             del shapes["nodes"]
@@ -254,7 +257,7 @@ class _Drafted:
         backend = self.backend
         seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
         if allowed is not None:
-            backend_of(allowed, "allowed")  # raises TypeError if it is not an array
+            backend_of(allowed, "allowed")  # raises TypeError if the value is not an array
             if self.axes == 3 and len(allowed.shape) == 3:
                 allowed = allowed.reshape(math.prod(allowed.shape[:2]), allowed.shape[-1])
         if active is not None:
@@ -310,19 +313,20 @@ def verify_chain(
     allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
     active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> VerifiedChains:  # fmt: skip
-    """Verifies chains: drafted token i follows drafted token i - 1.
+    """Verifies chains, in which drafted token i follows drafted token i - 1.
 
-    logits float32, float16 or bfloat16; ids int32 or int64. If the draft's distribution is unknown
-    (n-gram, prompt lookup, top-k heads), the target's own token is drawn, and the draft is accepted
-    if it is that token. If the distribution is known, as probabilities `draft_probs` or logits
-    `draft_logits` (shape of the drafted tokens and [vocab]), a draft is accepted with probability
-    min(1, P / Q), and it must have been drawn independently of this call's bits (as by `sample`
-    with purpose "draft"). Greedy requests always follow the rule for unknown distributions.
+    The logits are float32, float16 or bfloat16, and the ids int32 or int64. If the draft's
+    distribution is unknown (n-gram, prompt lookup, top-k heads), a token is drawn from the target,
+    and the draft is accepted if it is that token. The draft's distribution may be known, as
+    probabilities `draft_probs` or logits `draft_logits` (shape of the drafted tokens and [vocab]).
+    A draft is then accepted with probability min(1, P / Q). The draft must have been drawn
+    independently of this call's bits (as by `sample` with purpose "draft"). Greedy requests always
+    follow the rule for drafts with an unknown distribution.
 
-    `allowed`: packed words, one row per row of logits. `processing`: one RequestProcessing per
-    request; row i sees the first i drafted tokens after the output. `active` [batch]: False for
-    padding requests. `max_draft` (packed rows): maximum number of drafted tokens of a request,
-    which shapes the result.
+    `allowed` holds packed words, one row of words per row of logits. `processing` holds one
+    RequestProcessing per request. Row i sees the first i drafted tokens after the request's output.
+    `active` [batch] is False for padding requests. `max_draft` (packed rows) is the maximum number
+    of drafted tokens of a request, which determines the shape of the result.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
@@ -334,8 +338,9 @@ def verify_chain(
 
 
 def _paths(ids: Any, parents: Any) -> list[Any]:
-    """Returns, for each row of a tree, the drafted tokens on the path from the root to it. (A
-    parent that does not come before its child fails the request, whatever its rows contain.)"""
+    """Returns, for each row of a tree, the drafted tokens on the path from the root to the row. (A
+    parent that does not come before its child makes the request fail, whatever the rows
+    contain.)"""
     paths = [ids[:0]]
     for node in range(len(ids)):
         parent = int(parents[node])
@@ -356,18 +361,21 @@ def verify_tree(
     allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
     active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> VerifiedTrees:  # fmt: skip
-    """Verifies trees: drafted token j follows drafted token parents[j], which comes before it;
-    parent -1 is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
+    """Verifies trees, in which drafted token j follows drafted token parents[j]. A parent comes
+    before its children, and parent -1 is the root. Row 0 of a request belongs to the root, and row
+    j + 1 follows drafted token j.
 
-    parents int32, in the shape of the drafted tokens, are numbers within the request. `max_depth`:
-    maximum number of drafted tokens on a path (default: no limit), which shapes the result. Without
-    a distribution of the draft, the first of several children with the same token is accepted.
+    `parents`, int32 in the shape of the drafted tokens, are numbers of drafted tokens within the
+    request. `max_depth` is the maximum number of drafted tokens on a path (default: no limit),
+    which determines the shape of the result. Without a distribution of the drafts, the first of
+    several children with the same token is accepted.
 
-    draft_probs or draft_logits, in the shape of the logits: row j is the distribution from which
-    the children of node j were drawn, in the order of their numbers, at most 1024 of them. Each
-    child was drawn from the whole distribution (`siblings` "with_replacement"), or from the rest
-    after earlier children ("without_replacement"). Trees of the most probable tokens, or pruned by
-    probability, have no distribution of this kind. All other arguments are as in verify_chain.
+    `draft_probs` or `draft_logits` have the shape of the logits. Row j is the distribution from
+    which the children of node j were drawn, in the order of their numbers; a node has at most 1024
+    children. Each child was drawn from the whole distribution (`siblings` "with_replacement"), or
+    from the distribution without the earlier children ("without_replacement"). Trees of the most
+    probable tokens, and trees pruned by probability, have no distribution of this kind. All other
+    arguments have the same meaning as in verify_chain.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
@@ -387,9 +395,10 @@ def verify_tree(
 
 
 def parents_from_links(retrieve_next_token: Any, retrieve_next_sibling: Any) -> Any:
-    """Returns parents [batch, nodes - 1] int32 for verify_tree, from the links [batch, nodes] of
-    SGLang's tree kernels (-1: none); node 0 is the root and no draft. A node that no link or two
-    links reach gets a parent below -1, for which verify_tree returns a status."""
+    """Returns parents [batch, nodes - 1] int32 for verify_tree, made from the links [batch, nodes]
+    of SGLang's tree kernels (-1: none). Node 0 is the root and no draft. A node that no link
+    reaches, or that two links reach, gets a parent below -1, for which verify_tree returns a
+    status."""
     backend = backend_of(retrieve_next_token, "retrieve_next_token")
     children = array("retrieve_next_token", retrieve_next_token, "int32", axes=(2,))
     siblings = shaped("retrieve_next_sibling", retrieve_next_sibling, "int32", children.shape)

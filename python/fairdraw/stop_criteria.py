@@ -1,4 +1,4 @@
-"""Decides when requests end: stop ids, stop sequences, lengths (fairdraw/stop_criteria.h).
+"""Decides when requests end: by stop ids, stop sequences and lengths (fairdraw/stop_criteria.h).
 
 >>> step = fairdraw.check_stop([[5, 2, 9]], output=[[7, 8]], eos_id=2, max_tokens=100)
 >>> step.reasons, step.kept
@@ -20,27 +20,28 @@ class FinishReason(enum.IntEnum):
 
     NONE = 0  #: the request continues
     EOS = 1
-    STOP_ID = 2  #: `matched`: index in the request's stop ids
-    STOP_SEQUENCE = 3  #: `matched`: index of the sequence in the request's list
+    STOP_ID = 2  #: `matched` is the index in the request's stop ids
+    STOP_SEQUENCE = 3  #: `matched` is the index of the sequence in the request's list
     LENGTH = 4
 
     @property
     def api_name(self) -> str | None:
-        """Returns the reason in an API that has only "stop" and "length" (OpenAI, vLLM, SGLang)."""
+        """Returns the reason in the form of an API that knows only "stop" and "length" (OpenAI,
+        vLLM, SGLang)."""
         if self is FinishReason.NONE:
             return None
         return "length" if self is FinishReason.LENGTH else "stop"
 
 
 class StopStep(NamedTuple):
-    """Effect of a step's tokens on each request. All [requests] int32."""
+    """The effect of a step's tokens on each request. All [requests] int32."""
 
     reasons: Any  #: FinishReason
     kept: Any  #: number of tokens of this step that belong to the output, including the stop
-    matched: Any  #: index of the stop id or sequence that matched; otherwise -1
-    matched_lengths: Any  #: number of ids of the match: 1, or the sequence's length; otherwise 0
-    output_lengths: Any  #: length of the output with the kept tokens
-    statuses: Any  #: 0, or an error of the request, which then keeps nothing and continues
+    matched: Any  #: index of the stop id or stop sequence that matched, otherwise -1
+    matched_lengths: Any  #: number of ids of the match: 1, or the length of the stop sequence; otherwise 0
+    output_lengths: Any  #: length of the output with the tokens that are kept
+    statuses: Any  #: 0, or an error of the request, which then keeps no token and continues
 
 
 def check_stop(
@@ -59,25 +60,25 @@ def check_stop(
 ) -> StopStep:
     """Applies the stop criteria to one step of a batch of requests.
 
-    step_tokens [requests] or [requests, n] int32: -1 after a request's last token. `output`: the
-    ids generated before this step, needed if stop sequences may straddle steps: a list of ids per
-    request, or an array [requests, m] of which the first `output_lengths` ids are used; -1 is an id
-    not known yet. With lists, `output_lengths` [requests] may say that the outputs are longer than
-    the lists.
+    `step_tokens` [requests] or [requests, n] int32 are -1 after a request's last token. `output`
+    holds the ids generated before this step, which are needed if a stop sequence may begin in an
+    earlier step. `output` is a list of ids per request, or an array [requests, m] of which the
+    first `output_lengths` ids are used. An id of -1 is not known yet. If `output` is lists,
+    `output_lengths` [requests] may say that the outputs are longer than the lists.
 
-    eos_id, ignore_eos, min_tokens, max_tokens: one value, or [requests]; eos_id None or -1: none;
-    max_tokens None: any length. `stop_ids`: a list of ids per request, or one list for all;
-    `stop_sequences`: a list of sequences of ids per request. `active` [requests]: False for
-    requests that have ended before, or are padding. `vocab`: vocabulary size, which all ids must be
-    below.
+    The arguments eos_id, ignore_eos, min_tokens and max_tokens are one value, or [requests]. An
+    eos_id of None or -1 means no end id, and a max_tokens of None means no limit. `stop_ids` is a
+    list of ids per request, or one list for all requests. `stop_sequences` is a list of sequences
+    of ids per request. `active` [requests] is False for requests that have ended before, and for
+    padding requests. `vocab` is the size of the vocabulary; all ids must be below it.
 
-    A stop takes precedence over the length, and among stops the end id over stop ids over
-    sequences. Stops are only applied from output number min_tokens on.
+    A stop takes precedence over the length. Among stops, the end id takes precedence over stop ids,
+    and stop ids over stop sequences. Stops apply only from output number min_tokens on.
 
-    If the step's tokens are on an NVIDIA GPU, all arrays must be there too, no call waits, and the
-    call can be captured in a CUDA graph. Numbers and sequences are copied to the GPU; lists of
-    `output` and `stop_ids` may be tensors there, and sequences of `stop_sequences` are in host
-    memory. While a graph is captured only numbers and tensors are allowed.
+    If the step's tokens are on an NVIDIA GPU, all arrays must be on that GPU. The call then does
+    not wait, and can be captured in a CUDA graph. Numbers and sequences are copied to the GPU. The
+    lists of `output` and `stop_ids` may be tensors on the GPU; the sequences of `stop_sequences`
+    are in host memory. While a graph is captured, only numbers and tensors are allowed.
 
     Definition: vLLM and TensorRT-LLM, as fairdraw/stop_criteria.h says.
 

@@ -1,4 +1,5 @@
-"""Samplers in the shapes that engines call: vLLM, Hugging Face transformers, TensorRT-LLM, SGLang.
+"""Defines samplers with the interfaces of engines: vLLM, Hugging Face transformers, TensorRT-LLM,
+SGLang.
 
 `import fairdraw.torch` imports torch. All of these samplers draw as `fairdraw.sample` does.
 
@@ -9,8 +10,8 @@
 - `ShardedSampler`: local logits of tensor-parallel ranks, in any engine.
 - `replay_logprobs`: log-probabilities under the sets that tokens were drawn from, for trainers.
 
-GenerationSampler, RequestSampler and SglangSampler draw instead of the engine: they give only the
-drawn token a finite score, so that any sampling of the engine (also greedy) takes it.
+GenerationSampler, RequestSampler and SglangSampler draw instead of the engine. They give a finite
+score only to the drawn token, so that any sampling of the engine (also greedy) takes that token.
 
 Definition: the code of the engines: vLLM's TopKTopPSampler, transformers' `generate`,
 TensorRT-LLM's and SGLang's logits processors; docs/semantics.md for the draws.
@@ -43,12 +44,13 @@ if _core.HAS_SERVING:
     from .sharded import PeerLimits as PeerLimits
     from .sharded import ShardedSampler as ShardedSampler
 
-#: Key of the offset of the last draw in a request's custom_params in SGLang.
+#: Key under which a request's custom_params in SGLang hold the offset of the last draw.
 _DRAWN = "fairdraw_drawn"
 
 
 def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torch.int64) -> Any:
-    """Returns rows of numbers as one tensor; on a GPU by one copy, without waiting for it."""
+    """Returns rows of numbers as one tensor. On a GPU the rows are copied at once, and the host
+    does not wait for the copy."""
     tensor = torch.tensor(values, dtype=dtype)
     if device.type == "cuda":
         tensor = tensor.pin_memory().to(device, non_blocking=True)
@@ -56,7 +58,7 @@ def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torc
 
 
 def _survivors(mask: Any, vocab: int) -> Any:
-    """Unpacks 32-bit words of a mask to [rows, vocab] bool."""
+    """Unpacks the 32-bit words of a mask to [rows, vocab] bool."""
     bits = torch.arange(32, dtype=torch.int32, device=mask.device)
     return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
 
@@ -72,11 +74,11 @@ def draw_and_mask(
     failed_token: int,
     masked: bool,
 ) -> tuple[Any, Any]:
-    """Returns tokens [rows] int64, `failed_token` in rows without one, and the logits [rows,
-    vocab], with -inf for every token that the filters dropped if `masked` is set.
+    """Returns tokens [rows] int64, with `failed_token` in rows without a token. Also returns the
+    logits [rows, vocab], with -inf for every token that the filters dropped if `masked` is set.
 
-    Parameters are as in `fairdraw.sample`; None: no row has the parameter. Raises ValueError for a
-    failed token that is neither -1 nor an id of the vocabulary.
+    The parameters have the same meaning as in `fairdraw.sample`; None means that no row has the
+    parameter. Raises ValueError for a failed token that is neither -1 nor an id of the vocabulary.
     """
     vocab = logits.shape[-1]
     if not -1 <= failed_token < vocab:
@@ -95,25 +97,28 @@ def draw_and_mask(
 
 
 class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not installed
-    """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
+    """Replaces vLLM's TopKTopPSampler, which does top-k, then top-p, then a draw.
 
-    The class is a module like vLLM's, which can replace vLLM's: `sampler.topk_topp_sampler = it`,
-    or under its name in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel`
-    selects vLLM's draw and changes nothing here, because this draw is exact.
+    The class is a module like vLLM's class. Replace vLLM's module in a sampler by
+    `sampler.topk_topp_sampler = it`, or replace the class under its name in vllm.v1.sample.sampler
+    before vLLM makes its samplers. `use_fp64_gumbel` selects a kind of draw in vLLM, and has no
+    effect here, because this class's draw is exact.
 
-    Every row is sampled by the same kernels, with or without a seed, with or without greedy
-    neighbours. A row with a generator in `generators` draws only from it: one 64-bit seed per step,
-    which advances the generator. Generators are on the CPU or on the GPU of the logits. A generator
-    on a GPU draws nothing there: its seed and offset are on the host, and the offset advances by 4
-    as with any use (vLLM goes back by 4 when it discards a token). The host never waits for the
-    device. Rows without a generator share a seed from torch's default generator, each row with an
-    offset of its own.
+    Every row is sampled by the same kernels, whether or not the row has a seed or greedy
+    neighbours. A row that has a generator in `generators` draws only from that generator: one
+    64-bit seed per step, which advances the generator. Generators are on the CPU or on the GPU of
+    the logits. No random number is drawn on the GPU from a generator on a GPU. Its seed and offset
+    are on the host, and the offset advances by 4 as in any other use (vLLM sets the offset back by
+    4 when it discards a token). The host never waits for the device. Rows without a generator share
+    a seed from torch's default generator, and each of these rows has an offset of its own.
 
-    Differences from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
-    whatever the size of the batch; a row with NaN, +inf or no token gets `failed_token`, and other
-    rows are not affected. The default of `failed_token`, -1, is an id for which vLLM's Sampler
-    cannot gather log-probabilities: it raises for the whole batch (seen on the CPU). If requests
-    need log-probabilities, give an id of the vocabulary, such as an end id, which ends the request.
+    The class differs from vLLM in two respects. Logits that tie with the k-th largest, or with the
+    end of the nucleus, all stay, whatever the size of the batch. A row with NaN, with +inf or
+    without a token gets `failed_token`, and other rows are not affected. The default of
+    `failed_token`, -1, is an id for which vLLM's Sampler cannot gather log-probabilities: the
+    Sampler raises an exception for the whole batch (seen on the CPU). If requests need
+    log-probabilities, set `failed_token` to an id of the vocabulary, such as an end id, which ends
+    the request.
     """
 
     def __init__(
@@ -139,9 +144,9 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
     ) -> tuple[Any, Any | None]:
         """Returns tokens [rows] int64, and the processed row that `logprobs_mode` selects, or None.
 
-        logits [rows, vocab], with the temperature already applied; k [rows] and p [rows], or None
-        if no row has one. processed_logits: dropped tokens are -inf; processed_logprobs:
-        log_softmax of that, float32.
+        The logits are [rows, vocab], already divided by the temperature. `k` [rows] and `p` [rows]
+        are None if no row has the parameter. In processed_logits, dropped tokens are -inf.
+        processed_logprobs are the log_softmax of processed_logits, in float32.
         """
         rows = logits.shape[0]
         seed, offset = self._seeds(rows, generators, logits.device)
@@ -186,15 +191,15 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
 
 
 def _only(scores: Any, tokens: Any) -> Any:
-    """Returns scores under which only the given tokens can be drawn. Rows that failed (-1) keep
-    their scores."""
+    """Returns scores with which only the given tokens can be drawn. Rows that failed (token -1)
+    keep their scores."""
     ids = tokens.to(torch.int64)[:, None]
     alone = torch.full_like(scores, float("-inf")).scatter_(1, ids.clamp(min=0), 0.0)
     return torch.where(ids >= 0, alone, scores)
 
 
 class _Draws:
-    """Parameters and seed of `sample`, with a draw that replaces an engine's own."""
+    """Parameters and seed for `sample`, whose draw replaces an engine's own draw."""
 
     def __init__(
         self,
@@ -209,34 +214,35 @@ class _Draws:
         self._seed = seed
 
     def _drawn(self, scores: Any, history: int) -> Any:
-        """Returns scores [rows, vocab] that leave only the drawn tokens, after `history` tokens."""
+        """Returns scores [rows, vocab] that leave only the drawn tokens, for rows with `history`
+        tokens before the draw."""
         return _only(scores, sample(scores, *self._parameters, seed=self._seed, offset=history))
 
 
 class GenerationSampler(_Draws):
-    """Draws in transformers' `generate`: `model.generate(ids,
+    """Draws tokens in transformers' `generate`: `model.generate(ids,
     logits_processor=[GenerationSampler(seed=7)])`.
 
-    `seed`: one number, and row i of the batch draws with its own offset and index; or one per row
-    ([rows]), and a row's text depends only on its logits and its seed, whatever the batch. The
-    offset is the number of tokens before the drawn one, so that a generation that is continued
-    later continues the same draws.
+    `seed` is one number for the batch, or one number per row ([rows]). With one number, row i of
+    the batch draws with its own offset and index. With one number per row, a row's text depends
+    only on its logits and its seed, whatever the batch. The offset is the number of tokens before
+    the drawn token, so that a generation that is continued later goes on with the same draws.
 
-    transformers applies its own processors (penalties, bans) before this one and its warpers
-    (temperature, top_k, top_p) after it, when one token is left: give the warpers' parameters to
-    this class instead. The class does not support beam search.
+    transformers applies its own processors (penalties, bans) before this class. transformers
+    applies its warpers (temperature, top_k, top_p) after this class, when one token is left. Give
+    the warpers' parameters to this class instead. The class does not support beam search.
     """
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """input_ids [rows, length], scores [rows, vocab]; returns scores."""
+        """Takes input_ids [rows, length] and scores [rows, vocab], and returns scores."""
         return self._drawn(scores, input_ids.shape[1])
 
 
 class RequestSampler(_Draws):
-    """Draws in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
+    """Draws tokens in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
 
-    Use one sampler per request, with beam width 1. The offset is the number of tokens before the
-    drawn one, so that a preempted request continues the same draws.
+    Each request needs a sampler of its own, and a beam width of 1. The offset is the number of
+    tokens before the drawn token, so that a preempted request goes on with the same draws.
     """
 
     def __call__(
@@ -247,7 +253,8 @@ class RequestSampler(_Draws):
         stream_ptr: int | None,
         client_id: int | None = None,
     ) -> None:
-        """Changes logits [1, 1, vocab] (or with fewer axes) in place, on the engine's stream."""
+        """Changes the logits [1, 1, vocab] (or with fewer axes) in place, on the engine's
+        stream."""
         rows = logits.reshape(-1, logits.shape[-1])
         if rows.shape[0] != 1 or len(token_ids) != 1:
             raise ValueError(
@@ -262,22 +269,23 @@ class RequestSampler(_Draws):
 
 
 class SglangSampler:
-    """Draws in SGLang, for requests that name it; the server needs --enable-custom-logit-processor.
+    """Draws tokens in SGLang, for requests that name this class. The server needs the option
+    --enable-custom-logit-processor.
 
         "custom_logit_processor": SglangSampler.to_str(),
         "custom_params": SglangSampler.params(seed=7, temperature=0.8, top_p=0.9)
 
-    The package must be installed on the server. The offset counts the draws for a request, so that
-    they do not depend on the batch, nor on how far SGLang's record of the output lags behind. (A
-    prefill in several chunks draws once per chunk.) The logits that the processor gets already have
-    penalties, biases and grammars; set no temperature and no filters of SGLang's own. A request
-    whose parameters do not come from `params`, and a row that cannot be sampled, are left to
-    SGLang.
+    The fairdraw package must be installed on the server. The offset counts the draws for a request,
+    so that the draws depend neither on the batch nor on how far SGLang's record of the output lags
+    behind. (A prefill in several chunks draws once per chunk.) The processor gets logits that
+    already have penalties, biases and grammars. Set no temperature and no filters of SGLang's own.
+    SGLang itself draws for a request whose parameters do not come from `params`, and for a row that
+    cannot be sampled.
     """
 
     @classmethod
     def to_str(cls) -> str:
-        """Returns a request's custom_logit_processor."""
+        """Returns the custom_logit_processor for a request."""
         return json.dumps({"callable": pickle.dumps(cls).hex()})
 
     @staticmethod
@@ -288,7 +296,7 @@ class SglangSampler:
         top_p: float = 1.0,
         min_p: float = 0.0,
     ) -> dict[str, int | float]:
-        """Returns a request's custom_params. Raises ValueError for wrong values as `sample`
+        """Returns the custom_params for a request. Raises ValueError for wrong values, as `sample`
         does.
         """
         sample(torch.zeros(1, 1), temperature, top_k, top_p, min_p, seed=seed)
@@ -303,8 +311,8 @@ class SglangSampler:
     def __call__(
         self, logits: Any, custom_param_list: Sequence[dict[str, Any] | None] | None = None
     ) -> Any:
-        """Takes logits [rows, vocab], and the custom_params of each row's request; returns the
-        logits to draw from."""
+        """Takes logits [rows, vocab] and the custom_params of each row's request. Returns the
+        logits from which SGLang draws."""
         requests = [self._request(params) for params in custom_param_list or ()]
         if len(requests) != len(logits):
             raise ValueError(
@@ -320,7 +328,7 @@ class SglangSampler:
 
     @staticmethod
     def _request(params: dict[str, Any] | None) -> tuple[int, int, int, float, float, float]:
-        """Returns seed, offset, top_k, temperature, top_p, min_p."""
+        """Returns seed, offset, top_k, temperature, top_p and min_p."""
         not_sampled = (0, 0, 0, -1.0, 1.0, 0.0)  # -1 is no temperature
         if params is None:
             return not_sampled
@@ -332,7 +340,7 @@ class SglangSampler:
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             return not_sampled
-        # SGLang keeps this dictionary while the request runs.
+        # SGLang keeps the dictionary of custom_params while the request runs.
         offset = params[_DRAWN] = params.get(_DRAWN, -1) + 1
         seed = seed - 2**64 if seed >= 2**63 else seed
         return seed, offset, top_k, temperature, top_p, min_p

@@ -5,18 +5,20 @@
 ... def step(logits, seed, offset):
 ...     return fairdraw.sample(logits, 0.7, top_p=0.9, seed=seed, offset=offset)
 
-After this import, torch.compile uses the operators of fairdraw/torch_operators.py in a compiled
-function that calls `sample`, `log_probabilities`, `verify_chain` or an operation of
-flashinfer.sampling by its name in fairdraw. Calls that are not compiled do not change. Tested with
-torch 2.13.
+After this import, torch.compile uses the operators of fairdraw/torch_operators.py. A compiled
+function uses them where it calls `sample`, `log_probabilities`, `verify_chain` or an operation of
+flashinfer.sampling by its name in fairdraw. Calls in functions that are not compiled do not change.
+Tested with torch 2.13.
 
-- A seed is required, because otherwise every run of the graph would draw the same numbers.
-- Numbers become tensors of one value in host memory, and torch makes no CUDA graph
-  (mode="reduce-overhead") of a function with such tensors: pass tensors on the GPU instead.
-- The following have no operator, and compiled calls of them are refused by name: `generator`;
-  `processing` of sample and similar functions, because the host builds the histories; rows' own
-  `tie_rule` and `filter_apply_order`;
-  `return_details` and `logprobs` in one call of sample; verify_tree.
+A compiled function needs a seed for each call, because otherwise every run of the graph would draw
+the same numbers.
+
+Numbers become tensors of one value in host memory, and torch makes no CUDA graph
+(mode="reduce-overhead") of a function with such tensors. Pass tensors on the GPU instead.
+
+The following have no operator, and compiled calls of them are refused by name: `generator`;
+`processing` of sample and similar functions, because the host builds the histories; a `tie_rule` or
+`filter_apply_order` per row; `return_details` and `logprobs` in one call of sample; verify_tree.
 
 Raises:
     ValueError: A compiled call has no seed, or uses what has no operator, which the message names.
@@ -29,13 +31,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import torch_operators as torch_operators  # registers the operators that this module uses
+from . import torch_operators as torch_operators  # importing registers the operators that this module uses
 from ._operations import TABLE, Operation
 from .logprobs import Logprobs
 from .sampling import SampleDetails
 from .speculative import LawFilters, VerifiedChains
 
-#: Maps an operator to each argument's name, its kind, its group, and its field in the group.
+#: Maps an operator to its arguments. Each argument has its name, its kind, its group, and its field
+#: in the group.
 _OPERANDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {}
 
 
@@ -49,20 +52,21 @@ def _expect_unprocessed(given: dict[str, Any]) -> None:
 
 
 def _tensor(value: Any, kind: str) -> Any:
-    """Returns an argument as an operator takes it: a number becomes a tensor of one value."""
+    """Returns an argument in the form that an operator takes: a number becomes a tensor of one
+    value."""
     if value is None or isinstance(value, Tensor):
         return value
     if kind == "Float":
         return torch.full((1,), value, dtype=torch.float32)
     if kind == "Int":
         return torch.full((1,), value, dtype=torch.int64)
-    if kind == "Bits":  # 64 bits, as int64 in torch
+    if kind == "Bits":  # 64 bits, held as int64 in torch
         return torch.full((1,), value - 2**64 if value >= 2**63 else value, dtype=torch.int64)
     return value
 
 
 def _called(operator: str, given: dict[str, Any]) -> Any:
-    """Returns the results of an operator that is called with the function's arguments by name."""
+    """Returns the results of an operator, which is called with the function's arguments by name."""
     if "seed" in given:
         if given["generator"] is not None:
             _refuse("generator", "give a seed")
@@ -140,7 +144,7 @@ def _verify_chain(given: dict[str, Any]) -> Any:
     return VerifiedChains(*_called("verify_chain", given))
 
 
-#: Functions that convert the results of operators to an operation's results, if they differ.
+#: Functions that convert the results of operators to an operation's results, where the two differ.
 _RESULTS = {
     each.__name__: each
     for each in (_sample, _log_probabilities, _draw, _chain_speculative_sampling, _verify_chain)
@@ -148,7 +152,7 @@ _RESULTS = {
 
 
 def substitute(row: Operation) -> Any:
-    """Returns the function of the same signature that a compiled function calls instead."""
+    """Returns the function that a compiled function calls instead; both have the same signature."""
     for operator in row.operators:
         _OPERANDS[operator.name] = tuple(
             (each.name, each.kind, each.group, each.field) for each in row.operands(operator)

@@ -1,15 +1,17 @@
-"""Operators of torch: torch.ops.fairdraw.*, registered by importing this file.
+"""Registers the operators torch.ops.fairdraw.* with torch when this file is imported.
 
 The operators are the operations of the same names, and `draw`, which covers all functions of
-flashinfer.sampling that draw from rows of `input` "probs" or "logits". fairdraw/torch_compile.py
-makes torch.compile use them for calls of those functions. Calls of torch.ops.fairdraw, also in
-torch.export, need only this file.
+flashinfer.sampling that draw from rows of `input` "probs" or "logits". With
+fairdraw/torch_compile.py, torch.compile uses the operators for calls of those functions. Calls of
+torch.ops.fairdraw, also in torch.export, need only this file.
 
-- An operator changes none of its arguments and keeps no state. `seed` and `offset` are tensors of
-  int64 with one value per output, or with one value for the call.
-- Parameters are tensors. A tensor of one value in host memory counts as a number: if it is out of
-  range, the running operator refuses it by name. None is the operation's default.
-- A result that an operation omits (`all` of Logprobs) is a tensor without rows.
+An operator changes none of its arguments and keeps no state. `seed` and `offset` are tensors of
+int64 with one value per output, or with one value for the call.
+
+Parameters are tensors. A tensor of one value in host memory counts as a number: if the number is
+out of range, the running operator refuses the tensor by name. None means the operation's default.
+
+A result that an operation omits (`all` of Logprobs) is a tensor without rows.
 
 Tested with torch 2.13.
 """
@@ -21,7 +23,7 @@ from typing import Any
 
 import torch
 
-# The modules are imported so that their operations enter the table.
+# The two modules are imported so that their operations enter the table.
 from . import sampling as _sampling  # noqa: F401
 from . import speculative as _speculative  # noqa: F401
 from ._operations import TABLE, Operation, Operator, Results, shape_of
@@ -68,8 +70,8 @@ def register(row: Operation, operator: Operator) -> None:
     defaults = {each.name: each.default for each in operands}
 
     def given(arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """Returns the arguments in the operator's order. torch has checked that required ones are
-        present."""
+        """Returns the arguments in the operator's order. torch has already checked that all
+        required arguments are present."""
         return {**defaults, **dict(zip(defaults, arguments, strict=False)), **named}
 
     def results(found: Mapping[str, Any]) -> Any:
@@ -85,8 +87,8 @@ def register(row: Operation, operator: Operator) -> None:
 
     def kernel(*arguments: Any, **named: Any) -> Any:
         values = given(arguments, named)
-        # None as an argument means the function's default. Filters of a draft are applied to its
-        # logits.
+        # An argument of None stands for the function's default value. The filters of a draft are
+        # applied to the draft's logits.
         each = {name: value for name, value in values.items() if value is not None}
         for group, kind in row.groups.items():
             fields = {

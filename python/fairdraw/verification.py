@@ -1,4 +1,4 @@
-"""`verify`: the statistical gate for a Python callable, and its report.
+"""Defines `verify`, the statistical gate for a Python callable, and the report that it returns.
 
 Definition: the profile that is named by `semantics` (docs/semantics.md, reference/semantics.h);
 harness/statistics/README.md for the statistics.
@@ -58,7 +58,7 @@ __all__ = [
     "verify",
 ]
 
-# Plugins are judged in a separate process: a new instance of this Python interpreter.
+# Plugins are judged in a separate process, which is a new instance of this Python interpreter.
 _core.set_plugin_host([sys.executable, "-m", "fairdraw", "plugin-host"])
 
 Suite = Literal["smoke", "gate", "nightly"]
@@ -66,13 +66,14 @@ Verdict = Literal["passed", "failed", "underpowered"]
 
 
 class VerificationFailed(AssertionError):
-    """A case failed, could not be run, or had too few draws. The message names each such case."""
+    """Raised if a case failed, could not be run, or had too few draws. The message names each of
+    these cases."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a report. `measures`, `statistic` and other fields are in `raw`, as in
-    report.json.
+    """One case of a report of the gate. `measures`, `statistic` and further fields are in `raw`, in
+    the form of report.json.
     """
 
     id: str
@@ -91,8 +92,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Cause:
-    """The reason why cases failed: the sampler's behaviour, the change to make, the evidence for
-    it, and the ids of the cases that it explains."""
+    """The cause of failed cases: the sampler's behaviour, the change to make, the evidence for the
+    cause, and the ids of the cases that the cause explains."""
 
     name: str
     sentence: str
@@ -102,7 +103,7 @@ class Cause:
 
 
 class Report:
-    """Result of a run. `write` makes the same files as the command line's verify."""
+    """Result of a run. `write` makes the same files as the verify command of the command line."""
 
     def __init__(self, record: _core.RunRecord) -> None:
         self._record = record
@@ -126,13 +127,14 @@ class Report:
 
     @property
     def causes(self) -> list[Cause]:
-        """Causes of the failed cases, the one that explains most first; each case belongs to one
-        cause."""
+        """Causes of the failed cases, starting with the cause that explains most cases. Each case
+        belongs to one cause."""
         return [Cause(**cause) for cause in self.raw.get("causes", [])]
 
     @property
     def groups(self) -> list[tuple[str, list[str]]]:
-        """Failed cases, grouped by their lines in `str`: the lines, and the cases' ids."""
+        """Failed cases, grouped by their lines in `str`. A group has its lines and the ids of its
+        cases."""
         return self._record.groups()
 
     @property
@@ -142,20 +144,21 @@ class Report:
 
     @property
     def incomplete(self) -> str:
-        """The reason why the run ended before all of its cases were run; otherwise empty."""
+        """The reason why the run ended before all of its cases had run, otherwise empty."""
         reason: str = self.raw.get("incomplete", "")
         return reason
 
     @property
     def coverage(self) -> dict[str, Any]:
-        """Coverage of the run: `cases`, `ran`, `features` and, in `undeclared`, abilities to
-        declare next, as in report.json. Empty if no case states the features that it exercises."""
+        """Coverage of the run, as in report.json: `cases`, `ran`, `features` and, in `undeclared`,
+        the abilities that the sampler's author should declare next. The coverage is empty if no
+        case states the features that it exercises."""
         found: list[dict[str, Any]] = self.raw.get("coverage", [])
         return found[0] if found else {}
 
     @property
     def not_judged(self) -> list[str]:
-        """Features that the run requires and did not judge."""
+        """Features that the run requires but did not judge."""
         return [
             feature["name"]
             for feature in self.coverage.get("features", [])
@@ -168,11 +171,12 @@ class Report:
         return [case for case in self.cases if case.red]
 
     def to_json(self) -> str:
-        """Returns the text of report.json; its schema is reports/schema/report.schema.json."""
+        """Returns the text of report.json, whose schema is reports/schema/report.schema.json."""
         return self._json
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes index.html, summary.md, junit.xml and report.json into a folder, made if needed.
+        """Writes index.html, summary.md, junit.xml and report.json into a folder, which is made if
+        needed.
 
         Raises:
             RuntimeError: A file cannot be written; the message names the file and the reason.
@@ -192,9 +196,9 @@ class Report:
         raise VerificationFailed(str(self))
 
     def __str__(self) -> str:
-        """Returns the text that a terminal prints for such a run: the causes, with cases of each
-        and a call that repeats one; requirements that were not judged; and the number of cases
-        by verdict."""
+        """Returns the text that a terminal prints for this run. The text has the causes, with cases
+        of each cause and a call that repeats a case; the requirements that were not judged; and the
+        number of cases by verdict."""
         return self._record.text()
 
     def __repr__(self) -> str:
@@ -202,7 +206,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Returns HTML for a notebook: the headline of the page that `write` makes, and the text
-        below it."""
+        below the headline."""
         colour = {"passed": "#1a7f37", "failed": "#cf222e"}.get(self.verdict, "#9a6700")
         return (
             f'<div class="fairdraw-report"><p style="border-left: 4px solid {colour}; padding-left: '
@@ -212,7 +216,8 @@ class Report:
 
 
 def merged(records: list[str], require: list[str], max_skipped: float | None) -> Report:
-    """Merges reports of several cases, given as report.json: of one sampler, suite and seed."""
+    """Merges reports of several cases, given as the text of report.json. The reports have the same
+    sampler, suite and seed."""
     return Report(_core.merged(records, require, max_skipped))
 
 
@@ -241,8 +246,8 @@ def _captured(logits: Iterable[Any] | None) -> list[tuple[str, str]]:
 
 
 def case_ids(suite: Suite = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
-    """Returns the ids of a suite's cases, in the order in which a run judges them. `logits`: as
-    for `verify`.
+    """Returns the ids of a suite's cases, in the order in which a run judges the cases. `logits`
+    has the same meaning as for `verify`.
 
     Raises:
         TypeError: An argument is of a wrong type.
@@ -257,9 +262,10 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
 
 
 class _ProgressLine:
-    """One line on a terminal that shows the progress of the run and disappears at its end."""
+    """One line on a terminal that shows the progress of the run, and disappears at the run's
+    end."""
 
-    PAUSE = 0.1  #: seconds between two updates of the line
+    PAUSE = 0.1  #: seconds between two updates of the progress line
 
     def __init__(self) -> None:
         self._red = 0
@@ -282,11 +288,11 @@ class _ProgressLine:
 def _is_terminal(stream: Any) -> bool:
     try:
         return bool(stream.isatty())
-    except (AttributeError, ValueError):  # the stream is None (no console) or closed
+    except (AttributeError, ValueError):  # the stream is None (there is no console) or closed
         return False
 
 
-#: Defaults of a run's arguments.
+#: Default values of a run's arguments.
 _NOTHING: dict[str, Any] = dict(
     **dict.fromkeys(("function", "running_batch", "max_skipped")),
     **dict.fromkeys(("abilities", "lacks", "randomness", "logits", "require"), ()),
@@ -315,7 +321,8 @@ def run(suite: Any, case: Any, jobs: Any, progress: Any, **judged: Any) -> Repor
 
 
 def expect_coverage(require: Any, max_skipped: Any) -> tuple[list[str], float | None]:
-    """Returns the required features, each once, and the percentage, as verify takes them."""
+    """Returns the required features, each feature once, and the percentage of cases that may be
+    skipped, in the form that verify takes."""
     features = expect_names("require", require, _core.feature_names())
     for place, name in enumerate(features):
         if name in features[:place]:
@@ -359,47 +366,71 @@ def verify(
     """Judges a sampler case by case, and returns the report. Raises an exception only for bad
     arguments.
 
-    Ctrl-C ends the run: the report has the cases that had finished, and `incomplete` says that it
-    is partial; its verdict is never "passed".
+    Ctrl-C ends the run. The report then has the cases that had finished, its `incomplete` says that
+    the report is partial, and its verdict is never "passed".
 
-    sampler: called as sampler(batch) with a `fairdraw.Batch`; returns token ids, an array or a list
-        of integers [outputs] (or [outputs, num_samples]), or the batch itself after writing into
-        batch.out_tokens. Arrays of a batch are lent for that call. One call at a time. An exception
-        or a bad result fails the case, and the run goes on. Or the name of a built-in sampler, or
-        "plugin:PATH" for a sampler in a shared library. None if only a running batch is judged.
-    running_batch: called without arguments; makes an object that keeps the requests of a running
-        batch (`RunningBatch`), for a case or for one of its calls. It is judged by the cases of
-        check sequences; without a sampler the run has only these. With a sampler,
-        "per_request_seeds" and no "processing", equal seeds must give both the same tokens.
-    semantics: the profile to judge by, e.g. "vllm_torch" (`python -m fairdraw list profiles`), and
-        deviations, written as a plugin does: "vllm_torch,top_k_ties=any_k,greedy_below=1e-5".
-    suite: "smoke", "gate" or "nightly".
-    arrays: the type of the arrays of a batch: "numpy", or "torch", which is the default on a GPU.
-        bfloat16 logits are uint16 bits in NumPy.
-    device: of the arrays: "cpu", "cuda", "cuda:1", a torch.device. On a GPU they are copies, made
-        when they are first read, so that writes into inputs are not seen; the GPU is the current
-        one during a call. Tokens, and values written into out_* tensors, are copied back.
-    abilities: what the sampler can do beyond float32 logits with temperature, top_k, top_p and
-        min_p (`Ability`); cases that need more are skipped.
-    lacks: filters that it does not have: "top_k", "top_p", "min_p". Cases that need one are
-        skipped, and other cases use the remaining filters. Also promises that it declines:
-        "bad_rows" if its caller refuses bad rows, and "flush_modes" if it computes in its caller's
-        FTZ and DAZ. Neither is judged then, and the report says so.
-    randomness: which draws it promises to be independent ("seeds", "offsets", "outputs",
-        "samples"), and whether equal seeds give equal tokens ("replays").
-    case: only the cases whose id matches; * and ? match any characters.
-    logits: files of captured logits instead of those of the package: paths, or (path, dtype).
-    seed, seed_from: the run's seed, 64 bits, or a text to make it from; by default it comes from the
-        commit of the current directory's repository, so that a rerun repeats the run.
-    require: features that must be judged (`python -m fairdraw list features`); if one was not, the
-        verdict is "underpowered".
-    max_skipped: the percentage of cases that may be skipped; above it the verdict is
-        "underpowered".
-    shard: "I/N", part I of N of the run, which `python -m fairdraw merge` joins: for one process
-        per GPU, or many machines.
-    jobs: cases at a time; 0 is one per core.
-    progress: None shows a progress line on stderr if that is a terminal, otherwise nothing; True
-        prints a line per case there; a function is called with (line, done, all).
+    `sampler` is a callable that gets a `fairdraw.Batch`. The callable returns token ids, as an
+    array or a list of integers [outputs] (or [outputs, num_samples]), or the batch itself after
+    writing into batch.out_tokens. Arrays of a batch are lent for that call. The calls do not
+    overlap. An exception or a bad result fails the case, and the run goes on. `sampler` may also be
+    the name of a built-in sampler, or "plugin:PATH" for a sampler in a shared library. `sampler` is
+    None if only a running batch is judged.
+
+    `running_batch` is called without arguments, and makes an object that keeps the requests of a
+    running batch (`RunningBatch`), for a case or for one of its calls. The object is judged by the
+    cases of check sequences; without a sampler the run has only these cases. With a sampler,
+    "per_request_seeds" and no "processing", equal seeds must give the same tokens in the sampler
+    and in the running batch.
+
+    `semantics` is the profile to judge by, such as "vllm_torch" (`python -m fairdraw list
+    profiles`). Deviations may follow the profile's name, written as a plugin does:
+    "vllm_torch,top_k_ties=any_k,greedy_below=1e-5".
+
+    `suite` is "smoke", "gate" or "nightly".
+
+    `arrays` is the type of the arrays of a batch: "numpy", or "torch", which is the default on a
+    GPU. In NumPy, bfloat16 logits are given as their bits, in uint16.
+
+    `device` is the device of the arrays: "cpu", "cuda", "cuda:1", or a torch.device. On a GPU the
+    arrays are copies, made when they are first read, so that the judge does not see writes into
+    inputs; the GPU is the current device during a call. Tokens, and values written into out_*
+    tensors, are copied back.
+
+    `abilities` lists the abilities of the sampler (`Ability`) beyond float32 logits with
+    temperature, top_k, top_p and min_p. Cases that need another ability are skipped.
+
+    `lacks` lists filters that the sampler does not have: "top_k", "top_p", "min_p". Cases that need
+    one of these filters are skipped, and other cases use the remaining filters. `lacks` also lists
+    promises that the sampler declines: "bad_rows" if its caller refuses bad rows, and "flush_modes"
+    if the sampler computes in its caller's FTZ and DAZ. A declined promise is not judged, and the
+    report says so.
+
+    `randomness` lists the draws that the sampler promises to be independent: draws with different
+    "seeds", "offsets", "outputs" or "samples". "replays" promises that equal seeds give equal
+    tokens.
+
+    `case` selects the cases whose id matches; * and ? match any characters.
+
+    `logits` lists files of captured logits to use instead of the package's files: paths, or (path,
+    dtype).
+
+    `seed` is the run's seed of 64 bits, and `seed_from` a text to make the seed from. By default
+    the seed comes from the commit of the current directory's repository, so that a rerun repeats
+    the run.
+
+    `require` lists features that must be judged (`python -m fairdraw list features`). If one of the
+    features was not judged, the verdict is "underpowered".
+
+    `max_skipped` is the percentage of cases that may be skipped. If more cases are skipped, the
+    verdict is "underpowered".
+
+    `shard` "I/N" runs part I of N of the run, for one process per GPU or for many machines. `python
+    -m fairdraw merge` joins the parts.
+
+    `jobs` is the number of cases that run at a time; 0 runs one case per core.
+
+    `progress` None shows a progress line on stderr if stderr is a terminal, and nothing otherwise.
+    True prints a line per case on stderr. A function is called with (line, done, all).
 
     Raises:
         TypeError: An argument is of a wrong type.

@@ -1,20 +1,22 @@
-"""vLLM's plugin (entry point `vllm.general_plugins`): fairdraw draws instead of vLLM's own sampler.
+"""Makes fairdraw draw in place of vLLM's own sampler, as a plugin of vLLM (entry point
+`vllm.general_plugins`).
 
     FAIRDRAW_VLLM=1 FAIRDRAW_VLLM_FAILED_TOKEN=2 vllm serve ...
 
 vLLM loads the plugins of all installed packages in each of its processes. This plugin does nothing
-unless FAIRDRAW_VLLM is 1. In that case
+unless FAIRDRAW_VLLM is 1. With 1 the plugin changes vLLM's two model runners.
 
-- the Sampler of model runner V1 gets fairdraw.torch.TopKTopPSampler under the name of vLLM's;
-- the Sampler of model runner V2 keeps vLLM's logits processing, temperature and min_p, and
-  `fairdraw.sample` does the steps after them, top-k, top-p and the draw: the seed is the request's,
-  as vLLM keeps it, and the offset is the token's position in its sequence.
+The Sampler of model runner V1 gets fairdraw.torch.TopKTopPSampler under the name of vLLM's.
 
-FAIRDRAW_VLLM_FAILED_TOKEN is the id for rows that cannot be sampled (NaN, or no token left). V2
-needs such an id, because it passes tokens to the next step without checking them: the id of an end
-token ends such a request. V1 needs such an id if requests ask for log-probabilities. With
-VLLM_USE_V2_MODEL_RUNNER=0 only the model runner V1 runs. Drafted tokens are verified by vLLM's own
-rejection samplers.
+The Sampler of model runner V2 keeps vLLM's logits processing, temperature and min_p.
+`fairdraw.sample` does the steps after min_p: top-k, top-p and the draw. The seed is the request's,
+as vLLM keeps it, and the offset is the token's position in its sequence.
+
+FAIRDRAW_VLLM_FAILED_TOKEN is the token id for rows that cannot be sampled (NaN, or no token left).
+The runner V2 needs this id, because V2 passes tokens to the next step without checking them. The id
+of an end token ends a request whose row cannot be sampled. The runner V1 needs this id if requests
+ask for log-probabilities. With VLLM_USE_V2_MODEL_RUNNER=0 only the model runner V1 runs. Drafted
+tokens are verified by vLLM's own rejection samplers.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 
 
 def register() -> None:
-    """Replaces vLLM's draws; vLLM calls this function once or several times per process."""
+    """Replaces vLLM's draws. vLLM calls this function once or several times per process."""
     chosen = os.environ.get(SWITCH, "")
     if chosen in ("", "0"):
         return
@@ -44,7 +46,7 @@ def register() -> None:
     from .torch import TopKTopPSampler
 
     failed_token = _failed_token()
-    if getattr(envs, RUNNER, False) is not False:  # versions without it have only V1
+    if getattr(envs, RUNNER, False) is not False:  # versions without this variable have only V1
         if failed_token == -1:
             raise ValueError(
                 f"{FAILED_TOKEN} is {os.environ.get(FAILED_TOKEN, 'unset')}; allowed with model "
@@ -52,13 +54,15 @@ def register() -> None:
             )
         from vllm.v1.worker.gpu.sample import sampler as runner_v2
 
-        # The class is patched, so that modules that imported it by name use the new draw, too.
+        # The class is patched, not its name in a module, so that modules that imported the class by
+        # name use the new draw, too.
         runner_v2.Sampler._sample_random = _draw_of_runner_v2(failed_token)
     sampler.TopKTopPSampler = functools.partial(TopKTopPSampler, failed_token=failed_token)
 
 
 def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
-    """Makes the replacement of Sampler._sample_random of vllm/v1/worker/gpu/sample/sampler.py."""
+    """Makes the function that replaces Sampler._sample_random of
+    vllm/v1/worker/gpu/sample/sampler.py."""
     from .torch import draw_and_mask
 
     def sample_random(
@@ -72,18 +76,20 @@ def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
         *unused: Any,
         **unused_too: Any,
     ) -> tuple[Any, Any]:
-        """Returns tokens [rows] int64, and the logits, without dropped tokens if vLLM reads them.
+        """Returns tokens [rows] int64, and the logits, in which dropped tokens are -inf if vLLM
+        reads the logits.
 
-        processed_logits [rows, vocab], divided by the temperature unless that is 0; pos [rows], the
-        position of the row's last input token; expanded_idx_mapping [rows], the requests' slots in
-        sampling_states. All other parameters choose between vLLM's samplers.
+        `processed_logits` [rows, vocab] are divided by the temperature unless the temperature is 0.
+        `pos` [rows] is the position of the row's last input token. `expanded_idx_mapping` [rows]
+        are the requests' slots in sampling_states. All other parameters choose between vLLM's own
+        samplers.
         """
         states = self.sampling_states
         temperature = states.temperature.gpu[expanded_idx_mapping]
         modes = ("processed_logits", "processed_logprobs")
         return draw_and_mask(
             processed_logits,
-            temperature=(temperature != 0).float(),  # 0 is greedy; others were applied before
+            temperature=(temperature != 0).float(),  # 0 is greedy; other temperatures were applied before
             top_k=top_k,
             top_p=top_p,
             seed=states.seeds.gpu[expanded_idx_mapping],

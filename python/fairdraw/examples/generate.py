@@ -1,11 +1,12 @@
-"""Generates text with a tiny decoder-only language model, the way an inference engine does.
+"""Generates text with a tiny decoder-only language model, in the way of an inference engine.
 
     python -m fairdraw.examples.generate --do-sample --temperature 0.8 --top-p 0.9 --seed 7
 
-Prefill: one pass over the whole prompt fills the cache of keys and values, and the first token is
-sampled from the logits of the last position. Then each decode step adds one token, using the cache.
-Step i draws with offset i, so a text is a function of prompt, weights, parameters and seed. The
-weights are random, so the text is noise; the option --weights takes others.
+The prefill is one pass over the whole prompt, which fills the cache of keys and values. The first
+token is sampled from the logits of the last position. Each decode step then adds one token, with
+the help of the cache. Step i draws with offset i, so that a text is a function of prompt, weights,
+parameters and seed. The weights are random, so that the text is noise. The option --weights reads
+other weights.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import numpy as np
 
 import fairdraw
 
-Array = Any  # a NumPy array; NumPy's own types say little about the content
+Array = Any  # a NumPy array; NumPy's own types say little about an array's content
 
-ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))  #: one token per character
+ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))  #: one token per character of the alphabet
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Shape:
 
 
 def random_weights(shape: Shape, seed: int = 0) -> dict[str, Array]:
-    """Returns float32 weights of a model by name, scaled so that activations keep their size."""
+    """Returns a model's float32 weights by name, scaled so that activations keep their size."""
     random = np.random.default_rng(seed)
     width = shape.width
 
@@ -61,8 +62,8 @@ def _normed(x: Array) -> Array:
 
 
 class Model:
-    """A decoder-only transformer with a cache: `step` appends tokens and returns the last
-    logits."""
+    """A decoder-only transformer with a cache of keys and values. `step` appends tokens and returns
+    the logits of the last token."""
 
     def __init__(self, weights: dict[str, Array], shape: Shape) -> None:
         self._weights = weights
@@ -73,8 +74,8 @@ class Model:
         self._length = 0
 
     def step(self, tokens: list[int]) -> Array:
-        """Returns logits [1, vocab], float32, after `tokens`: the whole prompt, or the newest
-        token."""
+        """Returns the logits [1, vocab], float32, after `tokens`, which are the whole prompt or the
+        newest token."""
         w, shape, start = self._weights, self._shape, self._length
         end = start + len(tokens)
         if not tokens or end > shape.context:
@@ -113,10 +114,10 @@ class Sampling:
 def generate(
     model: Model, prompt: list[int], sampling: Sampling, max_new_tokens: int
 ) -> Iterator[tuple[int, Array]]:
-    """Yields each new token with the logits from which it was drawn."""
+    """Yields each new token, and the logits from which the token was drawn."""
     tokens = prompt
     for step in range(max_new_tokens):
-        logits = model.step(tokens)  # step 0 is the prefill
+        logits = model.step(tokens)  # step 0 is the prefill of the prompt
         (token,) = fairdraw.sample(
             logits,
             sampling.temperature if sampling.do_sample else 0.0,
@@ -130,7 +131,7 @@ def generate(
 
 
 def encode(text: str) -> list[int]:
-    """Returns the tokens of a text; characters without a token become '?'."""
+    """Returns the tokens of a text. Characters without a token become '?'."""
     return [ALPHABET.index(c if c in ALPHABET else "?") for c in text]
 
 
