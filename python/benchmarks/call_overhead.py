@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures a call's overhead through Python, in microseconds: the median of many, on the smallest
-rows.
+"""Measures the overhead of a call through Python, in microseconds, as the median of many calls on
+the smallest rows.
 
     python python/benchmarks/call_overhead.py
 
 On one row of two tokens the kernel's own work is well below a microsecond, so that an operation's
-time is the overhead. The last lines of the output time a batch of one row through the judge's
-adapter: what `verify` adds to the time of a callable.
+time is the overhead. The last lines of the output give the time of a batch of one row through the
+judge's adapter, which is the time that `verify` adds to a callable.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ time.
 
     python python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
 
-Two samplers are judged. The sampler `everything` claims all that fairdraw.sample can do, which
-skips few cases. The sampler `tokens` claims nothing and only returns tokens, so that draws from one
-row come as batches of copies of the row. Times are CPU times, so that other programs do not count;
-OpenMP uses one thread, so that a call's time is that of its thread.
+Two samplers are judged. The sampler `everything` claims all abilities of fairdraw.sample, so that
+few cases are skipped. The sampler `tokens` claims no ability and only returns tokens, so that draws
+from one row come as batches of copies of the row. Times are CPU times, so that other programs on
+the machine do not count. OpenMP uses one thread, so that a call's time is the time of its thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # an environment variable, read once by the first import
+os.environ["OMP_NUM_THREADS"] = "1"  # an environment variable, which the first import reads
 
 import fairdraw  # noqa: E402
 
@@ -29,7 +29,7 @@ from samplers import EXACT, exact  # noqa: E402
 
 
 class Timed:
-    """A callable that adds up the CPU time of its calls, and counts them."""
+    """A callable that adds up the CPU time of its calls, and counts the calls."""
 
     def __init__(self, function: Callable[[fairdraw.Batch], Any]) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-// Abilities and promises of a sampler, by the names of harness/contract/sampler.h.
+// Names of a sampler's abilities and promises, as in harness/contract/sampler.h.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@ namespace fairdraw::python {
 using Promise = bool harness::RandomnessContract::*;
 using Ability = bool harness::SamplerDescription::*;
 
-/// Abilities that a callable can declare. A callable gets batches: it has no abilities of chains,
-/// and none of processing, which only running batches have.
+/// Abilities that a callable can declare. A callable gets batches, so that it has no abilities for
+/// chains. It has no abilities for processing either, because only running batches have them.
 const std::map<std::string, Ability>& abilities();
 /// Abilities that every sampler has unless it declares that it lacks them.
 const std::map<std::string, Ability>& filters();
@@ -21,7 +21,7 @@ const std::map<std::string, Ability>& filters();
 const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 
-/// Returns the names that a map of abilities or promises has as keys.
+/// Returns the keys of a map of abilities or promises, which are their names.
 template <class Members>
 std::vector<std::string> names_of(const Members& members) {
   std::vector<std::string> names;

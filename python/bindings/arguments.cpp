@@ -6,8 +6,8 @@
 namespace fairdraw::python {
 namespace {
 
-// A scalar argument out of range is a mistake of the call and raises. An array entry out of range
-// fails only its own row, with a status, as in the C++ API.
+// A scalar argument out of range is a mistake of the call, so that the call raises an error. An
+// array entry out of range fails only its own row, with a status, as in the C++ API.
 void expect_scalar(bool in_range, const char* name, const auto& parameter, const char* allowed) {
   if (parameter.value.is_array() || in_range) return;
   throw_value_error(fmt::format("{} is {}; allowed: {}", name, parameter.value.scalar, allowed));
@@ -18,7 +18,7 @@ nb::object part_of(nb::handle object, std::size_t part) {
   return nb::cast<nb::tuple>(object)[part];
 }
 
-// Keyed by name and not by address, because one argument name may be several string literals.
+// The keys are names and not addresses, because one argument name may be several string literals.
 std::unordered_map<std::string, std::size_t>& numbers() {
   static std::unordered_map<std::string, std::size_t> numbers;
   return numbers;
@@ -29,9 +29,9 @@ std::unordered_map<std::string, std::size_t>& numbers() {
 Named::Named(const char* call, nb::handle given)
     : state_(std::make_shared<State>(State{call, nb::cast<nb::dict>(given), {}, {}, {}})) {}
 
-// Caches the interned Python string of each literal: a call has dozens of argument names, and
-// making and hashing their strings takes as long as the rest of the call. Precondition: the caller
-// holds the Python interpreter's lock.
+// Caches the interned Python string of each literal. A call has dozens of argument names, and to
+// make and hash their strings takes as long as the rest of the call. Precondition: the caller holds
+// the Python interpreter's lock.
 const Named::Key& Named::key_of(const char* literal) {
   static std::unordered_map<const void*, Key> keys;
   Key& key = keys[literal];

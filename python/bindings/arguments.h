@@ -1,6 +1,7 @@
-// Arguments that several operations share: filters, seeds, bits, lists and arrays of results.
+// Reads the arguments that several operations share: filters, seeds, bits, lists and arrays of
+// results.
 //
-// As in arrays.h, the argument's name comes first, and errors name it.
+// As in arrays.h, the first parameter is the argument's name, which errors contain.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,16 +22,17 @@ namespace fairdraw::python {
 
 class Named;
 
-/// Returns the place where a call runs: a device, and on GPUs a stream and a workspace. The
+/// Returns the place where a call runs: a device, and on GPUs also a stream and a workspace. The
 /// argument `workspace` is an array as in arrays.h, or a function that bring_workspace calls to get
-/// one.
+/// an array.
 Place place_of(const Named& given, const InputArray& rows);
 
 Parameter<float> probability(const char* name, nb::handle object, const Place& place);
 Parameter<float> temperature_of(nb::handle object, const Place& place);
 Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 
-/// One rule for the call (a member of the enum, or its number), or the numbers of the rows' rules.
+/// A rule is one rule for the call (a member of the enum, or its number), or an array of one number
+/// per row.
 template <class Rule>
 class Rules {
  public:
@@ -64,16 +66,16 @@ class Rules {
   std::vector<Rule> converted_;
 };
 
-/// Seeds, offsets and, if the call has them, row indices, with the arrays that hold them.
+/// Seeds, offsets and, if the call has them, row indices, with the arrays that hold these values.
 struct Options {
   Parameter<std::uint64_t> seed, offset;
   Indices indices;
-  /// Begins with a constant seed, because a fresh seed takes as long as a draw.
+  /// The seed is a constant at first, because a fresh seed takes as long as a draw.
   DrawOptions draw{.seed = std::uint64_t{0}, .indices = {}};
 
   Options(const Named& given, std::int32_t num_samples, const Place& place,
           bool with_indices = true);
-  // `draw` points into the other members, so that a copy would be wrong.
+  // `draw` points into the other members, so that a copy would point into the wrong object.
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
@@ -82,7 +84,7 @@ struct Options {
   }
 };
 
-/// Returns whether an array is contiguous in memory, in the order of its axes.
+/// Returns true if an array is contiguous in memory, in the order of its axes.
 bool is_contiguous(const InputArray& array);
 
 /// A result array of T, or an empty view for None.
@@ -103,12 +105,12 @@ class Output {
 using Statuses = Output<RowStatus, std::int32_t>;
 
 /// An array of T that is read in place, or an empty view for None. fairdraw/_host_arrays.py and
-/// fairdraw/_device_arrays.py convert users' values to such arrays; the kernels check their
-/// lengths.
+/// fairdraw/_device_arrays.py convert users' values to such arrays, and the kernels check the
+/// arrays' lengths.
 template <class T, class Stored = T>
 class Input {
  public:
-  /// Reads an array on any device, for the argument that decides where the call runs:
+  /// Reads an array on any device, for the argument that decides on which device the call runs:
   /// place_of(array()).
   Input(const char* name, nb::handle object) { read(name, object, nullptr); }
   Input(const char* name, nb::handle object, const Place& place) { read(name, object, &place); }
@@ -124,7 +126,7 @@ class Input {
       throw_type_error(fmt::format("{} holds {}; {} is needed, contiguous", name,
                                    dtype_name(array_.dtype()), dtype_name(nb::dtype<Stored>())));
     }
-    // A view without data means "not given", so that an empty array needs an address.
+    // A view without data means "not given", so that even an empty array needs an address.
     view = {array_.size() == 0 ? &kNothing : static_cast<const T*>(array_.data()),
             static_cast<std::int64_t>(array_.size())};
   }
@@ -133,25 +135,26 @@ class Input {
   InputArray array_;
 };
 
-/// Arguments by name. Raises TypeError for a missing argument name, and for a name that nobody has
-/// read when the call begins. Copies of Named share one state, which keeps the arrays alive that
-/// `input` and `output` give views of.
+/// Arguments by name. Raises TypeError for a missing argument name. When the call begins, raises
+/// TypeError for a name that nobody has read. Copies of Named share one state, which keeps the
+/// arrays alive that the views of `input` and `output` point to.
 class Named {
  public:
-  /// `call`: the name of the function, for errors.
+  /// `call` is the name of the function, for errors.
   Named(const char* call, nb::handle given);
 
   nb::handle operator[](const char* name) const;
   bool has(const char* name) const { return !(*this)[name].is_none(); }
-  /// Returns a value that C++ converts: a number, an enum, a string or a list of these.
+  /// Returns a value of a type that nanobind converts: a number, an enum, a string or a list of
+  /// these.
   template <class T>
   T as(const char* name) const {
     T value{};
     if (!nb::try_cast(nb::borrow((*this)[name]), value)) refuse(name);
     return value;
   }
-  /// Returns the view of an Input or of an Output. `label` is the argument's name in errors, if it
-  /// is not `name`.
+  /// Returns the view of an Input or of an Output. `label` is the argument's name in errors, if the
+  /// name differs from `name`.
   template <class T, class Stored = T>
   View<const T> input(const char* name, const Place& place) const {
     const Input<T, Stored> read(name, (*this)[name], place);
@@ -190,7 +193,8 @@ class Named {
   std::shared_ptr<State> state_;
 };
 
-/// Lists of token ids, empty for None: a tuple of ids (int32), begins (int64) and lengths (int32).
+/// Lists of token ids, empty for None. The argument is a tuple of ids (int32), begins (int64) and
+/// lengths (int32).
 class Lists {
  public:
   Lists(const char* name, nb::handle object, const Place& place);
@@ -202,8 +206,8 @@ class Lists {
   Input<std::int32_t> lengths_;
 };
 
-/// Returns the bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32,
-/// because torch uses int32 for words.
+/// Returns the bits of a matrix of words [rows, >= ceil(vocab / 32)]. The words are uint32, or
+/// int32, which torch uses for words.
 template <class Word, class Array>
 BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab) {
   const bool words =
@@ -229,10 +233,10 @@ BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab)
   return {static_cast<Word*>(array.data()), count, count > 1 ? array.stride(0) : columns};
 }
 
-/// Returns a flag per row or request: contiguous bool or uint8 along one axis.
+/// Returns a flag per row or request, from a contiguous array of bool or uint8 along one axis.
 View<const std::uint8_t> flags_of(const char* name, const InputArray& array);
 
-/// Calls without the Python interpreter's lock, and raises the error that the call returns.
+/// Makes a call without the Python interpreter's lock, and raises the error that the call returns.
 template <class Call>
 void run_on_host(const Call& call) {
   Error error;
@@ -243,22 +247,22 @@ void run_on_host(const Call& call) {
   raise(error);
 }
 
-/// Runs the call on the device of `place`, after all arguments are read. `on_cpu` or `on_cuda` gets
-/// the place's Execution.
+/// Makes the call on the device of `place`, after all arguments are read. `on_cpu` or `on_cuda`
+/// gets the place's Execution.
 template <class OnCpu, class OnCuda>
 void run(const Named& given, const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
   given.expect_all_read();
   run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
-/// Runs a call in the same way if its overloads for the two backends differ by the Execution's
-/// type.
+/// Makes a call in the same way, if the call has one overload per backend, which differ by the
+/// Execution's type.
 template <class Call>
 void run(const Named& given, const Place& place, const Call& call) {
   run(given, place, call, call);
 }
 
-/// Defines a Python function whose only argument is a mapping of arguments by name.
+/// Defines a Python function whose only argument is a mapping from argument names to values.
 template <class Function>
 void define(nb::module_& module, const char* name, Function function) {
   module.def(name,

@@ -27,7 +27,7 @@ std::string class_of(nb::handle object) {
   return nb::cast<std::string>(nb::handle(object.type()).attr("__name__"));
 }
 
-// Converts integers to T by clamping; seeds keep their 64 bits, which torch stores as int64.
+// Converts integers to T by clamping. Seeds keep their 64 bits, which torch stores as int64.
 template <class T, class Source>
 T converted_integer(Source value) {
   if constexpr (std::is_same_v<T, std::uint64_t>) {
@@ -105,8 +105,8 @@ void expect_place(const char* name, int device_type, int device_id, const Place&
                                 device_name(place.device_type, place.device_id)));
 }
 
-// Refuses array strides that reach beyond the address space. Anybody may set strides
-// (numpy.lib.stride_tricks); after this check no arithmetic with them overflows.
+// Refuses array strides that reach beyond the address space. A caller can set any strides
+// (numpy.lib.stride_tricks). After this check no arithmetic with strides overflows.
 template <class Array>
 void expect_extent(const char* name, const Array& array) {
   const std::int64_t bytes = std::max<std::int64_t>(1, array.dtype().bits / 8);
@@ -135,8 +135,8 @@ void expect_extent(const char* name, const Array& array) {
   }
 }
 
-// Reads a Python number. NumPy's scalars are read as arrays without axes, because arrays, too, have
-// __index__.
+// Reads a Python number. NumPy's scalars are read as arrays without axes. They are tested first
+// because arrays have __index__, too.
 template <class T>
 bool read_scalar(const char* name, nb::handle object, T& value) {
   const bool is_float = PyFloat_Check(object.ptr());
@@ -237,7 +237,7 @@ OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype 
                          std::int64_t size, const Place& place) {
   OutputArray array;
   if (!nb::try_cast(object, array, false)) {
-    static_cast<void>(input_array(name, object, &place));  // raises for any other fault
+    static_cast<void>(input_array(name, object, &place));  // raises for any other error
     throw_value_error(fmt::format("{} is read-only; a writable array is needed", name));
   }
   expect_place(name, array.device_type(), array.device_id(), place);
@@ -356,7 +356,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
     result.value = {static_cast<const T*>(array.data()), size};
     return;
   }
-  // Allocate one element more, so that data() is not null if the array is empty.
+  // One more element is allocated, so that data() is not null if the array is empty.
   result.converted.resize(static_cast<std::size_t>(size));
   bool known = false;
   if constexpr (std::is_same_v<T, float>) {
@@ -368,7 +368,7 @@ void read_parameter(const char* name, nb::handle object, const Place& place, Par
     throw_type_error(
         fmt::format("{} holds {}; numbers are needed", name, dtype_name(array.dtype())));
   }
-  if (size == 1) {  // a scalar, of whatever type, gives one value for all requests
+  if (size == 1) {  // a scalar of any type gives one value for all requests
     result.value = result.converted.front();
     return;
   }
@@ -407,7 +407,7 @@ void read_indices(const char* name, nb::handle object, const Place& place, Indic
     throw_type_error(
         fmt::format("{} holds {}; int32 or int64 is needed", name, dtype_name(array.dtype())));
   }
-  result.converted.reserve(static_cast<std::size_t>(size) + 1);  // not null if it is empty
+  result.converted.reserve(static_cast<std::size_t>(size) + 1);  // not null if the array is empty
   result.view = {result.converted.data(), size};
 }
 

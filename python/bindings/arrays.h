@@ -1,8 +1,8 @@
 // Converts Python objects to the views of fairdraw/types.h, without copying large arrays.
 //
-// Every function takes the argument's name first, for errors: TypeError for a wrong kind of object,
-// dtype or rank, ValueError for a wrong length, stride or value. Rows may come from any library
-// that supports DLPack or the buffer protocol.
+// The first parameter of every function is the argument's name, for errors. A wrong kind of object,
+// dtype or rank raises TypeError, and a wrong length, stride or value ValueError. Rows may come
+// from any library that supports DLPack or the buffer protocol.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -24,8 +24,8 @@ using OutputArray = nb::ndarray<>;
 
 [[noreturn]] void throw_type_error(const std::string& message);
 [[noreturn]] void throw_value_error(const std::string& message);
-/// Raises a kernel's error as an exception: ValueError for arguments, RuntimeError for what this
-/// build or device cannot do. Does nothing if there is no error.
+/// Raises a kernel's error as an exception: ValueError for wrong arguments, RuntimeError for a call
+/// that this build or device does not support. Does nothing if there is no error.
 void raise(const Error& error);
 
 /// Returns the name that Python's libraries use for a dtype: "float32", "int64", "bfloat16".
@@ -33,7 +33,7 @@ std::string dtype_name(nb::dlpack::dtype dtype);
 /// Returns the name of an array's device: "cpu", "cuda:0".
 std::string device_name(int device_type, int device_id);
 
-/// The device of a call's rows. All other arrays of the call must be on the same device.
+/// The device that holds a call's rows. All other arrays of the call must be on the same device.
 struct Place {
   int device_type = nb::device::cpu::value;
   int device_id = 0;
@@ -44,23 +44,25 @@ struct Place {
   bool on_cuda() const { return device_type == nb::device::cuda::value; }
 };
 
-/// `stream`: a cudaStream_t as an integer; `workspace`: an array of bytes on the device, or None.
-/// On the CPU, `stream` and `workspace` mean nothing. Raises TypeError for a device that is neither
-/// a CPU nor an NVIDIA GPU.
+/// `stream` is a cudaStream_t as an integer. `workspace` is an array of bytes on the device, or
+/// None. On the CPU, `stream` and `workspace` are ignored. Raises TypeError for a device that is
+/// neither a CPU nor an NVIDIA GPU.
 Place place_of(const InputArray& rows, std::uint64_t stream, nb::handle workspace);
-/// Brings a workspace whose size depends on more than the rows: `allocate(bytes)` returns an array
-/// of that many bytes on the device. `allocate` is not called on the CPU.
+/// Allocates a workspace whose size depends on more than the rows. `allocate(bytes)` returns an
+/// array of that many bytes on the device. `allocate` is not called on the CPU.
 void bring_workspace(Place& place, nb::handle allocate, std::int64_t bytes);
 
-/// Returns a Python array for reading. `expect_place` null: the array may be on any device.
+/// Returns a view of a Python array for reading. If `expect_place` is null, the array may be on any
+/// device.
 InputArray input_array(const char* name, nb::handle object, const Place* expect_place);
-/// Returns a Python array for writing: contiguous, with exactly this dtype and number of elements.
+/// Returns a view of a Python array for writing. The array must be contiguous, with exactly this
+/// dtype and number of elements.
 OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype dtype,
                          std::int64_t size, const Place& place);
 
-/// A matrix of logits or probabilities. `axes` 2: [rows, vocab]; 3: [batch, positions, vocab],
-/// whose first two axes must be contiguous like one axis. `expect_place` null: the rows may be on
-/// any device.
+/// A matrix of logits or probabilities. With `axes` 2 the shape is [rows, vocab]. With 3 it is
+/// [batch, positions, vocab], and the first two axes must be contiguous like one axis.
+/// If `expect_place` is null, the rows may be on any device.
 struct Rows {
   InputArray array;
   RowsView view;
@@ -69,14 +71,15 @@ struct Rows {
 Rows rows_of(const char* name, nb::handle object, std::size_t axes = 2,
              const Place* expect_place = nullptr);
 
-/// Returns the matrix that a call writes: float32, or `dtype` if it copies the input.
+/// Returns the matrix that a call writes. Its dtype is float32, or `dtype` if the call copies its
+/// input.
 FloatRows float_rows(const char* name, nb::handle object, const RowsView& like, const Place& place,
                      OutputArray& keep);
 
-/// A sampling parameter: one Python number, or an array with one value per request. Arrays on the
-/// CPU are converted to T, which is cheap for so few values; arrays on a GPU must already be T. A
-/// CPU array of one value counts as a number. Integers outside T's range become the nearest T,
-/// which means the same (top_k) or is an error of that row (indices).
+/// A sampling parameter, which is one Python number, or an array with one value per request. Arrays
+/// on the CPU are converted to T, which is cheap for so few values. Arrays on a GPU must already
+/// have type T. A CPU array of one value counts as a number. Integers outside T's range become the
+/// nearest T. The nearest T means the same (top_k), or makes that row fail (indices).
 template <class T>
 struct Parameter {
   PerRequest<T> value;
@@ -86,7 +89,8 @@ struct Parameter {
 template <class T>
 void read_parameter(const char* name, nb::handle object, const Place& place, Parameter<T>& result);
 
-/// Optional array of `size` elements; None gives an empty view. Accepts arrays of int32 and int64.
+/// Optional array of `size` elements; None gives an empty view. Accepts arrays of int32 and of
+/// int64.
 struct Indices {
   View<const std::int32_t> view;
   std::vector<std::int32_t> converted;

@@ -66,7 +66,7 @@ nb::object LentArrays::array(const void* data, std::size_t axes, const std::size
         nb::ndarray<Framework, nb::ro>(data, axes, shape, loan_->owner(), strides, dtype, cpu)
             .cast());
   };
-  // torch has no read-only tensors; forbidden writes are found by the harness's guards.
+  // torch has no read-only tensors, so that the harness's guards find forbidden writes.
   if (arrays_ == Arrays::torch) {
     writable = true;
     return made(nb::pytorch{});

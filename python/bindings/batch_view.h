@@ -1,5 +1,5 @@
-// The batch that a callable under test gets: the harness's arrays as arrays of NumPy or torch.
-// Nothing is copied, so no array may outlive the call.
+// Makes the batch for a callable under test, in which the harness's arrays are arrays of NumPy or
+// torch. No array is copied, so that no array may outlive the call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,11 +12,13 @@ namespace fairdraw::python {
 
 enum class Arrays { numpy, torch };
 
-/// Converts "numpy" or "torch"; throws harness::UsageError with the closest name.
+/// Converts "numpy" or "torch". For another name, throws harness::UsageError with the closest
+/// allowed name.
 Arrays arrays_from_name(const std::string& name);
 
-/// A loan of arrays to Python code, which knows whether one of them is still held. All arrays own
-/// references to one capsule, which is destroyed with the last array.
+/// A loan of arrays to Python code. The loan knows whether the Python code still holds one of the
+/// arrays. All arrays own references to one capsule, which is destroyed together with the last
+/// array.
 class Loan {
  public:
   Loan();
@@ -25,7 +27,8 @@ class Loan {
   Loan& operator=(const Loan&) = delete;
 
   nanobind::handle owner() const { return owner_; }
-  /// Gives up the lender's reference. Returns whether a lent array still holds a reference.
+  /// Gives up the lender's reference to the capsule. Returns true if a lent array still holds a
+  /// reference.
   bool still_held();
 
  private:
@@ -38,8 +41,8 @@ class Loan {
   nanobind::object owner_;
 };
 
-/// Makes Python arrays of the harness's memory, each lent from `loan`, which must outlive this
-/// object.
+/// Makes Python arrays of the harness's memory. Each array is lent from `loan`, which must outlive
+/// this object.
 class LentArrays {
  public:
   LentArrays(Arrays arrays, const Loan& loan) : arrays_(arrays), loan_(&loan) {}
@@ -51,8 +54,8 @@ class LentArrays {
                         std::int64_t third, nanobind::dlpack::dtype dtype) const;
   nanobind::object vector(const void* data, std::int64_t size, nanobind::dlpack::dtype dtype,
                           bool writable) const;
-  /// Returns the dtype of a number in the contract: 0 float32, 1 float16, 2 bfloat16 (in NumPy
-  /// uint16 bits).
+  /// Returns the dtype that has this number in the contract: 0 float32, 1 float16, 2 bfloat16 (in
+  /// NumPy uint16 bits).
   nanobind::dlpack::dtype value_dtype(std::uint32_t dtype) const;
   /// Returns uint64 for NumPy, and int64 for torch, which supports few operations on unsigned
   /// types.
@@ -68,8 +71,8 @@ class LentArrays {
   const Loan* loan_;
 };
 
-/// The batch of a call as Python code sees it. Between the callable's return and the object's end,
-/// every attribute raises RuntimeError.
+/// The batch of a call in the form that Python code gets. Between the callable's return and this
+/// object's end, every attribute raises RuntimeError.
 class BatchView : public LentArrays {
  public:
   BatchView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan)

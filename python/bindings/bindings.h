@@ -1,20 +1,19 @@
-// Functions that fill the module fairdraw._core.
+// Declares the functions that fill the module fairdraw._core.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace fairdraw::python {
 
-void bind_enums(nanobind::module_& module);       ///< binds enums, which are the values of named
-                                                  ///< arguments
+void bind_enums(nanobind::module_& module);       ///< binds enums, which are values of arguments
 void bind_operations(nanobind::module_& module);  ///< binds the kernels, for fairdraw/sampling.py
 void bind_batch(nanobind::module_& module);       ///< binds the batch for a callable under test
 void bind_draft_batch(
     nanobind::module_& module);  ///< binds the batch for a callable that verifies drafts
-/// Sets HAS_SERVING, and calls the functions of serving below if the build has them (serving.cpp or
-/// no_serving.cpp).
+/// Sets HAS_SERVING, and calls the functions of serving below if the build contains them
+/// (serving.cpp or no_serving.cpp).
 void bind_serving(nanobind::module_& module);
-void bind_batch_state(nanobind::module_& module);  ///< binds the base of fairdraw/serving.py
+void bind_batch_state(nanobind::module_& module);  ///< binds BatchState for fairdraw/serving.py
 void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< binds the steps of a batch
                                                                      ///< state on a GPU
 void bind_beam_search(nanobind::module_& module);                    ///< binds the operations of
@@ -31,6 +30,6 @@ void bind_identify(nanobind::module_& module);      ///< fairdraw/identification
 void bind_expected_row(nanobind::module_& module);  ///< binds the model's rows for
                                                     ///< fairdraw/verification.py
 void bind_verify(nanobind::module_& module);        ///< binds the gate, the command line and the
-                                                    ///< model
+                                                    ///< integer model
 
 }  // namespace fairdraw::python

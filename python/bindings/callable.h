@@ -1,4 +1,4 @@
-// Users' Python code under test.
+// Holds users' Python code under test.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,9 +14,9 @@
 
 namespace fairdraw::python {
 
-/// A callable under test, shared by all cases of a run. The callable gets one call at a time,
-/// because users' Python code is seldom made for several threads, while the harness computes
-/// statistics in many.
+/// A callable under test, which all cases of a run share. The callable gets one call at a time,
+/// because users' Python code is seldom made for several threads, and the harness computes
+/// statistics in many threads.
 struct Callable {
   Callable(nanobind::object function_, nanobind::object running_batch_, Arrays arrays_)
       : function(std::move(function_)), running_batch(std::move(running_batch_)), arrays(arrays_) {}
@@ -24,10 +24,11 @@ struct Callable {
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
 
-  nanobind::object function;       ///< function that takes a batch; None: no callable
-  nanobind::object running_batch;  ///< function without arguments that makes a running batch; None:
-                                   ///< none
-  nanobind::object verifier;       ///< function that takes requests with drafts; invalid: none
+  nanobind::object function;       ///< function that takes a batch; None if there is no callable
+  nanobind::object running_batch;  ///< function without arguments that makes a running batch, or
+                                   ///< None
+  nanobind::object verifier;       ///< function that takes requests with drafts; invalid if there
+                                   ///< is none
   std::map<harness::OperationKind, nanobind::object> operations;  ///< a function per kind
   Arrays arrays;
   harness::SamplerDescription description;       ///< of the function

@@ -25,8 +25,8 @@ constexpr const char* kCallable = "the callable";
 constexpr auto kFloat = nb::dtype<float>();
 constexpr auto kInt = nb::dtype<std::int32_t>();
 
-// Counts the accepted tokens of a row that ends at its first -1; the last token is the target's
-// own.
+// Counts the accepted tokens of a row that ends at its first -1. The last token before the end
+// comes from the target and is not counted.
 std::int32_t accepted_by_tokens(const std::int32_t* tokens, std::int64_t max_draft) {
   const std::int32_t* const end = std::find(tokens, tokens + max_draft + 1, -1);
   return static_cast<std::int32_t>(std::max<std::ptrdiff_t>(end - tokens - 1, 0));
@@ -89,7 +89,8 @@ std::string run_call(Callable& callable, const DraftCall& call) {
     }
     nb::inst_ptr<DraftBatchView>(view)->close();
   }
-  // Without tests after a rejection, the draft positions that pass are the emitted drafts.
+  // If positions after a rejection are not tested, the draft positions that pass are the emitted
+  // drafts.
   if (call.passed != nullptr && call.accepted != nullptr &&
       !callable.description.drafts.counts_all) {
     std::copy_n(call.accepted, call.requests, call.passed);

@@ -1,4 +1,5 @@
-// The batch for a callable that verifies drafts, as arrays of NumPy or torch, and its answer.
+// Makes the batch for a callable that verifies drafts, as arrays of NumPy or torch, and reads the
+// callable's answer.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -24,10 +25,10 @@ class DraftBatchView : public LentArrays {
   const DraftCall* call_;
 };
 
-/// Calls callable.verifier with a DraftBatchView and takes its result: tokens, a tuple of tokens
-/// and numbers of accepted drafts, or the batch itself, if its out_* arrays were written. Returns
-/// an empty string, or a message that says what the callable returned instead. Precondition: the
-/// caller holds the Python interpreter's lock.
+/// Calls callable.verifier with a DraftBatchView and takes the result. The result is the tokens, a
+/// tuple of tokens and numbers of accepted drafts, or the batch itself, if the callable wrote its
+/// out_* arrays. Returns an empty string, or a message that describes a result of another kind.
+/// Precondition: the caller holds the Python interpreter's lock.
 std::string call_verifier(Callable& callable, const fairdraw_chain& chain);
 std::string call_verifier(Callable& callable, const fairdraw_verification& call);
 

@@ -9,14 +9,14 @@
 namespace fairdraw::python {
 namespace {
 
-// Returns a valid address even for an empty array.
+// Returns an address that is valid even for an empty array.
 template <class T>
 const T* somewhere(const T* pointer) {
   static constexpr std::int64_t kNowhere = 0;
   return pointer != nullptr ? pointer : static_cast<const T*>(static_cast<const void*>(&kNowhere));
 }
 
-// Copies rows of `row_bytes` bytes to a layout with `columns` rows per request; unused rows are
+// Copies rows of `row_bytes` bytes to a layout with `columns` rows per request. Unused rows are
 // NaN.
 class RowsOfRequests {
  public:
@@ -123,8 +123,8 @@ void DraftCall::unpack(const fairdraw_verification& call) {
       std::copy_n(call.allowed + begin * words, rows * words,
                   allowed_copy_.data() + b * (max_draft + 1) * words);
     }
-    // A draft length that exceeds the request's own rows must stay invalid when all requests have
-    // the same number of rows.
+    // A draft length that exceeds the request's own rows must stay invalid in the layout in which
+    // all requests have the same number of rows.
     const std::int32_t length =
         call.draft_lengths != nullptr ? call.draft_lengths[b] : static_cast<std::int32_t>(room);
     const bool fits = length >= 0 && length <= room && rows > 0;

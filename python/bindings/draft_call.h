@@ -1,4 +1,5 @@
-// Requests with drafted tokens for a callable under test: one form for both calls of the contract.
+// Brings requests with drafted tokens into one form for a callable under test. The contract has two
+// calls for drafts, and both get this form.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,9 @@
 
 namespace fairdraw::python {
 
-/// A call that verifies drafts as Python sees it, with the same number of rows for each request.
-/// Most arrays are the harness's own. Arrays whose form differs in the harness are copied here,
-/// without the harness's guards.
+/// A call that verifies drafts in the form that Python gets, with the same number of rows for each
+/// request. Most arrays in the call are the harness's own arrays. Arrays whose form differs in the
+/// harness are copied here, without the harness's guards.
 class DraftCall {
  public:
   explicit DraftCall(const fairdraw_chain& chain);
@@ -24,11 +25,11 @@ class DraftCall {
   std::int64_t requests = 0, max_draft = 0, vocab = 0;
   const void* target = nullptr;  ///< [requests, max_draft + 1, vocab]: the target's rows
   const std::int32_t *draft_tokens = nullptr, *draft_lengths = nullptr;
-  std::uint32_t draft_law = 0;  ///< the distribution of drafts as fairdraw_verification numbers it
+  std::uint32_t draft_law = 0;  ///< kind of the drafts' distribution, as in fairdraw_verification
   const void* draft = nullptr;  ///< [requests, max_draft, vocab]: the draft's rows; null if
                                 ///< draft_law is 0
 
-  /// Sampling parameters for targets of logits; null for probabilities.
+  /// Sampling parameters of a target of logits; null for a target of probabilities.
   const float *temperature = nullptr, *top_p = nullptr, *min_p = nullptr;
   const std::int32_t* top_k = nullptr;
   const float *draft_temperature = nullptr, *draft_top_p = nullptr, *draft_min_p = nullptr;

@@ -1,5 +1,6 @@
-// Binds enums of the kernels' public headers under their C++ names, so that Python looks members up
-// by the users' names and no order is written down twice. Also binds the names of statuses.
+// Binds the enums of the kernels' public headers under their C++ names. Python finds members by the
+// users' names, so that no order of members is written down twice. Also binds the names of the
+// statuses.
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
 #include "python/bindings/bindings.h"
@@ -15,7 +16,7 @@ void bind_enums(nb::module_& module) {
   nb::enum_<FilterOrder>(module, "FilterOrder")
       .value("top_k_first", FilterOrder::top_k_first)
       .value("joint", FilterOrder::joint);
-  // The remaining purposes are only for the verification of drafts.
+  // All other purposes are only for the verification of drafts.
   nb::enum_<Purpose>(module, "Purpose").value("draw", Purpose::draw).value("draft", Purpose::draft);
   nb::enum_<LogprobsMode> modes(module, "LogprobsMode");
   for (const LogprobsMode mode :

@@ -1,4 +1,4 @@
-// Computes one row's result by the definition of a profile: fairdraw.verification.expected_row.
+// Computes one row's result by the definition of a profile, as fairdraw.verification.expected_row.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

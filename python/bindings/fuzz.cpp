@@ -1,4 +1,4 @@
-// Searches for calls that break a Python callable or a built-in sampler: fairdraw.fuzz.
+// Searches for calls that break a Python callable or a built-in sampler, as fairdraw.fuzz.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -1,4 +1,4 @@
-// Finds the definitions that a Python callable or a built-in sampler follows: fairdraw.identify.
+// Finds the definitions that a Python callable or a built-in sampler follows, as fairdraw.identify.
 #include "suites/gate/identify/identify.h"
 
 #include <nanobind/nanobind.h>

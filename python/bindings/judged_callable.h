@@ -1,5 +1,5 @@
-// The callable that fairdraw.verify and fairdraw.fuzz judge, as Python passes it; Ctrl-C during a
-// run.
+// Reads the callable that fairdraw.verify and fairdraw.fuzz judge, as Python passes it. Handles
+// Ctrl-C during a run.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,22 +18,22 @@
 
 namespace fairdraw::python {
 
-/// A callable with its declarations, by the names of ability_names.h.
+/// A callable with its declarations, by the names in ability_names.h.
 struct JudgedCallable {
-  /// Reads the declarations that any callable can have: all but a running batch, operations and
-  /// drafts.
+  /// Reads the declarations that any callable can have: all declarations except a running batch,
+  /// operations and drafts.
   explicit JudgedCallable(const Named& given);
 
   nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None
-  /// Makes an object that keeps requests, or None.
+  /// A function that makes an object that keeps requests, or None.
   nanobind::object running_batch = nanobind::none();
   nanobind::dict
-      operations;           ///< functions of operations on rows, by name; nothing else is set then
+      operations;           ///< functions of row operations, by name; no other member is set then
   bool keep_dtype = false;  ///< whether the operations' results have the dtype of the rows
-  /// Declarations of a callable that verifies drafts; all other members are then unset. "verifier":
-  /// the callable; "target": "logits" or "probs"; "drafts": what is known of their distribution;
-  /// "acceptance": the rule's name, or None; "faults" and "counts_all" as in DraftContract. Empty:
-  /// none.
+  /// Declarations of a callable that verifies drafts; all other members are then unset. "verifier"
+  /// is the callable. "target" is "logits" or "probs". "drafts" are the kinds of knowledge about
+  /// the drafts' distribution. "acceptance" is the rule's name, or None. "faults" and "counts_all"
+  /// are those of DraftContract. Empty: none.
   nanobind::dict drafts;
   std::string name, version, semantics, arrays;
   std::vector<std::string> abilities, lacks, randomness;
@@ -45,12 +45,13 @@ struct JudgedCallable {
 /// Returns the callable. Throws harness::UsageError for an unknown name.
 std::shared_ptr<Callable> callable_of(const JudgedCallable& judged);
 
-/// Returns the named built-in sampler, or else a sampler that calls the callable, which it stores
-/// in `callable`.
+/// Returns the built-in sampler of that name. Otherwise returns a sampler that calls the callable,
+/// which is stored in `callable`.
 std::unique_ptr<harness::Sampler> sampler_of(const JudgedCallable& judged,
                                              std::shared_ptr<Callable>& callable);
 
-/// Handles Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
+/// Handles Python's signals while other threads work, so that Ctrl-C ends the run, not the
+/// interpreter.
 class Interruptible {
  public:
   explicit Interruptible(std::atomic<bool>& cancelled) : cancelled_(cancelled) {}
@@ -67,7 +68,7 @@ class Interruptible {
       cancelled_ = true;
     }
   }
-  /// Keeps another thread's exception; only the first one is kept.
+  /// Keeps another thread's exception. Only the first exception is kept.
   void keep(nanobind::python_error error) {
     if (!error_) error_.emplace(std::move(error));
     cancelled_ = true;
@@ -75,8 +76,8 @@ class Interruptible {
   void raise_what_came() {
     if (error_) throw nanobind::python_error(*error_);
   }
-  /// Raises the kept exception unless it came from Ctrl-C, which the result reports as the run's
-  /// end.
+  /// Raises the kept exception unless it came from Ctrl-C, because the result reports Ctrl-C as the
+  /// run's end.
   void raise_what_came_but_interrupts() {
     if (!by_ctrl_c_) raise_what_came();
   }

@@ -1,4 +1,4 @@
-// Calls of Python code under test, with arrays lent for one call.
+// Calls Python code under test, with arrays lent for one call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 
 namespace fairdraw::python {
 
-/// A view of a batch as Python sees it, valid until this object is destroyed.
+/// A view of a batch for Python code, valid until this object is destroyed.
 class LentView {
  public:
   LentView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan);
@@ -26,14 +26,15 @@ class LentView {
 
 std::string name_of_type(nanobind::handle object);
 
-/// Runs `work`, which calls Python code named `who`, and returns its result. A Python exception
-/// becomes a message with the exception's name and text. If the call leaves floating-point
-/// exceptions unmasked, they are masked again and reported.
+/// Runs `work`, which calls Python code named `who`, and returns the result of `work`. A Python
+/// exception becomes a message with the exception's name and text. If the call leaves
+/// floating-point exceptions unmasked, they are masked again and reported.
 std::string guarded(const char* who, const std::function<std::string()>& work);
 
-/// Checks, after a call of `who`, that no lent array is still held; `what` names the lender (a
-/// batch, a step). Returns `refused`, or a message that an array is held, which is then also stored
-/// in `retained` to forbid further calls. Precondition: the caller itself holds no lent arrays.
+/// Checks, after a call of `who`, that no lent array is still held. `what` names the lender (a
+/// batch, a step). Returns `refused`, or a message that an array is held. Such a message is also
+/// stored in `retained` to forbid further calls. Precondition: the caller itself holds no lent
+/// arrays.
 std::string given_back(const char* who, const char* what, Loan& loan, std::string& retained,
                        std::string refused);
 

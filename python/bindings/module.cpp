@@ -1,6 +1,6 @@
-// fairdraw._core: the kernels and the gate for fairdraw's Python files. Operations take arguments
-// by name and check every property that C++ relies on. Defaults, unseeded calls and new arrays are
-// left to the Python files.
+// Defines fairdraw._core, which gives the kernels and the gate to fairdraw's Python files.
+// Operations take their arguments by name and check every property that C++ relies on. Default
+// values, unseeded calls and new arrays are left to the Python files.
 #include <nanobind/nanobind.h>
 
 #include "python/bindings/bindings.h"

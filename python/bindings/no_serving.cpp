@@ -1,4 +1,4 @@
-// Replaces the serving functions in a build without them (FAIRDRAW_SERVING=OFF).
+// Replaces the serving functions in a build without serving (FAIRDRAW_SERVING=OFF).
 #include "python/bindings/bindings.h"
 #include "python/bindings/running_batch.h"
 

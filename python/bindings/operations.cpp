@@ -1,4 +1,5 @@
-// Operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h on arrays.
+// Binds the operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h, which work on
+// arrays.
 #include <fmt/format.h>
 
 #include <utility>
@@ -23,8 +24,8 @@ void softmax_rows(const Named& named) {
   });
 }
 
-/// Draws one token per output. A filter that is None is off; min_p is only supported alone, with
-/// probabilities.
+/// Draws one token per output. A filter that is None is off. min_p is supported only alone, and
+/// only with probabilities.
 void draw(const Named& given) {
   const bool from_probs = given.as<TileInput>("input") == TileInput::probs;
   const Rows rows = rows_of(from_probs ? "probs" : "logits", given["rows"]);
@@ -86,8 +87,8 @@ View<const std::int32_t> token_ids_of(nb::handle object, std::int64_t size, cons
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
-/// Returns the place with the workspace that the call needs, whose size depends on the requested
-/// outputs.
+/// Returns the place with the workspace that the call needs. The size of the workspace depends on
+/// the requested outputs.
 Place place_with_room(const Named& given, const SampleArguments& arguments) {
   Place place = arguments.place();
   bring_workspace(place, given["workspace"],

@@ -1,4 +1,5 @@
-// Logits processing as an argument: the tuple that fairdraw/request_processing.py makes.
+// Reads logits processing as an argument, which is the tuple that fairdraw/request_processing.py
+// makes.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,9 @@
 
 namespace fairdraw::python {
 
-/// Logits processing of rows, from None or a tuple: (repetition, frequency, presence penalty,
-/// prompt, output, bias ids, bias values, min_tokens, stop ids, bad words, lengths of bad words,
-/// allowed ids, top_n_sigma or None).
+/// Logits processing of rows, from None or a tuple. The tuple is (repetition, frequency, presence
+/// penalty, prompt, output, bias ids, bias values, min_tokens, stop ids, bad words, lengths of bad
+/// words, allowed ids, top_n_sigma or None).
 class Processing {
  public:
   Processing(nb::handle object, const Place& place) {

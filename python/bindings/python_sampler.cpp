@@ -67,15 +67,15 @@ std::string PythonSampler::with_lock(const Work& work) {
   if (!callable_->retained.empty()) return callable_->retained;
   const harness::DefaultFloatEnvironment scope;
   const nb::gil_scoped_acquire lock;
-  return guarded("preparing a call", work);  // building a view or reading a result may raise
+  return guarded("preparing a call", work);  // making a view or reading a result may raise
 }
 
 std::string PythonSampler::run(const fairdraw_batch& batch) {
   return with_lock([&] {
     const bool processed = batch.processing.repetition_penalty != nullptr;
     if (!callable_->function.is_none() && !processed) return call(*callable_, batch);
-    // Batches for callables have no processing: a call with processing goes to a running batch of
-    // its own.
+    // Batches for callables have no processing, so that a call with processing goes to a running
+    // batch of its own.
     return RunningBatch(*callable_).sample(batch);
   });
 }

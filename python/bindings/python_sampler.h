@@ -1,4 +1,4 @@
-// Python code as a sampler under test: a callable, a running batch, or both.
+// Makes Python code a sampler under test. The code is a callable, a running batch, or both.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,19 +13,19 @@ namespace fairdraw::python {
 
 class RunningBatch;  // running_batch.h
 
-/// Calls fn(batch) with views of the harness's memory and takes the token ids that it returns: an
-/// array of integers or a list, [outputs] or [outputs, num_samples]; or the batch itself if the
-/// callable wrote into out_tokens. Any other result, and every exception, refuses the call with a
-/// message: the case fails, and the run goes on. Events of running batches go to a running batch
-/// that is made at this sampler's first event. Operations on rows go to their functions
-/// (row_operation.h), drafts to the verifier (draft_batch.h).
+/// Calls fn(batch) with views of the harness's memory and takes the token ids that fn returns. The
+/// ids are an array of integers or a list, [outputs] or [outputs, num_samples], or the batch itself
+/// if the callable wrote into out_tokens. Any other result, and every exception, refuses the call
+/// with a message. The case then fails, and the run goes on. Events of running batches go to a
+/// running batch that is made at this sampler's first event. Row operations go to their functions
+/// (row_operation.h), and drafts to the verifier (draft_batch.h).
 ///
 /// Python code runs in the default floating-point environment, because Python's own conversions are
-/// correct in no other.
+/// correct only there.
 class PythonSampler final : public harness::Sampler {
  public:
-  /// Selects whose description is used: that of the callable (`nothing`) or that of the running
-  /// batch (`requests`).
+  /// Selects the description to use: that of the callable (`nothing`), or that of the running batch
+  /// (`requests`).
   enum class Keeps { nothing, requests };
   PythonSampler(std::shared_ptr<Callable> callable, Keeps keeps);
   ~PythonSampler() override;

@@ -14,7 +14,8 @@ namespace {
 
 using harness::OperationKind;
 
-// Returns the parameter of a row operation; an empty object if its kind takes none.
+// Returns the parameter of a row operation, or an empty object if the kind of operation takes no
+// parameter.
 nb::object parameter_of(const LentArrays& lent, const fairdraw_operation& call) {
   const auto given = [&](const auto* values) -> nb::object {
     using Value = std::remove_cvref_t<decltype(*values)>;
@@ -40,7 +41,7 @@ nb::object parameter_of(const LentArrays& lent, const fairdraw_operation& call) 
   return {};
 }
 
-// Reads an element of an array from memory as a double.
+// Reads one element of an array from memory as a double.
 double value_at(const std::byte* place, nb::dlpack::dtype dtype) {
   const auto read = [place](auto value) {
     std::memcpy(&value, place, sizeof(value));

@@ -1,5 +1,5 @@
-// The arguments of operations from rows to rows, as fairdraw/row_operations.py gives them. Each
-// struct keeps its arrays alive and raises an error for a wrong argument.
+// Reads the arguments of operations from rows to rows, in the form of fairdraw/row_operations.py.
+// Each struct keeps its arrays alive and raises an error for a wrong argument.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Rows, their device, and an optional array for their statuses.
+/// Rows, the device of the rows, and an optional array for the rows' statuses.
 struct RowArguments {
   RowArguments(const char* name, const Named& given)
       : rows(rows_of(name, given[name])),
@@ -29,7 +29,7 @@ struct SoftmaxArguments : RowArguments {
   FloatRows probs;
 };
 
-/// `masked`: output with the same dtype as the logits, without gaps between rows.
+/// `masked` is an output with the same dtype as the logits, without gaps between rows.
 struct TopKMaskArguments : RowArguments {
   explicit TopKMaskArguments(const Named& given)
       : RowArguments("logits", given),
@@ -40,7 +40,7 @@ struct TopKMaskArguments : RowArguments {
   OutputArray masked;
 };
 
-/// Arguments for top-k or top-p; the other filter is off.
+/// Arguments of a call with top-k or top-p; the other filter is off.
 struct RenormArguments : RowArguments {
   explicit RenormArguments(const Named& given)
       : RowArguments("probs", given),

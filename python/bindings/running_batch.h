@@ -1,4 +1,4 @@
-// A Python object that keeps the requests of a running batch and gets the contract's events.
+// Wraps a Python object that keeps the requests of a running batch and gets the contract's events.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@
 namespace fairdraw::python {
 
 /// Calls the methods begin, add, step, evict, restore and end, whose arguments
-/// fairdraw/running_batch.py documents. Requests and their histories are passed by value; the
+/// fairdraw/running_batch.py documents. Requests and their histories are passed by value. The
 /// arrays of a step are lent for that call. Precondition: the caller holds the Python interpreter's
 /// lock.
 class RunningBatch {
@@ -21,7 +21,7 @@ class RunningBatch {
   /// Returns an empty string, or the reason why the Python object refused the event.
   std::string run(const fairdraw_event& event);
   /// Draws a batch's tokens in one step, after restoring one request per row as the batch describes
-  /// it.
+  /// the request.
   std::string sample(const fairdraw_batch& batch);
 
  private:

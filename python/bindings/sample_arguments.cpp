@@ -45,7 +45,7 @@ SampleArguments::SampleArguments(const Named& given)
     throw_value_error(
         fmt::format("top_n_sigma is {}; allowed: >= 0, or -1 (-1, 0 and inf are off)", sigmas));
   }
-  // Logits processing has its own top_n_sigma per row.
+  // Logits processing has a top_n_sigma of its own for each row.
   if (!given.has("processing")) request.processing.top_n_sigma = top_n_sigma_.value;
   const std::int64_t vocab = rows_.view.vocab;
   if (given.has("allowed")) {

@@ -1,4 +1,5 @@
-// The arguments of `sample` and related operations: a request and a result over Python's arrays.
+// Reads the arguments of `sample` and related operations into a request and a result, which view
+// Python's arrays.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 namespace fairdraw::python {
 
 /// Keeps the arrays alive that `request` and `result` are views of, and raises an error for a wrong
-/// argument. Optional arguments may be None; `tokens` may be None only in log_probabilities.
+/// argument. Optional arguments may be None. `tokens` may be None only in log_probabilities.
 class SampleArguments {
  public:
   explicit SampleArguments(const Named& given);
-  // The views point into the other members, so that a copy would be wrong.
+  // The views point into the other members, so that a copy would point into the wrong object.
   SampleArguments(const SampleArguments&) = delete;
   SampleArguments& operator=(const SampleArguments&) = delete;
 
@@ -40,7 +41,8 @@ class SampleArguments {
   std::optional<Named> reports_;
 
  public:
-  SampleRequest request;  // after the members that it views, because a seed of its own takes long
+  SampleRequest request;  // last, because it views the members above, and drawing a fresh seed
+                          // takes long
   SampleResult result;
 };
 

@@ -1,4 +1,5 @@
-// Integers returned by Python code under test, one or several per output: tokens, statuses.
+// Reads integers that Python code under test returns, one or several per output: tokens or
+// statuses.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,7 +9,7 @@
 
 namespace fairdraw::python {
 
-/// The expected integers, the array that receives them, and the names that messages use for them.
+/// The integers that are expected, the array that receives them, and their names in messages.
 struct WantedIds {
   std::int64_t outputs;
   std::int64_t samples;  ///< per output
@@ -17,11 +18,11 @@ struct WantedIds {
   const char* all = "tokens";
   const char* kind = "token ids";
   const char* one = "id";
-  const char* or_instead = "";  ///< description of what else could be returned
+  const char* or_instead = "";  ///< description of other results that are allowed
 };
 
 /// Takes an array of integers or a list, [outputs] or [outputs, samples]. Returns an empty string,
-/// or a message that says what was returned instead.
+/// or a message that describes a result of another kind.
 std::string take_ids(nanobind::handle result, const WantedIds& wanted);
 
 }  // namespace fairdraw::python

@@ -1,4 +1,5 @@
-// The gate for Python: cases, runs and reports; the command line; the integer model's tokens.
+// Binds the gate for Python: cases, runs and reports, the command line, and the integer model's
+// tokens.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -48,7 +49,7 @@ namespace {
 
 using harness::UsageError;
 
-/// The arguments of fairdraw.verify, as verification.py passes them.
+/// The arguments of fairdraw.verify, in the form that verification.py passes.
 struct RunArguments : JudgedCallable {
   using Text = std::optional<std::string>;
   using Files = std::vector<std::pair<std::string, std::string>>;
@@ -82,7 +83,8 @@ struct RunArguments : JudgedCallable {
                                                ///< after case and seed
 };
 
-// Reads each file once per process: pytest items, one per case, would read it hundreds of times.
+// Reads each file once per process. The pytest plugin has one item per case, and would otherwise
+// read a file hundreds of times.
 std::shared_ptr<const harness::CapturedLogits> captured(const std::string& path,
                                                         const std::string& dtype) {
   static std::mutex mutex;
@@ -93,13 +95,13 @@ std::shared_ptr<const harness::CapturedLogits> captured(const std::string& path,
   return entry;
 }
 
-// Returns whether the case tests one of the given operations.
+// Returns true if the case tests one of the given operations.
 bool is_of_operations(const RunArguments& arguments, const harness::Job& job) {
   return arguments.operations.contains(job.record.check.c_str());
 }
 
-// Returns whether the case tests drafts for the verifier's kind of target, logits or probabilities.
-// Cases of trees are not for a verifier.
+// Returns true if the case tests drafts for the verifier's kind of target, logits or probabilities.
+// Cases of trees are not for a Python verifier.
 bool is_of_verifier(const RunArguments& arguments, const harness::Job& job) {
   const bool of_probs = nb::cast<std::string>(arguments.drafts["target"]) == "probs";
   const std::string& check = job.record.check;
@@ -118,7 +120,8 @@ void keep_jobs(const RunArguments& arguments, const char* of, suites::Plan& plan
   }
 }
 
-// Returns whether the case is for running batches. Without a callable only such cases run.
+// Returns true if the case is for running batches. Without a callable, only the cases for running
+// batches run.
 bool is_of_running_batches(const harness::Job& job) { return job.record.check == "sequences"; }
 
 suites::PlanOptions plan_options(const RunArguments& arguments) {
@@ -165,8 +168,8 @@ void keep_own_jobs(const RunArguments& arguments, const Callable& callable, std:
   }
 }
 
-// Runs the plan and returns its record. Ctrl-C ends the run: the record then has the cases that had
-// finished.
+// Runs the plan and returns the record of the run. Ctrl-C ends the run, and the record then has the
+// cases that had finished.
 harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptions options,
                                      unsigned jobs, const nb::object& progress,
                                      std::atomic<bool>& cancelled) {
@@ -175,7 +178,7 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   const auto start = std::chrono::steady_clock::now();
   harness::RunRecord begun = suites::begin_record(plan, options);
   Interruptible interruptible(cancelled);
-  std::set<std::pair<std::string, std::string>> ended;  // the harness reports one at a time
+  std::set<std::pair<std::string, std::string>> ended;  // the harness reports one case at a time
   const auto report = [&](const harness::CaseRecord& record, std::size_t done, std::size_t all) {
     if (cancelled) return;  // after the cancellation, a call of this case may have been refused
     ended.emplace(record.id, record.sampler);
@@ -189,7 +192,8 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   };
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
     harness::RunRecord run = suites::run_plan(plan, options, harness::threads_of(jobs), report);
-    // Skipped for a single case, because each pytest item is one case and would wait for seconds.
+    // The test is skipped for a single case, because each pytest item is one case and would wait
+    // for seconds.
     if (plan.jobs.size() > 1 && !cancelled) {
       suites::ask_failed_samplers(plan.jobs, options.make_sampler, run);
     }
@@ -283,7 +287,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> groups_of(
   return groups;
 }
 
-// Returns the ids of the cases, in the order of the table.
+// Returns the ids of the cases, in the order of the table of cases.
 std::vector<std::string> case_ids(const std::string& suite,
                                   const std::vector<std::pair<std::string, std::string>>& logits) {
   std::vector<std::shared_ptr<const harness::CapturedLogits>> files;
@@ -320,8 +324,8 @@ int command_line(const std::vector<std::string>& words) {
   return cli::command_line(static_cast<int>(words.size()), arguments.data());
 }
 
-// Measures the time that the adapter adds to a callable: the median in microseconds of a batch of
-// one row of two tokens, called from a thread like the harness's.
+// Measures the time that the adapter adds to a callable: the median, in microseconds, for a batch
+// of one row of two tokens. The callable is called from a thread like the harness's.
 double batch_microseconds(nb::object function, std::size_t repeats) {
   const auto callable = std::make_shared<Callable>(std::move(function), nb::none(), Arrays::numpy);
   PythonSampler sampler(callable, PythonSampler::Keeps::nothing);

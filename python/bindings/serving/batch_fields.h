@@ -1,5 +1,5 @@
-// Conversions that the processors of both backends share: a state, a request's fields, lists,
-// offsets.
+// Converts the arguments that the processors of both backends share: a state, a request's fields,
+// lists, offsets.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,11 +30,11 @@ Ids list_of(View<const std::int32_t> view);
 Ids numbers_of(View<const RowStatus> statuses);
 std::vector<Ids> lists_of(const TokenLists& lists);
 
-/// Returns an array in host memory or on the processor's device; refuses an array on another GPU.
+/// Returns an array in host memory or on the processor's device. Refuses an array on another GPU.
 InputArray array_of_processor(const char* name, nb::handle object, const Place& place);
 
-/// Calls `step` with the offsets as a view of int64 or uint32, empty for None. `place` is the
-/// device of the processor.
+/// Calls `step` with the offsets as a view of int64 or uint32. The view is empty for None. `place`
+/// is the device of the processor.
 template <class Step>
 void with_offsets(nb::handle offsets, const Place& place, const Step& step) {
   if (offsets.is_none()) return step(View<const std::int64_t>{});

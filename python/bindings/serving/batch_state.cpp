@@ -1,4 +1,4 @@
-// BatchState and the CPU's FusedSamplingProcessor for fairdraw/serving.py and
+// Binds BatchState and the CPU's FusedSamplingProcessor for fairdraw/serving.py and
 // fairdraw/fused_sampling_processor.py. Results are lists.
 #include "fairdraw/batch_state.h"
 
@@ -30,8 +30,8 @@ struct OwnedProcessor {
       : processor(*owned.state), vocab(owned.state->options().vocab) {}
 };
 
-/// Calls visit(name, member) for the fields of BatchRequest, by the names of Python's dataclass.
-/// `visit_bias` handles the field `bias`, which has another form in Python than in C++.
+/// Calls visit(name, member) for the fields of BatchRequest. The names are those of Python's
+/// dataclass. `visit_bias` handles the field `bias`, which has another form in Python than in C++.
 void each_field(auto& r, const auto& visit, const auto& visit_bias) {
   visit("temperature", r.temperature);
   visit("top_k", r.top_k);
@@ -67,7 +67,7 @@ struct Fields {
   }
 };
 
-/// Returns rows in host memory, where the CPU's processor runs.
+/// Returns rows in host memory, which the CPU's processor reads.
 Rows rows_on_host(Handle logits) {
   Rows rows = rows_of("logits", logits);
   const Place place = place_of(rows.array, 0, nb::none());

@@ -1,5 +1,5 @@
-// The operations of fairdraw/beam_search.h on the arrays of fairdraw/beam_search.py, all on the
-// device of the rows.
+// Binds the operations of fairdraw/beam_search.h for the arrays of fairdraw/beam_search.py, all on
+// the device of the rows.
 #include "fairdraw/beam_search.h"
 
 #include "fairdraw/cuda.h"
@@ -11,7 +11,7 @@
 namespace fairdraw::python {
 namespace {
 
-/// Returns the pool of finished sequences from Python's arrays.
+/// Makes the pool of finished sequences from Python's arrays.
 BeamPool pool_of(const Named& pool, std::int64_t requests, std::int64_t places,
                  const Place& place) {
   const BeamPool arrays{pool.output<std::int32_t>("counts", requests, place, "pool.counts"),
@@ -24,7 +24,7 @@ BeamPool pool_of(const Named& pool, std::int64_t requests, std::int64_t places,
   return arrays;
 }
 
-/// Returns the history of the live beams from Python's arrays.
+/// Makes the history of the live beams from Python's arrays.
 BeamHistory history_of(const Named& history, std::int64_t places, const Place& place) {
   const auto steps = history.as<std::int32_t>("max_steps");
   const std::int64_t size = places * steps;
@@ -44,7 +44,7 @@ void read_live(const Named& live, const Place& place, auto& request) {
   live.expect_all_read();
 }
 
-/// Reads the arrays to which a beam search step writes the next live beams.
+/// Reads the arrays to which a step of a beam search writes the next live beams.
 void read_next(const Named& next, const BeamStepRequest& request, const Place& place,
                BeamStepResult& result) {
   const std::int64_t requests = request.requests;

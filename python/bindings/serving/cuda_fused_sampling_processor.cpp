@@ -1,5 +1,5 @@
-// The FusedSamplingProcessor of an NVIDIA GPU for fairdraw/fused_sampling_processor.py. Results are
-// torch tensors that view the processor's own memory.
+// Binds the FusedSamplingProcessor of an NVIDIA GPU for fairdraw/fused_sampling_processor.py.
+// Results are torch tensors that view the processor's own memory.
 #include "fairdraw/cuda_fused_sampling_processor.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Handle = nb::handle;
 
-/// A GPU processor and its device.
+/// A GPU processor together with its device.
 class OwnedCudaProcessor {
  public:
   OwnedCudaProcessor(OwnedState& owned, const Named& given) : vocab(owned.state->options().vocab) {
@@ -56,8 +56,8 @@ void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, StepRows whic
   });
 }
 
-/// Returns a tensor of the processor's device memory, which keeps the processor alive. The address
-/// of an empty tensor is never used.
+/// Returns a tensor of the processor's device memory. The tensor keeps the processor alive. The
+/// address of an empty tensor is never used.
 template <class T>
 nb::object tensor_of(Handle self, View<const T> view) {
   static_assert(sizeof(T) == sizeof(std::int32_t));

@@ -1,5 +1,5 @@
-// sample_with_kept_sets and kept_sets_of_mask (fairdraw/kept_sets.h, fairdraw/cuda_kept_sets.h),
-// for fairdraw/kept_sets.py.
+// Binds sample_with_kept_sets and kept_sets_of_mask (fairdraw/kept_sets.h,
+// fairdraw/cuda_kept_sets.h) for fairdraw/kept_sets.py.
 #include "fairdraw/kept_sets.h"
 
 #include "fairdraw/cuda_kept_sets.h"

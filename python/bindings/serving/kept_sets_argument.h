@@ -1,4 +1,4 @@
-// Kept sets as an argument: the mapping that fairdraw/kept_sets.py makes.
+// Reads kept sets as an argument, which is the mapping that fairdraw/kept_sets.py makes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::python {
 
-/// Returns the arrays of the sets: token_ids, which has `room` ids, offsets and overflow.
+/// Returns the arrays of the sets: token_ids, which has room for `room` ids, offsets and overflow.
 inline KeptSets arrays_of(const Named& sets, std::int64_t outputs, const Place& place) {
   const KeptSets arrays{
       sets.output<std::int32_t>("token_ids", sets.as<std::int64_t>("room"), place),

@@ -1,5 +1,5 @@
-// The operations of fairdraw/stop_criteria.h and fairdraw/parallel_sampling.h for the Python files
-// of the same names.
+// Binds the operations of fairdraw/stop_criteria.h and fairdraw/parallel_sampling.h for the Python
+// files of the same names.
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/parallel_sampling.h"
 #include "fairdraw/stop_criteria.h"
@@ -58,7 +58,7 @@ void stop(const Named& given) {
 void seeds_of_children(const nb::object& seeds, std::int32_t n, bool seed_plus_index,
                        std::int64_t prompts, const nb::object& children) {
   const Input<std::uint64_t> parents("seeds", seeds, Place());
-  // The operation refuses n < 1; until then, such an n must not size an array.
+  // The operation refuses n < 1 later. Before that, a wrong n must not set the size of an array.
   const Output<std::uint64_t, std::int64_t> out("children", children, prompts * (n < 1 ? 0 : n),
                                                 Place());
   const ChildSeedRule rule =

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kStep = "the running batch's step";
 
-// Calls a method of a Python object and ignores what it returns.
+// Calls a method of a Python object and ignores the method's result.
 template <class... Arguments>
 std::string tell(const nb::object& object, const char* method, const Arguments&... arguments) {
   const std::string who = fmt::format("the running batch's {}", method);

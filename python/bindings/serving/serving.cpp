@@ -1,4 +1,4 @@
-// Binds the calls of serving, and the enums of its public headers under their C++ names.
+// Binds the calls of serving, and the enums of serving's public headers under their C++ names.
 #include "fairdraw/batch_state.h"
 #include "fairdraw/beam_search.h"
 #include "fairdraw/fused_sampling_processor.h"

@@ -1,6 +1,6 @@
-// Sharded calls in host memory (fairdraw/sharded.h), for fairdraw/sharded.py. Each function takes
-// the arguments of the unsharded function, the shards' boundaries and this shard's number. The
-// function returns a call whose blocks the caller exchanges between ranks.
+// Binds sharded calls in host memory (fairdraw/sharded.h) for fairdraw/sharded.py. Each function
+// takes the arguments of the unsharded function, the shards' boundaries and this shard's number.
+// The function returns a call whose blocks the caller exchanges between ranks.
 #include "fairdraw/sharded.h"
 
 #include <nanobind/stl/vector.h>
@@ -29,10 +29,10 @@ namespace {
 
 using Handle = nb::handle;
 
-/// A sharded call in progress, with the arrays that it reads and writes.
+/// A sharded call in progress, with the arrays that the call reads and writes.
 class ShardedCall {
  public:
-  /// `arrays` keeps alive the arrays that `request` and `result` view. `finish` is called after the
+  /// `arrays` keeps the arrays alive that `request` and `result` view. `finish` is called after the
   /// call has written its results.
   ShardedCall(const Named& given, std::shared_ptr<const void> arrays, const Place& place,
               ShardedRequest request, const SampleResult& result, std::function<void()> finish = {})
@@ -67,8 +67,8 @@ class ShardedCall {
   ShardedSample call_;
 };
 
-/// Returns the rows with a non-null address: a shard without columns has empty arrays, and a view
-/// without data would mean that the caller does not want the rows.
+/// Returns the rows with an address that is not null. A shard without columns has empty arrays, and
+/// a view without data would mean that the caller does not want the rows.
 FloatRows asked_for(FloatRows rows) {
   static float nothing;
   if (rows.data == nullptr) rows.data = &nothing;
@@ -140,7 +140,7 @@ struct KeptLogits : TopKMaskArguments {
 
   BitRows<std::uint32_t> mask() { return {words.data(), rows.view.rows, words_a_row}; }
 
-  /// Writes the logits, with -inf for each logit without a bit in the mask.
+  /// Writes the logits, with -inf in place of each logit without a bit in the mask.
   void write_masked() const {
     const RowsView& from = rows.view;
     const bool is_wide = from.dtype == DType::float32;

@@ -1,4 +1,4 @@
-// Sharded calls on GPUs (fairdraw/cuda_sharded.h), for fairdraw/sharded.py.
+// Binds sharded calls on GPUs (fairdraw/cuda_sharded.h) for fairdraw/sharded.py.
 #include "python/bindings/serving/sharded_cuda.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 using Exchange = cuda::ShardedExchange;
 
-/// A call of `sample`. A GPU's exchanges go through memory of the ranks, or their blocks are in the
-/// workspace, which the caller holds as an array.
+/// A call of `sample`. A call on GPUs exchanges blocks through memory of the ranks. Otherwise the
+/// blocks are in the workspace, which the caller holds as an array.
 class ShardedCudaCall {
  public:
   explicit ShardedCudaCall(const Named& given)
@@ -43,7 +43,7 @@ class ShardedCudaCall {
   void receive(Exchange exchange) {
     run_on_host([&] { return cuda::sharded_receive(call_, exchange); });
   }
-  /// `memory`: the address of each shard's memory, as mapped in this process.
+  /// `memory` holds the address of each shard's memory, as mapped in this process.
   void use_peers(const nb::list& memory, std::int64_t bytes, std::int64_t most_rows) {
     cuda::ShardedPeers peers;
     if (memory.size() > static_cast<std::size_t>(cuda::kMaxDeviceShards)) {
@@ -59,7 +59,8 @@ class ShardedCudaCall {
     peers.most_rows = most_rows;
     run_on_host([&] { return cuda::use_peers(call_, peers); });
   }
-  /// Runs the call through peer memory: first the rows that candidates decide, then the others.
+  /// Makes the call through peer memory: first for the rows that candidates decide, then for the
+  /// other rows.
   void run() {
     run_on_host([&] { return cuda::sample_sharded(call_, {}); });
   }
@@ -67,7 +68,7 @@ class ShardedCudaCall {
     run_on_host([&] { return cuda::continue_sharded(call_, undecided); });
   }
   std::int32_t gathers(std::int32_t rows) const { return call_.gathers(rows); }
-  /// Return byte offsets from the beginning of the workspace.
+  /// The functions return byte offsets from the beginning of the workspace.
   std::int64_t sent_at(Exchange exchange) const { return at(call_.send(exchange)); }
   std::int64_t received_at(Exchange exchange) const { return at(call_.receive(exchange)); }
   std::int64_t undecided_at() const { return at(call_.undecided()); }
@@ -86,10 +87,11 @@ class ShardedCudaCall {
   cuda::ShardedCall call_;
 };
 
-/// Returns the bytes of each rank's memory that suffice for calls of at most so many rows, samples
-/// and reported tokens. The size assumes filtered rows and the most expensive reports, raw ones of
-/// masked rows. `most_logprobs` -1: no reports. The call only computes its size and never runs, so
-/// the workspace stands in for all of its arrays.
+/// Returns the number of bytes of each rank's memory that calls with at most so many rows, samples
+/// and reported tokens need. The size assumes filtered rows and the most expensive reports, which
+/// are raw reports of masked rows. A `most_logprobs` of -1 stands for calls without reports. The
+/// call only computes its size and never runs, so that the workspace stands in for all of its
+/// arrays.
 std::int64_t most_peer_bytes(const Named& given) {
   const std::vector<std::int64_t> boundaries = boundaries_of(given);
   const auto shard = given.as<std::int32_t>("shard");

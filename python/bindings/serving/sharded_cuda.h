@@ -1,4 +1,4 @@
-// Sharded calls on GPUs, and the argument that they share with calls in host memory.
+// Binds sharded calls on GPUs, and reads the argument that they share with calls in host memory.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The arguments of speculation (fairdraw/speculative.h, and the chains of fairdraw/sampling.h):
-// requests and results over Python's arrays, as fairdraw/speculative.py and fairdraw/sampling.py
-// give them.
+// Reads the arguments of speculation (fairdraw/speculative.h, and the chains of
+// fairdraw/sampling.h) from fairdraw/speculative.py and fairdraw/sampling.py. Requests and results
+// view Python's arrays.
 //
 // Each class keeps the arrays alive that its `request` and `result` view, and raises an error for a
 // wrong argument.
@@ -37,12 +37,12 @@ struct Distribution {
                given.as<FilterOrder>("filter_apply_order")};
     given.expect_all_read();
   }
-  // `filters` points into the other members, so that a copy would be wrong.
+  // `filters` points into the other members, so that a copy would point into the wrong object.
   Distribution(const Distribution&) = delete;
   Distribution& operator=(const Distribution&) = delete;
 };
 
-/// Arguments of the target model.
+/// Arguments about the target model.
 class Target {
  public:
   explicit Target(const Named& given)
@@ -84,10 +84,11 @@ class Target {
   InputArray allowed_;
 };
 
-/// Arguments of the draft model; without a distribution (draft_law `none`) all others are ignored.
+/// Arguments about the draft model. Without a distribution (draft_law `none`) all other arguments
+/// are ignored.
 class Draft {
  public:
-  /// `axes`: the number of axes of the rows.
+  /// `axes` is the number of axes of the rows.
   Draft(const Named& given, std::size_t axes, const Place& place)
       : distribution(given.as<DraftLaw>("draft_law")),
         distribution_("draft_filters", given["draft_filters"], place) {

@@ -1,4 +1,4 @@
-// Operations of fairdraw/speculative.h on both backends, for fairdraw/speculative.py.
+// Binds the operations of fairdraw/speculative.h on both backends for fairdraw/speculative.py.
 #include "fairdraw/speculative.h"
 
 #include "fairdraw/cuda_kept_sets.h"
@@ -11,9 +11,9 @@
 namespace fairdraw::python {
 namespace {
 
-/// Runs a call on the device of its target rows; on a GPU with a workspace of the required size. If
-/// make_sets is not None, the call has kept sets, one for each slot of its tokens, and
-/// make_sets(number) returns their arrays.
+/// Makes a call on the device of its target rows. On a GPU the call gets a workspace of the
+/// required size. If make_sets is not None, the call has kept sets, one for each slot of its
+/// tokens, and make_sets(number) returns the arrays of the sets.
 template <class Request, class Result, class Verify, class VerifyWithSets>
 void verify(const Named& given, Place place, const Request& request, const Result& result,
             const Verify& call, const VerifyWithSets& call_with_sets) {

@@ -1,1 +1,1 @@
-"""The gate on a Ray cluster: `python -m fairdraw ray verify`."""
+"""Runs the gate on a Ray cluster: `python -m fairdraw ray verify`."""

@@ -33,13 +33,14 @@ _EXIT_USAGE = 2
 
 
 def _dies_with_its_parent() -> None:
-    """Kills a run together with its worker, because Ray restarts the shard elsewhere."""
+    """Kills a run together with its worker, because Ray restarts the shard on another worker."""
     set_death_signal = 1  # the value of PR_SET_PDEATHSIG in <sys/prctl.h>
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 def _command_line_shard(options: Sequence[str], shard: str, run_id: str) -> str:
-    """Runs a shard of `fairdraw verify`; returns its report.json."""
+    """Runs a shard of the command `fairdraw verify`, and returns the text of the shard's
+    report.json."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "fairdraw", "verify", *options, "--quiet"]
         command += ["--shard", shard, "--run-id", run_id, "--report", folder]
@@ -52,8 +53,8 @@ def _command_line_shard(options: Sequence[str], shard: str, run_id: str) -> str:
 
 
 def _callable_shard(name: str, arguments: dict[str, Any], shard: str, run_id: str) -> str:
-    """Runs a shard of `fairdraw.verify`; returns its report.json, named `run_id` as by the
-    option --run-id."""
+    """Runs a shard of the function `fairdraw.verify`, and returns the text of the shard's
+    report.json. `run_id` names the run, as the option --run-id does."""
     from fairdraw.verification import verify
 
     module, _, attribute = name.partition(":")
@@ -67,9 +68,9 @@ def run_shards(
     shards: int, options: Sequence[str], callable_name: str | None, arguments: dict[str, Any],
     cpus: float, gpus: float, run_id: str,
 ) -> list[str]:  # fmt: skip
-    """Returns report.json of each shard, run on the cluster that ray.init() has joined.
+    """Returns the report.json of each shard, run on the cluster that ray.init() has joined.
 
-    A shard whose worker or machine dies is restarted, any number of times; an error of the shard
+    A shard whose worker or machine dies is restarted, any number of times. An error of the shard
     itself ends the run with RuntimeError.
     """
     import ray
@@ -132,8 +133,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _required(known: argparse.Namespace, arguments: dict[str, Any]) -> list[str]:
-    """Moves requirements on the whole run, which no shard can check, from the shards' arguments
-    to arguments of `merge`."""
+    """Moves requirements on the whole run from the shards' arguments to the arguments of `merge`,
+    because no shard can check them."""
     features, most = arguments.pop("require", None), arguments.pop("max_skipped", None)
     require = known.require or (",".join(features) if features else None)
     max_skipped = known.max_skipped if most is None else str(most)

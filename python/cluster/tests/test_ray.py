@@ -1,5 +1,5 @@
-"""Tests the gate on a Ray cluster of several processes, one of which is killed during the run: the
-report equals that of one run. Skipped without Ray (its wheels have 79 MB)."""
+"""Tests the gate on a Ray cluster of several processes, one of which is killed during the run. The
+report must equal that of one run. The tests are skipped without Ray (its wheels have 79 MB)."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def processes():
 
 
 def kill_a_worker(ancestor, killed, ended):
-    """Kills one worker below the process `ancestor` while it runs a shard."""
+    """Kills one worker below the process `ancestor` while the worker runs a shard."""
     while not ended.is_set() and not killed:
         table = processes()
         for pid, (parent, command) in table.items():
@@ -68,7 +68,7 @@ def kill_a_worker(ancestor, killed, ended):
 
 
 def on_a_cluster(words, path=()):
-    """Starts `python -m fairdraw ray` with these words, on a cluster of this machine; `path`:
+    """Starts `python -m fairdraw ray` with these words, on a cluster of this machine. `path` lists
     folders of modules."""
     program = "import sys, ray; sys.argv[0] = 'fairdraw ray'\n"
     program += "init = ray.init\n"
