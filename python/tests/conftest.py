@@ -1,4 +1,5 @@
-"""Makes the tests use the package of the build tree, or otherwise the installed one."""
+"""Makes the tests use the package of the build tree, or the installed package if there is no build
+tree."""
 
 import inspect
 import re
@@ -13,7 +14,7 @@ from fairdraw import _core
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-#: Test files that need serving, ignored in a build without serving.
+#: Test files that need serving; a build without serving ignores these files.
 collect_ignore = []
 if not _core.HAS_SERVING:
     about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme"

@@ -1,5 +1,4 @@
-"""Helpers of the tests on a GPU, which are skipped without torch, a GPU, or the package's CUDA
-part."""
+"""Helps the tests on a GPU, which are skipped without torch, a GPU, or the package's CUDA part."""
 
 import dataclasses
 
@@ -25,7 +24,7 @@ def on_gpu(value):
 
 
 def expect_same(here, there):
-    """Expects tensors on a GPU to equal those on the CPU, bit for bit."""
+    """Expects tensors on a GPU to equal the tensors on the CPU, bit for bit."""
     if here is None:  # not asked for
         assert there is None
         return
@@ -35,7 +34,8 @@ def expect_same(here, there):
 
 
 def same_on_both(operation, *arguments, **named):
-    """Returns an operation's result on the CPU, after comparing it bit for bit with the GPU's."""
+    """Returns an operation's result on the CPU, after comparing the result bit for bit with that of
+    the GPU."""
     there = [on_gpu(a) for a in arguments], {name: on_gpu(a) for name, a in named.items()}
     want = operation(*arguments, **named)
     got = operation(*there[0], **there[1])

@@ -1,5 +1,5 @@
-"""Verifiers of drafts for the tests: the textbook's verifier in NumPy, and subclasses that make
-parts of it wrong.
+"""Defines verifiers of drafts for the tests: the textbook's verifier in NumPy, and subclasses that
+make a part of it wrong.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ def _mixed(state):
 
 
 def uniforms(batch, purpose):
-    """Returns [requests, max_draft + 1] in [0, 1), from a request's seed, the position's offset and
-    a purpose."""
+    """Returns random numbers [requests, max_draft + 1] in [0, 1), made from a request's seed, the
+    position's offset and a purpose."""
     shape = (batch.requests, 1)
     seed, offset = (np.broadcast_to(a.reshape(-1, 1), shape) for a in (batch.seed, batch.offset))
     index = np.arange(batch.requests, dtype=np.uint64)[:, None] * np.uint64(batch.seed_is_scalar)
@@ -28,7 +28,7 @@ def uniforms(batch, purpose):
 
 
 def _excluded_mass(weights):
-    """Returns for each weight of a row the sum of the strictly larger weights."""
+    """Returns, for each weight of a row, the sum of the strictly larger weights."""
     order = np.argsort(-weights, axis=-1, kind="stable")
     ranked = np.take_along_axis(weights, order, axis=-1)
     before = ranked.cumsum(axis=-1) - ranked
@@ -41,7 +41,7 @@ def _excluded_mass(weights):
 
 
 def _filtered(logits, temperature, top_k, top_p, min_p):
-    """Returns weights of [requests, rows, vocab] logits after min_p, then top_k, then top_p; ties
+    """Returns weights of [requests, rows, vocab] logits after min_p, then top_k, then top_p. Ties
     stay."""
     x = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     t, k, p, m = (a.reshape(-1, 1, 1) for a in (temperature, top_k, top_p, min_p))
@@ -57,7 +57,8 @@ def _filtered(logits, temperature, top_k, top_p, min_p):
 
 
 def _distributions(batch):
-    """Returns the target's and the draft's rows, divided by their sums; padding rows are zeros."""
+    """Returns the rows of the target and of the draft, divided by their sums. Padding rows are
+    zeros."""
     places = np.arange(batch.max_draft + 1)
     used = (places <= batch.draft_lengths[:, None])[..., None]
     target = np.where(used, batch.target, 0)
@@ -73,7 +74,7 @@ def _distributions(batch):
         parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
         logits = np.where(used[:, 1:], batch.draft_logits, 0)
         draft = _filtered(logits, *parameters, batch.draft_min_p)
-    else:  # without a distribution of the draft the drafted token has probability 1
+    else:  # a drafted token without a distribution has probability 1
         draft = np.arange(batch.vocab) == drafted
     draft = np.where(used[:, 1:], draft, 0)
     target, draft = (d.astype(np.float64) for d in (target, draft))
@@ -82,30 +83,31 @@ def _distributions(batch):
 
 
 def _drawn(weights, uniform):
-    """Draws by the inverse CDF along the last axis, from weights in any scale."""
+    """Draws by the inverse CDF along the last axis. The weights may have any scale."""
     sums = weights.cumsum(axis=-1)
-    # If rounding leaves no sum above the random number, the last token of positive weight is drawn.
+    # If rounding leaves no sum above the random number, the last token with a positive weight is
+    # drawn.
     last = weights.shape[-1] - 1 - (weights[..., ::-1] > 0).argmax(axis=-1)
     return np.minimum((sums <= uniform[..., None] * sums[..., -1:]).sum(axis=-1), last)
 
 
 class Textbook:
-    """Accepts with probability min(1, p / q), recovers from (p - q)+, draws a bonus from the
-    target; subclasses override parts."""
+    """Accepts a draft with probability min(1, p / q), draws in place of a rejected draft from (p -
+    q)+, and draws a bonus token from the target. Subclasses override parts."""
 
     def uniforms(self, batch, purpose):
         return uniforms(batch, purpose)
 
     def accepts(self, p, q, uniform):
-        """p, q: probabilities of the drafted tokens, [requests, max_draft]."""
+        """`p` and `q` are the probabilities of the drafted tokens, [requests, max_draft]."""
         return uniform * q < p
 
     def residual(self, target, draft):
         return np.maximum(target - draft, 0)
 
     def bonus(self, target, draft):
-        """Returns [requests, rows, vocab] weights to draw the bonus token from; its row is the
-        one after all drafts."""
+        """Returns weights [requests, rows, vocab] from which the bonus token is drawn, in the row
+        after all drafts."""
         return target
 
     def __call__(self, batch):
@@ -139,8 +141,8 @@ class Textbook:
 
 
 class Block(Textbook):
-    """Verifies a chain as a block (Sun et al. 2024, Algorithm 2), up to the last position that
-    is accepted."""
+    """Verifies a chain as a block (Sun et al. 2024, Algorithm 2), up to the last position that is
+    accepted."""
 
     def __call__(self, batch):
         target, draft, drafted = _distributions(batch)
@@ -176,7 +178,8 @@ class Block(Textbook):
 
 
 class Matching(Textbook):
-    """Draws the target's own token at each position, and accepts a draft if it is that token."""
+    """Draws a token from the target at each position, and accepts a draft if it equals that
+    token."""
 
     def __call__(self, batch):
         target, _, drafted = _distributions(batch)
@@ -216,14 +219,15 @@ class SeedsIgnored(Textbook):
 
 
 class OneWordForAll(Textbook):
-    """Draws from the residual with the same random number that rejected the draft."""
+    """Draws from the residual with the same random number that rejected the draft, which is
+    wrong."""
 
     def uniforms(self, batch, purpose):
         return uniforms(batch, _ACCEPT)
 
 
 class RejectedDraftsStay(Textbook):
-    """Does not clear the drafted tokens after a rejection."""
+    """Does not clear the drafted tokens after a rejection, which is wrong."""
 
     def answer(self, batch, tokens, accepted, stands):
         padded = np.concatenate([batch.draft_tokens, tokens[:, -1:]], axis=1)
@@ -243,7 +247,7 @@ class BonusOfTheRowBefore(Textbook):
 
 
 class NumpyBatch:
-    """A batch of torch tensors as NumPy arrays, with unsigned seeds."""
+    """A batch of torch tensors converted to NumPy arrays, with unsigned seeds."""
 
     def __init__(self, batch, arrays):
         self._batch = batch

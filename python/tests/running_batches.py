@@ -1,11 +1,11 @@
-"""Running batches for the tests: one on fairdraw's own classes, one with histories kept in
-Python, and wrong ones."""
+"""Defines running batches for the tests: one on fairdraw's own classes, one with histories kept in
+Python, and wrong running batches."""
 
 import numpy as np
 
 import fairdraw
 
-#: Abilities of both correct running batches.
+#: Abilities that both correct running batches have.
 EXACT = {
     "abilities": (
         "exact_integer",
@@ -58,16 +58,16 @@ class OfTheLibrary:
 
 
 class Kept:
-    """A request with its history in a list."""
+    """A request whose history is a list."""
 
     def __init__(self, request, output):
         self.request, self.output = request, list(output)
-        self.drawn = len(output)  # the offset of the next token's random bits
+        self.drawn = len(output)  # the offset of the random bits for the next token
 
 
 class InPython:
-    """Keeps requests in a dictionary, and draws each token by one call of fairdraw's kernels that
-    takes the whole state: a chain without drafts."""
+    """Keeps requests in a dictionary. Draws each token by one call of fairdraw's kernels that takes
+    the request's whole state: a verification of a chain without drafts."""
 
     def begin(self, slots, vocab, dtype, tie_rule, filter_apply_order):
         self.kept = {}
@@ -125,7 +125,8 @@ class InPython:
 
 
 class KeepsTheOutputOfTheEvicted(InPython):
-    """Keeps the output of a slot's former request in front of the next request's output."""
+    """Keeps the output of a slot's former request in front of the next request's output, which is
+    wrong."""
 
     def begin(self, *batch):
         super().begin(*batch)
@@ -140,7 +141,8 @@ class KeepsTheOutputOfTheEvicted(InPython):
 
 
 class StartsTheOffsetAgain(InPython):
-    """Draws a restored request's next token with the random bits of its first token."""
+    """Draws a restored request's next token with the random bits of its first token, which is
+    wrong."""
 
     def restore(self, slot, request, output):
         super().restore(slot, request, output)
@@ -148,7 +150,7 @@ class StartsTheOffsetAgain(InPython):
 
 
 class ParametersOfTheFormerRequest(InPython):
-    """Writes parameters to a slot only for its first request."""
+    """Writes parameters to a slot only for the slot's first request, which is wrong."""
 
     def begin(self, *batch):
         super().begin(*batch)

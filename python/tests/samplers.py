@@ -1,4 +1,5 @@
-"""Samplers for the tests: one on fairdraw's kernels, one in plain NumPy, and wrong ones."""
+"""Defines samplers for the tests: one on fairdraw's kernels, one in plain NumPy, and wrong
+samplers."""
 
 import numpy as np
 
@@ -31,7 +32,7 @@ EXACT = {
 
 
 def exact(batch):
-    """Adapts fairdraw.sample to the contract: writes every result into the judge's arrays."""
+    """Adapts fairdraw.sample to the contract, and writes every result into the judge's arrays."""
     scalar = batch.seed_is_scalar
     details = fairdraw.sample(
         batch.logits,
@@ -69,7 +70,7 @@ def exact(batch):
 
 
 def report(batch, logprobs):
-    """Writes Logprobs into the judge's arrays; whole rows need a second call, because of
+    """Writes Logprobs into the judge's arrays. Whole rows need a second call, because of
     `top_n`."""
     batch.out_report_values[...] = logprobs.values.reshape(batch.out_report_values.shape)
     if batch.out_report_ranks is not None:
@@ -79,7 +80,7 @@ def report(batch, logprobs):
         batch.out_report_top_values[...] = logprobs.top_values
     if batch.out_report_all is not None:
         no_ids = np.zeros(batch.rows, np.int32)
-        if hasattr(batch.logits, "new_tensor"):  # torch: on the device of the rows
+        if hasattr(batch.logits, "new_tensor"):  # in torch the array is on the device of the rows
             no_ids = batch.logits.new_tensor(no_ids, dtype=batch.out_tokens.dtype)
         batch.out_report_all[...] = fairdraw.log_probabilities(
             batch.logits,
@@ -98,8 +99,8 @@ def report(batch, logprobs):
 
 
 class Textbook:
-    """Draws by softmax, sort and cumulative sum, in float64; its own random numbers ignore the
-    seeds."""
+    """Draws by softmax, sort and cumulative sum, in float64. The sampler's own random numbers
+    ignore the seeds."""
 
     def __init__(self, seed=1, temperature_error=1.0):
         self.random = np.random.default_rng(seed)
@@ -136,7 +137,8 @@ class Textbook:
         return p
 
     def one_of(self, p, kept):
-        """Draws a token; `p` are the probabilities before the filters, `kept` those after them."""
+        """Draws a token. `p` are the probabilities before the filters, and `kept` the probabilities
+        after the filters."""
         return self.drawn(kept)
 
     def drawn(self, p):
@@ -144,8 +146,8 @@ class Textbook:
 
 
 class Proposing(Textbook):
-    """Draws without filters until a token is kept, at most 64 times, and then from the kept
-    tokens."""
+    """Draws without filters until the filters keep the token, at most 64 times, and then draws from
+    the kept tokens."""
 
     def one_of(self, p, kept):
         for _ in range(64):
@@ -170,8 +172,8 @@ EXACT_PROBS = {
 
 
 def exact_probs(batch):
-    """Uses the operations of flashinfer.sampling for rows of probabilities, and `exact` for
-    logits."""
+    """Uses the operations of flashinfer.sampling for rows of probabilities, and the sampler `exact`
+    for logits."""
     if batch.input == "logits":
         return exact(batch)
     scalar = batch.seed_is_scalar
@@ -234,7 +236,7 @@ class Reporting(Textbook):
         return batch
 
     def filtered(self, batch, row):
-        """Returns the row divided by its temperature, -inf outside the mask."""
+        """Returns the row divided by its temperature, with -inf outside the mask."""
         x = batch.logits[row].copy()
         if batch.allowed is not None:
             bits = np.unpackbits(batch.allowed[row].view(np.uint8), bitorder="little")

@@ -1,5 +1,6 @@
-"""Runs one rank of test_sharded.py: the exchanges of calls on GPUs, without a GPU. The tested
-calls are plans of exchanges whose blocks are in host memory, and a gloo group moves the blocks."""
+"""Runs one rank of test_sharded.py: the exchanges that calls on GPUs make, without a GPU. The
+tested calls are plans of exchanges whose blocks are in host memory, and a gloo group moves the
+blocks."""
 
 import torch
 import torch.distributed as distributed
@@ -9,9 +10,9 @@ from fairdraw._gpu_exchanges import Exchanges
 
 
 class PlannedCall:
-    """A call with a given number of undecided rows after its tokens are exchanged, two of which
-    at a time are gathered. A block contains its sender, its exchange, and its number within the
-    call."""
+    """A call that has a given number of undecided rows after its tokens are exchanged. Two of these
+    rows are gathered at a time. A block contains the numbers of its sender and of its exchange, and
+    its own number within the call."""
 
     undecided_at = 4
 

@@ -10,7 +10,7 @@ import fairdraw.torch
 
 
 class Columns:
-    """Takes the rank's part of tensors that have a value per token."""
+    """Takes the rank's part of tensors that have one value per token."""
 
     def __init__(self, widths, rank):
         self.widths = widths
@@ -23,13 +23,13 @@ class Columns:
 
 
 def bits(tensor):
-    """Converts tensors for `same`: 16-bit floats become float32, which represents each of their
+    """Converts tensors for `same`. Floats of 16 bits become float32, which represents each of their
     values uniquely."""
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def hard_rows(numbers, vocab):
-    """Returns rows with ties, NaN, only -inf, and +inf, besides common ones."""
+    """Returns rows with ties, NaN, only -inf, or +inf, besides ordinary rows."""
     rows = torch.randn(6, vocab, generator=numbers) * 3
     rows[1] = rows[1].round()
     rows[2, vocab - 1] = float("nan")
@@ -81,7 +81,7 @@ def check_probs(sampler, columns):
     rows = 5
     seeds = torch.arange(rows) + 40
     probs = fairdraw.softmax(torch.randn(rows, columns.vocab, generator=numbers) * 2)
-    probs[1] = (probs[1] * 64).round() + 1  # ties, and another scale of the probabilities
+    probs[1] = (probs[1] * 64).round() + 1  # this row has ties, and another scale of the probabilities
     whole_calls = [
         (fairdraw.sampling_from_probs, {}),
         (fairdraw.top_k_sampling_from_probs, {"top_k": 9}),

@@ -1,8 +1,8 @@
-"""Runs one rank of test_sharded.py on its own GPU. The kernels exchange blocks through memory of
-all ranks, and the tokens must be those of `fairdraw.sample` over the whole rows on one GPU.
+"""Runs one rank of test_sharded.py on a GPU of its own. The kernels exchange blocks through memory
+of all ranks. The tokens must equal those of `fairdraw.sample` over the whole rows on one GPU.
 
-The file is also a program for machines without pytest: it uses all GPUs, or 2 if there are more
-than 8.
+The file is also a program for machines without pytest. The program uses all GPUs, or 2 if there are
+more than 8.
 
     python3 python/tests/sharded_peer_ranks.py [nccl | gloo]
 """
@@ -33,7 +33,8 @@ CALLS = [
 
 
 class Rows:
-    """Batches of whole rows, the same on every rank, and their columns for this rank."""
+    """Batches of whole rows, which are the same on every rank, and the batches' columns for this
+    rank."""
 
     def __init__(self, widths, rank):
         self.vocab = sum(widths)
@@ -64,10 +65,11 @@ def check_batches(sampler, rows):
             if "logprobs" in call:
                 same_reports(got.logprobs, expected.logprobs)
             left = sampler.gathered_rows
-            assert left == count or call.get("top_k") != 2000, left  # more than ranks can list
+            assert left == count or call.get("top_k") != 2000, left  # more than the ranks can list
             tokens = sampler(rows.of(whole), **call, seed=seeds, offset=3, gather=False)
             undecided = int(sampler.undecided)
-            # Wide nuclei are decided without gathering unless their support size is requested.
+            # Wide nuclei are decided without gathering their rows, unless the support size is
+            # requested.
             assert undecided <= left and sampler.gathered_rows == 0
             assert sampler.exchanges == 1 and sampler.exchanged_bytes == 0
             assert sampler.gather_undecided() == undecided and int(sampler.undecided) == 0
@@ -78,7 +80,7 @@ def check_batches(sampler, rows):
 
 
 def check_indices(sampler, rows, whole):
-    """Tests outputs that name rows: one row many times, another not at all."""
+    """Tests outputs that name rows: many outputs name one row, and no output names another."""
     indices = (torch.arange(LIMITS.rows) ** 2 % (len(whole) + 1)).int().cuda()
     indices[-1] = -1  # no row
     seeds = torch.arange(LIMITS.rows).cuda() + 50
@@ -93,8 +95,7 @@ def check_indices(sampler, rows, whole):
 
 
 def check_probs(sampler, rows, whole):
-    """Tests rows of probabilities: the tokens must equal those of the operations over whole
-    rows.
+    """Tests rows of probabilities, whose tokens must equal those of the operations over whole rows.
     """
     probs = fairdraw.softmax(whole.float())
     seeds = torch.arange(len(whole)).cuda() + 70
@@ -117,8 +118,8 @@ def check_probs(sampler, rows, whole):
 
 
 def check_graphs(sampler, rows):
-    """Alternates graphs of batches of two sizes, and calls without a graph, in one exchange
-    memory.
+    """Alternates graphs of batches of two sizes, and calls without a graph. All of them use one
+    exchange memory.
     """
     filters = {"temperature": 0.8, "top_k": 50, "top_p": 0.9}
     graphs = []
@@ -165,7 +166,7 @@ def check_refusals(sampler, rows, rank):
             lambda: sampler(few, logprobs=21, seed=1))  # fmt: skip
     refused(ValueError, "allowed: host memory", lambda: sampler.softmax(few))
     refused(ValueError, "ranks disagree", lambda: sampler(few, seed=rank))
-    # The exchange memory still works afterwards.
+    # The exchange memory must still work afterwards.
     same("tokens", sampler(few, seed=1), fairdraw.sample(whole[:2], seed=1))
 
 

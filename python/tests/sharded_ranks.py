@@ -1,4 +1,5 @@
-"""Runs one rank of test_sharded.py: the same calls as the other ranks, over its own columns."""
+"""Runs one rank of test_sharded.py: the same calls as the other ranks, over the rank's own
+columns."""
 
 from itertools import accumulate
 
@@ -10,7 +11,7 @@ import fairdraw.torch
 
 
 def same(name, mine, whole):
-    """Expects equality bit for bit: floats are compared as integers."""
+    """Expects equality bit for bit, so that floats are compared as integers."""
     mine, whole = (
         tensor.contiguous().view(torch.int32) if tensor.is_floating_point() else tensor
         for tensor in (mine, whole)
@@ -20,7 +21,8 @@ def same(name, mine, whole):
 
 
 def columns_of(packed, begin, end):
-    """Returns the bits from `begin` to `end` of packed rows, moved to bit 0."""
+    """Returns the bits from `begin` to `end` of packed rows, shifted so that the first bit is bit
+    0."""
     bits = (packed[:, :, None] >> torch.arange(32, dtype=torch.int32)) & 1
     bits = bits.flatten(1)[:, begin:end].to(torch.int64)
     bits = torch.nn.functional.pad(bits, (0, -bits.shape[1] % 32)).unflatten(1, (-1, 32))
@@ -29,7 +31,7 @@ def columns_of(packed, begin, end):
 
 
 def check_kept(logits, call, seeds, got, begin, end):
-    """Tests the rank's part of each kept set."""
+    """Tests that part of each kept set that belongs to the rank."""
     filters = {
         name: value for name, value in call.items() if not name.startswith(("log", "rank", "num"))
     }
@@ -100,7 +102,7 @@ def run(rank, ranks, folder):
             widths = [vocab // ranks] * (ranks - 1)
             widths.append(vocab - sum(widths))
             check_calls(fairdraw.torch.ShardedSampler(), rank, widths)
-        # Ranks have unequal numbers of columns, and one rank has none.
+        # Ranks have unequal numbers of columns, and one rank has no column.
         widths = [1000, 0, 256, 1744][:ranks]
         check_calls(fairdraw.torch.ShardedSampler(columns=widths), rank, widths)
         processing = [fairdraw.RequestProcessing(repetition_penalty=1.3, prompt=[7, 2100],
@@ -124,8 +126,8 @@ def run(rank, ranks, folder):
 
 
 def same_reports(got, expected):
-    """Compares log-probabilities from a GPU, whose logarithm differs by one unit in the last
-    place, 2^-23."""
+    """Compares log-probabilities from a GPU, whose logarithm differs from the CPU's by one unit in
+    the last place, 2^-23."""
     for name in ("ranks", "top_ids"):
         same(name, getattr(got, name).cpu(), getattr(expected, name).cpu())
     for name in ("values", "top_values"):
@@ -134,7 +136,7 @@ def same_reports(got, expected):
 
 
 def check_calls_on_gpu(sampler, rank, widths):
-    """Tests logits of ranks on one GPU each: in direct calls, with rows gathered later, and in a
+    """Tests logits of ranks with one GPU each: in direct calls, with rows gathered later, and in a
     graph.
     """
     begin = sum(widths[:rank])
@@ -168,13 +170,14 @@ def check_calls_on_gpu(sampler, rank, widths):
             gathered = sampler.gathered_rows
             tokens = sampler(local, **call, seed=seeds.cuda(), gather=False)
             left = int(sampler.undecided)
-            assert left <= gathered  # wide nuclei are decided unless their support size is wanted
+            assert left <= gathered  # wide nuclei are decided unless their support size is requested
             assert sampler.gather_undecided() == left and int(sampler.undecided) == 0
             same("tokens", tokens.cpu(), expected.tokens)
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
         mine = columns_of(packed, begin, begin + widths[rank]).cuda()
         same("tokens", sampler(local, top_k=9, seed=seeds.cuda(), allowed=mine).cpu(), banned)
-        # Reports of the caller's logits for masked rows, and for processed rows.
+        # Reports are of the caller's logits for masked rows, and of the processed logits for
+        # processed rows.
         expected = fairdraw.sample(logits, seed=seeds, allowed=packed, logprobs=7)
         got = sampler(local, seed=seeds.cuda(), allowed=mine, logprobs=7)
         same("tokens", got[0].cpu(), expected[0])

@@ -1,4 +1,4 @@
-"""Tests BeamSearch against a second implementation of fairdraw/beam_search.h's rules, and
+"""Tests BeamSearch against a second implementation of the rules of fairdraw/beam_search.h, and
 against enumeration."""
 
 import itertools
@@ -15,7 +15,7 @@ def norm(length, penalty):
 
 
 class Model:
-    """A model whose rows depend on the whole prefix: float32 log-probabilities."""
+    """A model whose rows depend on the whole prefix. The rows are float32 log-probabilities."""
 
     def __init__(self, number, vocab):
         self._number, self._vocab, self._rows = number, vocab, {}
@@ -29,7 +29,7 @@ class Model:
 
 
 def score_of(model, sequence):
-    """Returns a sequence's cumulative log-probability: one float32 addition per token."""
+    """Returns a sequence's cumulative log-probability, with one float32 addition per token."""
     score = np.float32(0)
     for i, token in enumerate(sequence):
         score = np.float32(score + model(sequence[:i])[token])
@@ -37,7 +37,8 @@ def score_of(model, sequence):
 
 
 def search_by_hand(model, width, max_tokens, ends, penalty, early_stopping):
-    """Returns (done by its pool, live sequences, pool) after the last step."""
+    """Returns the result after the last step: whether the pool ended the search, the live
+    sequences, and the pool."""
     live, pool = [((), np.float32(0))], []
     most = max(1, 1 + len(ends)) * width
     for length in range(1, max_tokens + 1):
@@ -55,7 +56,8 @@ def search_by_hand(model, width, max_tokens, ends, penalty, early_stopping):
                 pool.append((np.float32(-negative / norm(length, penalty)), sequence))
             if len(live) == width:
                 break
-        pool = sorted(pool, key=lambda entry: -entry[0])[:width]  # stable: earlier ones stay
+        # The sort is stable, so that earlier sequences come first.
+        pool = sorted(pool, key=lambda entry: -entry[0])[:width]
         if len(pool) == width:
             best = np.float32(-candidates[0][0])
             reach = max_tokens if early_stopping == 2 and penalty > 0 else length
@@ -75,7 +77,7 @@ def best_by_hand(found, penalty, best):
 
 
 def run(models, vocab, width, **options):
-    """Runs all steps of a batch, in which each request has its own model."""
+    """Runs all steps of a batch in which each request has its own model."""
     search = fairdraw.BeamSearch(len(models), width, **options)
     live = [[()] for _ in models]
     while not search.done:
@@ -110,7 +112,7 @@ def expect_best(search, r, best, expected):
         assert result.tokens[r, place, : len(sequence)].tolist() == list(sequence)
         assert (result.tokens[r, place, len(sequence) :] == -1).all()
         assert result.lengths[r, place] == len(sequence)
-        assert result.scores[r, place] == score  # float32 scores are equal bit for bit
+        assert result.scores[r, place] == score  # float32 scores must be equal bit for bit
 
 
 @pytest.mark.parametrize("early_stopping", [0, 1, 2])
@@ -135,8 +137,8 @@ def test_steps_follow_the_rules(early_stopping, penalty, ends):
 
 
 def test_wide_enough_it_finds_all_sequences_in_their_order():
-    # 3 tokens of 4, one of which ends: 1 + 3 + 9 sequences end, 27 do not. 64 beams are more than
-    # the candidates of a step (9 * 4), so that nothing is dropped.
+    # There are 4 tokens, one of which ends a sequence: 1 + 3 + 9 sequences end, and 27 do not. 64
+    # beams are more than the candidates of a step (9 * 4), so that no candidate is dropped.
     model, penalty = Model(1, 4), 0.75
     every = [
         sequence
@@ -158,8 +160,8 @@ def test_wide_enough_it_finds_all_sequences_in_their_order():
 
 
 def test_logits_are_their_log_probabilities():
-    """Compares scores computed from logits with float64. Bound: the stated error (2^-22 + 2^-24
-    * ln2 * d for d <= 40 octaves in log Z), and half an ulp of numbers below 32 for the value
+    """Compares scores computed from logits with float64. The bound is the stated error (2^-22 +
+    2^-24 * ln2 * d for d <= 40 octaves in log Z), and half an ulp of numbers below 32 for the value
     and for each sum."""
     search = fairdraw.BeamSearch(1, 4, max_tokens=4)
     random = np.random.default_rng(3)
@@ -200,7 +202,7 @@ def test_a_request_that_fails_leaves_the_others():
     rows[1, 2] = math.nan
     search = fairdraw.BeamSearch(3, [2, 2, 2000], max_tokens=2)
     step = search.step(rows, logprobs=True)
-    assert step.statuses.tolist() == [0, 2, 22]  # nan_input, invalid_beam for the width
+    assert step.statuses.tolist() == [0, 2, 22]  # nan_input, and invalid_beam for the width
     assert step.live_beams.tolist() == [2, 0, 0] and search.rows == 2
     step = search.step(rows[[0, 0]], logprobs=True)
     assert step.statuses[0] == 0 and step.states[0] == 2

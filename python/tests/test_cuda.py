@@ -1,6 +1,7 @@
-"""Tests operations on GPU tensors: the tokens equal the CPU's, and no call copies rows or waits.
+"""Tests operations on GPU tensors. The tokens must equal those on the CPU, and no call may copy
+rows or wait.
 
-Skipped without torch, a GPU, or the package's CUDA part.
+The tests are skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import numpy as np
@@ -131,8 +132,8 @@ def test_rows_are_not_copied():
         before = torch.cuda.memory_allocated()
         fairdraw.sample(given, top_k=5, top_p=0.9, seed=1)
         torch.cuda.synchronize()
-        # The call needs 64 tokens and the workspace; torch's allocator rounds each up by at most 2
-        # MiB.
+        # The call needs 64 tokens and the workspace. torch's allocator rounds each of them up by at
+        # most 2 MiB.
         grown = torch.cuda.max_memory_allocated() - before
         assert grown < _core.cuda_workspace_bytes(64) + 2 * 2**21 < given.numel()
     out = torch.empty(64, dtype=torch.int32, device="cuda")
@@ -142,7 +143,7 @@ def test_rows_are_not_copied():
 def test_unseeded_calls_are_fresh_and_generators_repeat():
     flat = torch.ones(64, VOCAB, device="cuda")
 
-    def drawn(**named):  # two independent calls agree with a probability of 4099^-64
+    def drawn(**named):  # two independent calls give equal tokens with a probability of 4099^-64
         return fairdraw.sampling_from_probs(flat, **named).tolist()
 
     assert drawn() != drawn()
@@ -167,7 +168,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
     def call():
         fairdraw.sample(logits, 0.8, top_p=top_p, seed=seed, out=out)
 
-    call()  # loads the kernels before the graph capture
+    call()  # loads the kernels before the graph is captured
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()
@@ -177,7 +178,7 @@ def test_a_graph_draws_anew_with_seeds_in_a_tensor():
         graph.replay()
         want = fairdraw.sample(logits.cpu(), 0.8, top_p=top_p.item(), seed=torch.full((4,), step))
         assert out.tolist() == want.tolist()
-    # With one request a tensor of one seed is also read again at each replay.
+    # With one request, each replay also reads a tensor of one seed again.
     one = torch.empty(1, dtype=torch.int32, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -230,7 +231,8 @@ def test_calls_go_to_the_current_stream():
     logits = torch.zeros(8, VOCAB, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(50_000_000)  # tens of ms: a call that does not queue sees zeros
+        # Takes tens of ms, so that a call that does not queue behind it reads zeros.
+        torch.cuda._sleep(50_000_000)
         logits[:, 77] = 1000
         tokens = fairdraw.sample(logits, seed=1)
     stream.synchronize()
@@ -352,7 +354,7 @@ def test_log_probabilities_are_those_of_the_cpu(logits, mode, top):
         for report in (there, given):
             got = getattr(report, name)
             if want.dtype == torch.float32:
-                # The GPU's own logarithm differs by one unit in the last place.
+                # The GPU's own logarithm differs from the CPU's by one unit in the last place.
                 assert torch.equal(want.isinf(), got.cpu().isinf())
                 finite = want.isfinite()
                 unit = torch.finfo(torch.float32).eps * want[finite].abs()

@@ -1,6 +1,6 @@
-"""Tests kept sets on a GPU: they equal the CPU's, also in CUDA graphs, and have vLLM's layout.
+"""Tests kept sets on a GPU. They must equal the CPU's, also in CUDA graphs, and have vLLM's layout.
 
-Skipped without torch, a GPU, or the package's CUDA part.
+The tests are skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import pytest
@@ -19,7 +19,8 @@ def logits_of(rows, vocab, dtype):
 
 
 def expect_same_sets(here, there):
-    """Compares kept sets: `there` (GPU) has unused room at its end, `here` (CPU) is trimmed."""
+    """Compares kept sets. The sets `there` (GPU) have unused room at the end, and the sets `here`
+    (CPU) are trimmed."""
     assert there.token_ids.is_cuda and len(there.token_ids) >= len(here.token_ids)
     for mine, other in zip(here, there.trimmed(), strict=True):
         expect_same(mine, other)
@@ -62,7 +63,8 @@ def test_vllms_layout_goes_there_and_comes_back():
         assert tensor.device == same.device and torch.equal(tensor, same)
     for sets in (drawn.kept, again):
         replayed = fairdraw.torch.replay_logprobs(logits, drawn.tokens, sets)
-        assert (replayed - drawn.logprobs).abs().max() < 2e-6  # the GPU's own logarithm differs
+        # The GPU's own logarithm differs from the CPU's.
+        assert (replayed - drawn.logprobs).abs().max() < 2e-6
 
 
 def test_a_mask_becomes_the_sets_of_its_columns():
@@ -107,5 +109,5 @@ def test_a_captured_call_reads_its_logits_anew():
         torch.cuda.synchronize()
         here = fairdraw.sample_with_kept_sets(logits.cpu(), top_p=0.9, seed=seeds.cpu())
         expect_same(here.tokens, drawn.tokens)
-        # The flags are also computed from the call's bytes in the graph.
+        # The graph also computes the flags from the call's bytes.
         expect_same_sets(here.kept, drawn.kept)

@@ -1,7 +1,7 @@
-"""Tests beams, stop criteria and the processor on a GPU: each call gives the CPU's results, also in
-a CUDA graph, and without waiting.
+"""Tests beams, stop criteria and the processor on a GPU. Each call must give the CPU's results
+without waiting, also in a CUDA graph.
 
-Skipped without torch, a GPU, or the package's CUDA part.
+The tests are skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import numpy as np
@@ -21,20 +21,21 @@ def table_of(number, vocab=50):
 
 
 def expect_beams(here, there):
-    """Expects equal steps, except for scores, which may differ in the last unit of a power."""
+    """Expects steps to be equal, except for scores, which may differ in the last unit of a
+    power."""
     for name in ("parents", "tokens", "live_beams", "states", "statuses", "lengths", "cumulative"):
         if hasattr(here, name):
             expect_same(getattr(here, name), getattr(there, name))
     scores, others = here.scores, there.scores.cpu()
     assert torch.equal(scores.isinf(), others.isinf())
     finite = scores.isfinite()
-    # One unit in the last place for the power, and one rounding of the quotient.
+    # The bound is one unit in the last place for the power, and one rounding of the quotient.
     unit = 2 * torch.finfo(torch.float32).eps * scores[finite].abs()
     assert bool(((scores - others)[finite].abs() <= unit).all())
 
 
 def beam_rows(table, step):
-    """Returns rows of the live beams, request after request, on the device of the step."""
+    """Returns the rows of the live beams, request after request, on the device of the step."""
     live = step.tokens[(step.tokens >= 0) & (step.states == 0)[:, None]]
     return table.to(live.device)[live.long()]
 
@@ -69,7 +70,7 @@ def test_a_search_is_that_of_the_cpu():
 
 
 def test_a_search_over_logits_finds_the_same_beams():
-    logits = table_of(2) * 1.5 + 3  # any shift or scale gives logits, because softmax normalises
+    logits = table_of(2) * 1.5 + 3  # logits may have any shift or scale, because softmax normalises them
     here, there = (fairdraw.BeamSearch(2, 4, max_tokens=5, end_ids=[0]) for _ in range(2))
     rows, other = logits[:2], logits[:2].cuda()
     while not here.done:
@@ -89,7 +90,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
     tokens = there.step(table[:requests].cuda(), logprobs=True).tokens
     weights = table.cuda()
 
-    def call():  # a row for every beam slot, live or not
+    def call():  # one row for every beam slot, live or not
         found = there.step(
             weights[tokens.clamp(min=0).long().flatten()], logprobs=True, row_begins=begins
         )
@@ -97,7 +98,7 @@ def test_a_search_in_a_graph_makes_a_step_at_each_replay():
         return found
 
     want = here.step(beam_rows(table, step), logprobs=True)
-    expect_beams(want, call())  # loads the kernels before the graph capture
+    expect_beams(want, call())  # loads the kernels before the graph is captured
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = call()
@@ -235,7 +236,8 @@ REQUESTS = [
 
 
 def both(requests=REQUESTS, **options):
-    """Makes two states of the same requests, with the CPU's processor and the GPU's."""
+    """Makes two states of the same requests, one with the CPU's processor and one with the
+    GPU's."""
     found = []
     for device in (None, "cuda"):
         state = small_state()
@@ -327,14 +329,14 @@ def test_copies_come_in_the_order_of_their_steps():
         there.step(logits.cuda())
         there.start_async_token_copy()
         wanted.append([here.new_tokens().tolist(), [1, 1, 1], [0, 0, 0]])
-    assert outputs_of(other) == [[], [], []]  # no copy was waited for, so the host has no tokens
+    assert outputs_of(other) == [[], [], []]  # no copy was waited for, so that the host has no tokens
     for step, want in enumerate(wanted):
         copied = there.wait_for_tokens(return_details=True)
         assert [array.tolist() for array in copied] == want
         assert len(other.output(0)) == step + 1
     here.step(small_logits(3, 3))
     there.step(small_logits(3, 3).cuda())
-    assert there.get_new_tokens().tolist() == here.new_tokens().tolist()  # by a copy made now
+    assert there.get_new_tokens().tolist() == here.new_tokens().tolist()  # by a copy that starts now
     for step in range(40):  # more steps than the device remembers
         logits = small_logits(step, 3)
         here.step(logits)
@@ -355,7 +357,7 @@ def test_a_graph_of_two_steps_serves_whoever_is_there():
         for rows, values in zip(logits, first, strict=True):
             rows.copy_(values)
             here.step(values)
-            there.step(rows)  # loads the kernels before the graph capture
+            there.step(rows)  # loads the kernels before the graph is captured
         there.bring_changes()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
@@ -394,7 +396,8 @@ def test_steps_of_the_processor_do_not_wait():
         there.step(logits)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    # Copies run in order: until the stream has run, results are those of the step before.
+    # Copies run in order, so that until the stream has run, the results are those of the step
+    # before.
     assert there.wait_for_tokens().shape == (3,)
 
 

@@ -1,7 +1,7 @@
-"""Tests verification of drafts on a GPU: it equals the CPU's bit for bit, also in a CUDA graph and
-on another stream, and without waiting.
+"""Tests the verification of drafts on a GPU. The results must equal the CPU's bit for bit, without
+waiting, also in a CUDA graph and on another stream.
 
-Skipped without torch, a GPU, or the package's CUDA part.
+The tests are skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def dtype(request):
 
 
 def likely(logits, offset, parents=None, **filters):
-    """Returns drafted tokens [batch, n] int64, most of which the target also draws."""
+    """Returns drafted tokens [batch, n] int64, most of which the target draws, too."""
     batch, rows, _ = logits.shape
     random = np.random.default_rng(batch)
     drafts = torch.from_numpy(random.integers(0, VOCAB, (batch, rows - 1)))
@@ -54,7 +54,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 3}
     found = same_on_both(fairdraw.verify_chain, logits, draft, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
-    # Drafts with a known distribution; filters on the GPU are tensors, too.
+    # The drafts have a known distribution, and filters on the GPU are tensors, too.
     drafts = values(2, BATCH, DRAFTED).to(dtype)
     law = fairdraw.LawFilters(torch.linspace(0.5, 1.5, BATCH), top_p=0.999)
     same_on_both(
@@ -63,7 +63,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     probs = fairdraw.softmax(drafts.reshape(-1, VOCAB)).reshape(drafts.shape)
     found = same_on_both(fairdraw.verify_chain, logits, draft, draft_probs=probs, **named)
     assert (found.statuses == 0).all()
-    # One number for the call, one seed, a tensor of one value, other rules for ties and order.
+    # The call has numbers, one seed, a tensor of one value, and other rules for ties and order.
     same_on_both(
         fairdraw.verify_chain, logits, draft, temperature=torch.tensor([0.7]), top_k=20, seed=5,
         tie_rule="lowest_id", filter_apply_order="joint", top_p=0.9,
@@ -132,7 +132,8 @@ def test_trees_of_known_law_are_those_of_the_cpu(dtype, siblings):
     drafts = values(8, BATCH, nodes + 1).to(dtype)
     parents = random_parents(9, BATCH, nodes)
     ids = likely(logits, 2, parents)
-    for b, j in np.ndindex(BATCH, nodes):  # no sibling repeats: without replacement none can
+    # No sibling repeats, because no token can be drawn twice without replacement.
+    for b, j in np.ndindex(BATCH, nodes):
         before = ids[b, :j][parents[b, :j] == parents[b, j]]
         while ids[b, j] in before:
             ids[b, j] = (ids[b, j] + 1) % VOCAB
@@ -183,12 +184,13 @@ def test_bad_requests_fail_alone():
     found = same_on_both(
         fairdraw.verify_chain, logits, draft, draft_lengths=lengths, top_p=top_p, seed=SEEDS
     )
-    # nan_input, infinite_input, index_out_of_range twice, invalid_draft_length, invalid_top_p
+    # The statuses are nan_input, infinite_input, index_out_of_range twice, invalid_draft_length,
+    # invalid_top_p
     assert found.statuses.tolist() == [2, 3, 10, 10, 18, 8, 0]
     parents = torch.tensor([[-1, 0]] * BATCH)
     parents[6] = torch.tensor([0, -1])  # a node before itself
     found = same_on_both(fairdraw.verify_tree, logits, draft, parents, seed=SEEDS)
-    assert found.statuses[6] == 20  # RowStatus::invalid_draft_tree
+    assert found.statuses[6] == 20  # the status RowStatus::invalid_draft_tree
 
 
 def test_arrays_elsewhere_are_named():
@@ -274,7 +276,8 @@ def test_verification_goes_to_the_current_stream():
     draft = torch.full((2, 2), 77, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(50_000_000)  # tens of ms: a call that does not queue sees zeros
+        # Takes tens of ms, so that a call that does not queue behind it reads zeros.
+        torch.cuda._sleep(50_000_000)
         logits[..., 77] = 1000
         found = fairdraw.verify_chain(logits, draft, seed=1)
     stream.synchronize()

@@ -1,4 +1,4 @@
-"""Tests that Python's values from the compiled module are those that the C++ headers declare."""
+"""Tests that the values of enums in the compiled module are those that the C++ headers declare."""
 
 import enum
 import re

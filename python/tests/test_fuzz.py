@@ -1,4 +1,5 @@
-"""Tests that fairdraw.fuzz finds defects of a callable, and none in a correct one."""
+"""Tests that fairdraw.fuzz finds the defects of a wrong callable, and finds no defect in a correct
+callable."""
 
 import os
 import signal
@@ -63,7 +64,7 @@ def test_what_raises_is_a_finding_and_ctrl_c_is_not():
 
 
 def test_the_rows_of_a_finding_run_in_python_alone():
-    def wrong(batch):  # fails for a single token, or for no row
+    def wrong(batch):  # fails if there is a single token, or no row
         if batch.vocab == 1 or batch.rows == 0:
             raise ArithmeticError(f"no luck with {batch.rows} x {batch.logits.shape[1]}")
         return right(batch)

@@ -1,6 +1,6 @@
-"""Tests that strides beyond the address space are refused by name, before anything is read.
+"""Tests that strides beyond the address space are refused by name, before any element is read.
 
-NumPy makes such arrays (numpy.lib.stride_tricks) and crashes when it reads them.
+NumPy makes arrays with such strides (numpy.lib.stride_tricks), and crashes when it reads them.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ INTS = np.ones(ROWS, np.int32)
 SEEDS = np.ones(ROWS, np.uint64)
 FLAGS = np.ones(ROWS, np.uint8)
 
-#: Strides in bytes along the first axis.
+#: Strides in bytes along the first axis of an array.
 STRIDES = [2**60, 2**62, -(2**62), 2**63 - 2**10, -(2**63)]
 
 SAMPLE = {
@@ -75,7 +75,7 @@ def serving_bitmask(packed):
     fairdraw.FusedSamplingProcessor(state).update_bitmask(packed)
 
 
-#: A function, valid arguments, and the names of the arguments to break one at a time.
+#: A function, valid arguments, and the names of the arguments that the test breaks one at a time.
 CALLS = [
     (fairdraw.sample, SAMPLE, list(SAMPLE)),
     (fairdraw.log_probabilities, {"logits": LOGITS, "token_ids": DRAFTED}, None),
@@ -130,7 +130,8 @@ CALLS = [
     (serving_step, {"logits": LOGITS, "logit_offsets": np.arange(ROWS + 1)}, None),
     (serving_bitmask, {"packed": WORDS}, None),
 ]
-#: Names under which the called function knows an argument of a beam search step.
+#: Maps an argument's name to the name that the called function uses for an argument of a beam
+#: search step.
 OTHER_NAMES = {"beam_step-rows": "logits"}
 CASES = [
     pytest.param(function, arguments, name, id=f"{function.__name__}-{name}")
@@ -165,7 +166,7 @@ def test_strides_that_memory_has_are_taken():
 
 
 def test_drafted_tokens_beyond_int32_are_no_tokens():
-    # Truncated to int32 these ids would be token 0, which the draft never gives.
+    # Truncated to int32 these ids would become token 0, which the draft never proposes.
     target = np.full((ROWS, 2, VOCAB), 1 / VOCAB, np.float32)
     draft = PROBS.reshape(ROWS, 1, VOCAB)
     for token in (2**32, 2**33, -(2**32), 2**63 - 1, -(2**63)):

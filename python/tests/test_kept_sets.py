@@ -1,4 +1,4 @@
-"""Tests kept sets, and their replay by a trainer in float32."""
+"""Tests kept sets, and their replay by a trainer that computes in float32."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_a_mask_becomes_the_sets_of_its_columns():
     mask = fairdraw.sample(logits, top_p=0.7, seed=7, return_details=True).mask
     same = fairdraw.kept_sets_of_mask(mask, 700)
     assert same.to_sampling_mask() == drawn.kept.to_sampling_mask()
-    # The mask's columns 64 to 364, as ids of the vocabulary, for some of the outputs.
+    # The mask's columns 64 to 364, taken as ids of the vocabulary, for some of the outputs.
     part = fairdraw.kept_sets_of_mask(
         np.ascontiguousarray(mask[:, 2:]), 300, 64, np.array([3, 0, 9]),
         statuses=np.array([0, 5, 0], np.int32),
@@ -60,7 +60,7 @@ def test_drafts_have_a_set_for_each_emitted_token():
     call = {"top_p": 0.6, "seed": np.arange(batch, dtype=np.uint64)}
     plain = fairdraw.verify_chain(logits, ids, **call)
     found = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
-    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))  # the same drafts as a tree
+    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))  # the same drafts in the form of a tree
     tree = fairdraw.verify_tree_with_kept_sets(logits, ids, parents=parents, **call)
     for mine, other in zip(plain, found.verified, strict=True):
         assert (mine == other).all()
@@ -158,8 +158,9 @@ def test_gradients_by_finite_differences():
                 fairdraw.torch.replay_logprobs(each, drawn.tokens, drawn.kept)[row].double()
                 for each in moved
             )
-            # Central differences are off by step^2 / 6 of a third derivative, which is at most 1/8
-            # (of ln of a logistic function), and by 2^-22 of a value near 4 over 2 steps.
+            # Central differences are off by step^2 / 6 times a third derivative, which is at most
+            # 1/8 (of ln of a logistic function). They are also off by 2^-22 of a value near 4 over
+            # 2 steps.
             bound = step**2 / 48 + 4 * 2**-22 / step
             assert abs((up - down) / (2 * step) - logits.grad[row, token]) < bound
 

@@ -1,4 +1,4 @@
-"""Tests rows with several axes before the vocabulary, and the temperature of a sampling
+"""Tests rows with several axes before the vocabulary, and the temperature argument of a sampling
 operation."""
 
 import numpy as np
@@ -16,7 +16,7 @@ TOP_K = np.array([[0, 1, 5], [10, 20, -1]])
 TOP_P = np.linspace(0.1, 1, ROWS, dtype=np.float32).reshape(LEADING)
 TEMPERATURE = np.linspace(0, 2, ROWS, dtype=np.float32).reshape(LEADING)
 
-#: An operation, its rows, and its parameters, one value per row.
+#: An operation, its rows, and its parameters with one value per row.
 CALLS = [
     (fairdraw.sampling_from_logits, LOGITS, (), True),
     (fairdraw.sampling_from_probs, PROBS, (), True),
@@ -44,7 +44,7 @@ def test_results_have_the_axes_of_the_rows(operation, rows, parameters, draws):
     want = operation(rows.reshape(ROWS, VOCAB), *flat, **flat_seeds)
     assert got.shape == (LEADING if draws else rows.shape) and got.dtype == want.dtype
     assert np.array_equal(got.reshape(want.shape), want)
-    assert np.array_equal(operation(rows, *flat, **flat_seeds), got)  # parameters along one axis
+    assert np.array_equal(operation(rows, *flat, **flat_seeds), got)  # parameters along a single axis
 
 
 def test_valid_rows_and_numbers():

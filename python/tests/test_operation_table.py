@@ -1,4 +1,4 @@
-"""Tests the table of operations, and the functions and stubs derived from it."""
+"""Tests the table of operations, and the functions and stubs that are derived from the table."""
 
 import ast
 import inspect
@@ -15,7 +15,7 @@ from fairdraw._operations import DETAILS, REPORTS, TABLE, empty, lent
 
 PACKAGE = Path(fairdraw.__file__).parent
 
-#: An operation of two arguments, added to a copy of the table.
+#: An operation with two arguments, which is added to a copy of the table.
 ADDED = """
 from fairdraw._operations import TABLE, Array, Float, Operator, Table
 
@@ -38,8 +38,8 @@ def added():
 
 
 def is_of_core(node):
-    """Returns whether an expression is an attribute of the compiled module, or of one of its
-    objects."""
+    """Returns true if an expression is an attribute of the compiled module, or of an object of that
+    module."""
     return isinstance(node, ast.Attribute) and (
         (isinstance(node.value, ast.Name) and node.value.id == "_core")
         or (isinstance(node.value, ast.Attribute) and node.value.attr == "_core")
@@ -47,13 +47,13 @@ def is_of_core(node):
 
 
 def positional(call):
-    """Returns the number of positional arguments of a call of the compiled module; None for other
-    calls."""
+    """Returns the number of positional arguments of a call of the compiled module, or None for any
+    other call."""
     arguments = call.args
     if not is_of_core(call.func):
         if not arguments or not is_of_core(arguments[0]):
             return None
-        arguments = arguments[1:]  # skip a function passed as the first argument
+        arguments = arguments[1:]  # skips a function that is passed as the first argument
     unpacked = any(isinstance(argument, ast.Starred) for argument in arguments)
     return 1000 if unpacked else len(arguments)
 

@@ -1,4 +1,4 @@
-"""Tests `verify_operations`: operations of NumPy, torch and this package pass, and wrong ones
+"""Tests `verify_operations`: operations of NumPy, torch and this package pass, and wrong operations
 fail."""
 
 import numpy as np
@@ -15,7 +15,7 @@ def column(parameter):
 
 
 def softmax(logits, temperature):
-    """Computes the textbook softmax in float64; temperature 0 is one-hot."""
+    """Computes the textbook's softmax in float64. With temperature 0 the result is one-hot."""
     x = logits.astype(np.float64)
     t = np.broadcast_to(column(temperature), (len(x), 1)).astype(np.float64)
     greedy = np.zeros_like(x)
@@ -31,7 +31,7 @@ def log_softmax(logits):
 
 
 def kth_largest(values, top_k):
-    """Returns [rows, 1]: the k-th largest value, or the smallest if top_k is off."""
+    """Returns [rows, 1]: the k-th largest value, or the smallest value if top_k is off."""
     vocab = values.shape[1]
     k = np.broadcast_to(np.asarray(top_k), (len(values),)).astype(np.int64)
     place = np.where((k <= 0) | (k > vocab), vocab, k) - 1
@@ -98,7 +98,7 @@ def test_textbook_operations_pass():
 
 @np.errstate(all="ignore")
 def test_an_operation_is_judged_by_its_own_parameter():
-    # Profile hf refuses a top_k of 0, which softmax does not take.
+    # The profile hf refuses a top_k of 0; softmax takes no top_k, so that its cases run.
     found = verdicts({"softmax": softmax, "log_softmax": log_softmax}, semantics="hf")
     assert {check: case.verdict for check, case in found.items()} == {
         "softmax": "passed",
@@ -114,7 +114,8 @@ def test_those_of_this_package_pass():
 
 
 def test_small_probabilities_of_this_package_pass_as_floats():
-    # Rows that reach far below the last weight that an integer has are judged as any float32 softmax.
+    # Rows that reach far below the smallest weight of the integer arithmetic are judged like any
+    # float32 softmax.
     operations = {
         name: getattr(fairdraw, name)
         for name in ("softmax", "top_k_renorm_probs", "top_p_renorm_probs")

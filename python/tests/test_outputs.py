@@ -1,5 +1,5 @@
-"""Tests when requests end, and which outputs are returned, against a second implementation of
-the rules.
+"""Tests the end of requests, and the choice of the returned outputs, against a second
+implementation of the rules.
 """
 
 import math
@@ -15,7 +15,8 @@ from fairdraw.stop_criteria import FinishReason
 
 
 def stop_by_hand(step, output, eos, ignore_eos, stop_ids, sequences, min_tokens, max_tokens):
-    """Returns (reason, kept, matched, length of the match) of one request."""
+    """Returns, for one request, the reason of its end, the number of kept tokens, the index of the
+    match, and the length of the match."""
     output, kept = list(output), 0
     if len(output) >= max_tokens:
         return FinishReason.LENGTH, 0, -1, 0
@@ -38,7 +39,7 @@ def stop_by_hand(step, output, eos, ignore_eos, stop_ids, sequences, min_tokens,
 
 
 def random_requests(random, count):
-    """Returns requests over three ids, so that all cases occur."""
+    """Returns requests over three ids, so that all kinds of ends occur."""
     ids = lambda most: random.integers(3, size=random.integers(most + 1)).tolist()  # noqa: E731
     return {
         "step": [(ids(4) + [-1] * 4)[:4] for _ in range(count)],
@@ -90,13 +91,13 @@ def test_forms_of_histories_are_the_same():
     lists = fairdraw.check_stop(step, output=[[3, 5], [8, 7, 6]], **arguments)
     assert lists.reasons.tolist() == [FinishReason.STOP_SEQUENCE] * 2
     assert lists.kept.tolist() == [1, 1]
-    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # values after the lengths are stale
+    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # values after the outputs' lengths are stale
     rows = fairdraw.check_stop(step, output=buffer, output_lengths=[2, 3], **arguments)
     last = fairdraw.check_stop(step, output=[[5], [7, 6]], output_lengths=[2, 3], **arguments)
     for found in (rows, last):
         for left, right in zip(lists, found, strict=True):
             assert left.tolist() == right.tolist()
-    # One token per step, one stop id for all, and requests that have ended.
+    # The batch has one token per step, one stop id for all requests, and requests that have ended.
     found = fairdraw.check_stop([2, 2, 3], stop_ids=[4, 2], active=[True, False, True])
     assert found.reasons.tolist() == [FinishReason.STOP_ID, 0, 0]
     assert found.matched.tolist() == [1, -1, -1] and found.kept.tolist() == [1, 0, 1]
@@ -112,7 +113,8 @@ def test_a_request_that_is_wrong_keeps_nothing_and_the_others_go_on():
         max_tokens=[9, 9, 9, 9, 4, 9],
         vocab=50,
     )
-    # invalid_history: an id that is not a token; invalid_stop_criteria: a criterion out of range
+    # invalid_history stands for an id that is not a token, and invalid_stop_criteria for a
+    # criterion out of range
     assert found.statuses.tolist() == [0, 11, 21, 21, 21, 11]
     assert found.kept.tolist() == [1, 0, 0, 0, 0, 0]
     assert not found.reasons.any()
@@ -154,7 +156,8 @@ MASK = 2**32 - 1
 
 
 def threefry(key, counter):
-    """Computes Threefry2x32-20 of Salmon et al. 2011, on low and high words of 64-bit numbers."""
+    """Computes Threefry2x32-20 of Salmon et al. 2011, on the low and high words of 64-bit
+    numbers."""
     keys = [key & MASK, key >> 32]
     keys.append(0x1BD11BDA ^ keys[0] ^ keys[1])
     x = [((counter & MASK) + keys[0]) & MASK, ((counter >> 32) + keys[1]) & MASK]
@@ -171,7 +174,7 @@ def threefry(key, counter):
 
 
 def test_the_threefry_of_this_file_is_threefry():
-    # Known answers of Random123: tests/kat_vectors, threefry2x32 20.
+    # The known answers are those of Random123: tests/kat_vectors, threefry2x32 20.
     assert threefry(0, 0) == 0x6B200159 | 0x99BA4EFE << 32
     assert threefry(2**64 - 1, 2**64 - 1) == 0x1CB996FC | 0xBB002BE7 << 32
 
@@ -242,7 +245,7 @@ def test_best_of_per_prompt_and_bad_candidates():
     lengths = np.array([[4, 2], [1, 1], [1, 1], [1, 0], [1, 1]])
     penalties = [1.0, 0.0, 0.0, 1.0, math.nan]
     found = fairdraw.best_of(sums, 1, lengths=lengths, length_penalty=penalties)
-    # nan_input, infinite_input, invalid_history, invalid_penalty
+    # The statuses are nan_input, infinite_input, invalid_history, invalid_penalty
     assert found.statuses.tolist() == [0, 2, 3, 11, 12]
     assert found.chosen.tolist() == [[0], [-1], [-1], [-1], [-1]]
     assert fairdraw.best_of(sums[:1], 1).chosen.tolist() == [[1]]
@@ -290,7 +293,8 @@ def test_outputs_that_are_refused_name_the_argument(error, message, call):
 
 
 def test_n_outputs_of_one_prompt_from_seeds_to_the_best():
-    """Uses the functions together: 8 outputs of one prompt, their sums, the best two outputs."""
+    """Uses the functions together: 8 outputs of one prompt, the outputs' sums, and the best two
+    outputs."""
     random = np.random.default_rng(6)
     n, vocab = 8, 50
     seeds = fairdraw.child_seeds([11], n)[0]

@@ -1,4 +1,5 @@
-"""Tests logits processing in calls on rows: it equals a running batch's, bit for bit."""
+"""Tests logits processing in calls on rows, whose results must equal a running batch's bit for
+bit."""
 
 import dataclasses
 
@@ -17,7 +18,7 @@ def logits():
 
 
 def processing_of(row):
-    """Returns processing with every field off its default, different for each row."""
+    """Returns processing in which every field differs from its default, and from row to row."""
     return RequestProcessing(
         repetition_penalty=1.5 + row, repetition_of_prompt=row % 2 == 0, frequency_penalty=0.5,
         presence_penalty=0.25, bias={row: 2.0, 9: -np.inf}, min_tokens=5, stop_ids=[3],
@@ -65,6 +66,6 @@ def test_processing_that_is_wrong_is_named(logits):
         fairdraw.sample(logits, seed=1, processing=rows[:1])
     with pytest.raises(ValueError, match="top_n_sigma: is given together with processing"):
         fairdraw.sample(logits, seed=1, processing=rows, top_n_sigma=2.0)
-    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # a value that fails only its row
+    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # a value that makes only its row fail
     tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])
     assert tokens[0] == -1 and tokens[1:].tolist() == plain[1:].tolist()

@@ -1,4 +1,4 @@
-"""Tests programs: the command line, the pytest plugin, the example text generator, the
+"""Tests programs: the command line, the pytest plugin, the example that generates text, and the
 benchmark.
 """
 
@@ -24,7 +24,8 @@ def python(*arguments, cwd=None):
 
 
 def test_unseeded_draws_of_fresh_processes_differ():
-    # Two processes agree on 16 tokens of a flat row of 131072 with a probability of 131072^-16.
+    # Two processes draw the same 16 tokens of a flat row of 131072 with a probability of
+    # 131072^-16.
     program = """if True:
         import fairdraw, numpy as np
         row = np.zeros((1, 131072), np.float32)
@@ -104,8 +105,8 @@ def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
     numbers = {
         word: int(n) for n, word in (part.split() for part in parts if len(part.split()) == 2)
     }
-    # Some cases need abilities that neither callable claims: bans, 16-bit types. The failures of
-    # test_wrong share a reason, and only one is reported.
+    # Some cases need abilities that neither callable claims, such as bans and 16-bit types. The
+    # failures of test_wrong share a cause, and only one of them is reported.
     passed = numbers["passed"]
     assert passed >= 10
     skipped = 2 * (count - passed) + 1
@@ -283,8 +284,8 @@ def test_example_is_the_integer_model():
 
 def test_example_decodes_what_a_prefill_of_the_whole_text_says():
     # The cache is right if one pass over prompt and new tokens gives the logits of the last step.
-    # float32 sums of at most 256 terms in another order: each value is off by at most 256 ulps of
-    # 2^-24 of its terms, through two layers; the logits are of order 1.
+    # The pass adds up to 256 float32 terms in another order. Each value is off by at most 256 ulps
+    # of 2^-24 of its terms, through two layers, and the logits are of order 1.
     shape = generate.Shape()
     weights = generate.random_weights(shape)
     prompt = generate.encode("the cache")

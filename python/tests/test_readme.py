@@ -1,5 +1,5 @@
 """Runs the examples of README.md. The examples of the repository's README.md and docs/ run in
-docs/site/examples_test.py; this file tests the claims about them."""
+docs/site/examples_test.py. This file tests what the pages claim about the examples."""
 
 import re
 import types
@@ -48,8 +48,8 @@ def test_the_ten_lines_have_no_answer_to_temperature_0_and_nan():
 
 
 def whole_sampler():
-    """Returns the block of docs/your_sampler.md with a whole sampler, and its names without the
-    judging."""
+    """Returns the block of docs/your_sampler.md with a whole sampler, and the names that the block
+    defines before it judges the sampler."""
     page = (README.parent.parent / "docs" / "your_sampler.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if "def whole(batch):" in block]
@@ -63,7 +63,7 @@ def test_the_whole_sampler_passes_verify_and_fuzz():
     assert 'fairdraw.verify(whole, suite="smoke", abilities=["num_samples"], seed=1)' in block
     assert 'fairdraw.fuzz(whole, abilities=["num_samples"]' in block
     how = {"suite": "smoke", "abilities": ["num_samples"], "seed": 1}
-    # Globs of all but the longest cases, which run the same code.
+    # Globs of all cases but the longest, which run the same code.
     for case in ("s[tu][ap]*", "batches/*", "bets/gaussian_wide/*", "boundaries/*/v16/*", "pit/g*"):
         report = VERIFY(whole, **how, case=case)
         assert report.verdict == "passed", str(report.failures)
@@ -88,7 +88,8 @@ def test_a_token_less_in_the_whole_sampler_is_found_by_both():
 
 
 def run_one_case(monkeypatch, block, case, **names):
-    """Runs a block whose call of fairdraw.verify is limited to this case; returns the report."""
+    """Runs a block whose call of fairdraw.verify is limited to this case, and returns the
+    report."""
     reports = []
 
     def verify(*arguments, **named):
@@ -102,7 +103,7 @@ def run_one_case(monkeypatch, block, case, **names):
 
 
 def smoke_case(check, operation):
-    """Returns the id of a case of one operation on float32 logits."""
+    """Returns the id of a case that tests one operation on float32 logits."""
     ids = [case for case in fairdraw.case_ids("smoke") if case.startswith(check + "/")]
     return next(case for case in ids if f"/{operation}/" in case and "/probs" not in case)
 

@@ -10,7 +10,8 @@ import pytest
 import fairdraw
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "api" / "python.md"
-#: A module of the page, and its listed names; a module without a list lists all of its names.
+#: A module of the page, and the names that the page lists for it. If the page lists no name of a
+#: module, all names of the module count as listed.
 DIRECTIVE = re.compile(
     r"^::: (fairdraw[\w.]*)(?:\n    options: \{members: \[(.*)\]\})?$", re.MULTILINE
 )

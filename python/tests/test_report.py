@@ -1,4 +1,4 @@
-"""Tests reports: causes, the terminal's text, calls that repeat a case, notebooks, Ctrl-C."""
+"""Tests reports: causes, the terminal's text, calls that repeat a case, notebooks, and Ctrl-C."""
 
 import json
 import os
@@ -65,7 +65,8 @@ def test_the_text_is_what_the_terminal_prints(tmp_path):
         [sys.executable, "-m", "fairdraw", "report", str(path), str(tmp_path / "page")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    # The verb's own report has another path; the text of a Python call has no command.
+    # The report that the verb writes itself has another path, and the text of a Python call has no
+    # command.
     assert str(report) in shown.stdout, shown.stdout + shown.stderr
 
 
@@ -182,8 +183,8 @@ def test_a_long_exception_is_cut_in_every_file(tmp_path):
     red = report.failures
     assert len(red) >= 10 and all("(500" in c.message and "bytes in all)" in c.message for c in red)
     folder = report.write(tmp_path / "report")
-    # Up to 2000 bytes of the exception appear in report.json at most twice per case (message and
-    # observation); the rest is as long as without an exception.
+    # Up to 2000 bytes of the exception appear in report.json, at most twice per case (message and
+    # observation). The rest of the report is as long as without an exception.
     usual = len(failing().to_json())
     assert len(report.to_json()) < usual + 2 * 2100 * len(report.cases)
     for path in folder.iterdir():
@@ -251,7 +252,7 @@ def test_progress_is_one_line_on_a_terminal_and_nothing_elsewhere():
             try:
                 while part := os.read(main, 4096) if terminal else process.stderr.read():
                     text += part
-            except OSError:  # the other side of the terminal is closed
+            except OSError:  # the reader of the terminal has closed it
                 pass
         os.close(main)
         assert process.returncode == 0
@@ -275,6 +276,6 @@ def test_identify_says_what_the_command_says():
     mine = fairdraw.identify(exact, seed=SEED, **EXACT)
     assert "fairdraw" in mine.profiles[:2] and set(mine.choices) == set(found.choices)
     differing = {name for name, value in mine.choices.items() if value != found.choices[name]}
-    assert differing  # profiles that were equal would test nothing
+    assert differing  # equal profiles would test nothing
     silent = fairdraw.identify(raises_markup, seed=SEED)
     assert silent.unanswered and not silent.profiles and "cannot find" in str(silent)

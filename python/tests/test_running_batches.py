@@ -1,5 +1,5 @@
-"""Tests fairdraw.verify on objects that keep requests: correct ones pass, wrong ones fail, and
-messages describe the behaviour of a wrong one."""
+"""Tests fairdraw.verify on objects that keep requests. Correct objects pass, wrong objects fail,
+and messages describe the behaviour of a wrong object."""
 
 import gc
 import re
@@ -21,7 +21,7 @@ from test_verify import one_case
 
 SEED = 1
 CASES = "sequences/*"
-#: Declarations without EXACT's arithmetic: the running batch is then compared with itself.
+#: The declarations lack EXACT's arithmetic, so that the running batch is compared with itself.
 OWN_ARITHMETIC = {
     **EXACT,
     "abilities": [name for name in EXACT["abilities"] if name != "exact_integer"],
@@ -43,7 +43,7 @@ def verdicts(report):
 def test_a_right_one_passes(right, claim):
     report = judged(right, claim=claim)
     assert verdicts(report) == {"passed"}, str(report.failures)
-    # The running cases need no ability that the object lacks except bfloat16.
+    # The cases for running batches need no ability that the object lacks except bfloat16.
     skipped = [case.message for case in report.cases if case.verdict == "skipped"]
     assert set(skipped) == {"takes no bfloat16 logits"}
     restored = [case.raw["measures"]["restored"] for case in report.cases if case.draws > 0]
@@ -97,7 +97,7 @@ def test_a_wrong_one_fails(wrong, seed, claim):
     report = judged(wrong, seed=seed, claim=claim)
     assert "failed" in verdicts(report), str(report)
     (first, *_) = report.failures
-    # The token is wrong, and the message names its request.
+    # The token is wrong, and the message names the token's request.
     assert re.search(r"step \d+, row \d+ of \d+: slot \d+, request \d+", first.message)
 
 
@@ -170,7 +170,8 @@ def test_other_cases_are_for_the_sampler_next_to_it():
         Textbook(), running_batch=OfTheLibrary, suite="smoke", case="processing/*", seed=SEED,
         abilities=["processing"],
     )  # fmt: skip
-    assert {case.verdict for case in processed.cases} == {"skipped"}  # batches have no processing
+    # Batches for callables have no processing.
+    assert {case.verdict for case in processed.cases} == {"skipped"}
 
 
 class NoStatuses(OfTheLibrary):

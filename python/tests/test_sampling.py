@@ -1,5 +1,5 @@
-"""Tests the sampling operations: they equal the integer model, and have flashinfer.sampling's
-signatures.
+"""Tests the sampling operations. They must equal the integer model, and have the signatures of
+flashinfer.sampling.
 """
 
 import inspect
@@ -47,7 +47,7 @@ def test_sample_is_the_integer_model(logits, temperature, top_k, top_p, min_p):
 
 def test_parameters_by_row_equal_scalar_ones(logits):
     seeds = np.arange(ROWS, dtype=np.uint64)
-    temperature = np.linspace(0, 2, ROWS)  # float64, NumPy's default type, is converted
+    temperature = np.linspace(0, 2, ROWS)  # float64, which is NumPy's default type, is converted
     top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64; a top_k outside int32 is off
     tokens = fairdraw.sample(logits, temperature, top_k, np.float32(0.9), seed=seeds)
     for row in range(ROWS):
@@ -86,7 +86,8 @@ def test_indices_share_rows_and_give_the_tokens_their_dtype(logits):
 
 
 def test_one_seed_gives_each_output_bits_of_its_own():
-    # 64 equal flat rows: by chance all tokens are equal with a probability of 1000^-63.
+    # The call draws from 64 equal flat rows: by chance all tokens are equal with a probability of
+    # 1000^-63.
     flat = np.zeros((64, VOCAB), np.float32)
     for seed in (11, np.array([11]), np.uint64(11)):
         tokens = fairdraw.sampling_from_logits(flat, seed=seed)
@@ -96,7 +97,7 @@ def test_one_seed_gives_each_output_bits_of_its_own():
 
 
 def test_unseeded_calls_are_fresh_and_generators_repeat(probs):
-    # Two calls agree on 64 flat rows of 1000 with a probability of 1000^-64.
+    # Two calls give equal tokens for 64 flat rows of 1000 tokens with a probability of 1000^-64.
     flat = np.ones((64, VOCAB), np.float32)
     first, second = (fairdraw.sampling_from_probs(flat) for _ in range(2))
     assert not np.array_equal(first, second)
@@ -126,9 +127,10 @@ def test_filters_from_probs_keep_what_the_renormalised_rows_keep(probs):
 
 
 def test_filter_order_first_and_joint_differ_where_they_must():
-    # top_k 2 leaves 0.4 and 0.3. top_k_first: renormalised, 0.571 reaches 0.5, so one token stays.
-    # Joint: 0.4 of the whole row is below 0.5, so both stay; 64 draws of one of two tokens miss the
-    # second with a probability of (4/7)^64 < 1e-15, and the seed is fixed.
+    # top_k 2 leaves 0.4 and 0.3. With top_k_first these are renormalised, and 0.571 reaches 0.5, so
+    # that one token stays. With joint, 0.4 of the whole row is below 0.5, so that both tokens stay.
+    # 64 draws of one of two tokens miss the second token with a probability of (4/7)^64 < 1e-15,
+    # and the seed is fixed.
     row = np.array([[0.4, 0.3, 0.2, 0.1]], np.float32)
     many = np.zeros(64, np.int32)
     first = fairdraw.top_k_top_p_sampling_from_probs(row, 2, 0.5, many, seed=1)
@@ -143,8 +145,8 @@ def test_filter_order_first_and_joint_differ_where_they_must():
 
 
 def test_rules_by_row_equal_those_of_a_call():
-    # Each of ten values occurs four times, so that some tie with the k-th largest, and the nucleus
-    # of the row is wider than that of what top_k leaves.
+    # Each of ten values occurs four times, so that some tie with the k-th largest. The nucleus of
+    # the whole row is wider than the nucleus of the tokens that top_k leaves.
     logits = np.tile(np.arange(10, dtype=np.float32), (ROWS, 4))
     top_k, seeds = np.array([5, 6, 7, 9, 10, 11]), np.arange(ROWS, dtype=np.uint64)
     ties = ["keep_all", "lowest_id"] * 3
@@ -176,7 +178,8 @@ def test_rules_by_row_equal_those_of_a_call():
                 filter_apply_order=orders[row],
                 seed=int(seeds[row]),
             )
-    # The nucleus of the row is 8 tokens wide, that of what top_k leaves 4.
+    # The nucleus of the whole row has 8 tokens, and the nucleus of the tokens that top_k leaves has
+    # 4.
     assert found.support_size.tolist() == [8, 6, 8, 4, 4, 4]
 
 
@@ -193,8 +196,9 @@ def test_softmax_and_renormalised_rows(logits, probs):
     want = np.exp(x - x.max(axis=1, keepdims=True))
     want /= want.sum(axis=1, keepdims=True)
     got = fairdraw.softmax(logits, 0.7)
-    # kernels/README.md: a weight is off by at most 2^-22 + 2^-24 * ln2 * d + 2^(d - 48), d octaves
-    # below the maximum; the sum is off by the row's mean of that; 2^-24 is the last rounding.
+    # By kernels/README.md a weight that is d octaves below the maximum is off by at most 2^-22 +
+    # 2^-24 * ln2 * d + 2^(d - 48). The sum is off by the row's mean of these errors, and 2^-24 is
+    # the last rounding.
     octaves = (x.max(axis=1, keepdims=True) - x) / np.log(2)
     weight = 2.0**-22 + 2.0**-24 * np.log(2) * octaves + 2.0 ** (octaves - 48)
     bound = (weight + (want * weight).sum(axis=1, keepdims=True) + 2.0**-24) * 1.001 * want
@@ -215,7 +219,8 @@ def test_top_k_mask_logits_keeps_values_and_ties():
 
 
 def test_top_p_mask_logits_keeps_values_and_ties():
-    # Weights e, 1, 1 and e^-5: of 4.72 the first has 0.575, the first three 0.9986.
+    # The weights are e, 1, 1 and e^-5. Of their sum 4.72 the first has a share of 0.575, and the
+    # first three 0.9986.
     logits = np.array([[1, 0, -5, 0], [-np.inf, np.nan, 0, 0]], np.float16)
     inf = np.inf
     for top_p, kept in ((0.5, [1, -inf, -inf, -inf]), (0.6, [1, 0, -inf, 0]), (1.0, [1, 0, -5, 0])):
@@ -234,8 +239,9 @@ def test_a_masked_nucleus_is_the_one_that_is_drawn_from(logits):
 
 
 def test_min_p_after_top_p_is_a_second_call():
-    # The nucleus for top_p 0.5 is tokens 0 and 1, and min_p keeps both (0.6 * 0.4 = 0.24). With
-    # min_p first only these two tokens are left, and the first alone has 4/7 of the mass.
+    # The nucleus for top_p 0.5 is tokens 0 and 1, and min_p keeps both tokens (0.6 * 0.4 = 0.24).
+    # If min_p came first, only these two tokens would be left, and the first alone would have 4/7
+    # of the mass.
     logits = np.log(np.array([[0.4, 0.3, 0.2, 0.1]], np.float32))
     first = fairdraw.sample(logits, top_p=0.5, seed=1, return_details=True)
     after = fairdraw.sample(logits, min_p=0.6, allowed=first.mask, seed=1, return_details=True)
@@ -251,8 +257,8 @@ def test_details_of_sample(logits):
     kept = np.unpackbits(details.mask.view(np.uint8), axis=1, bitorder="little")[:, :VOCAB]
     assert (kept.astype(bool) == (details.probs > 0)).all()
     drawn = np.take_along_axis(details.probs, details.tokens, axis=1)
-    # Both values are float32 roundings of the quotient w / Z'; a logarithm of at most 30 is off by
-    # an ulp.
+    # Both values are float32 roundings of the quotient w / Z', and a logarithm of at most 30 is off
+    # by an ulp.
     assert np.allclose(np.exp(details.logprob_filtered), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -271,8 +277,8 @@ def test_top_n_sigma_keeps_what_is_near_the_largest(logits):
         logits, details.tokens, 0, "processed_logprobs", temperature=2.0, top_n_sigma=n
     ).values
     drawn = np.take_along_axis(details.probs, details.tokens[:, None], axis=1)[:, 0]
-    # Both values are float32 roundings of the same quotient; a logarithm of at most 30 is off by an
-    # ulp.
+    # Both values are float32 roundings of the same quotient, and a logarithm of at most 30 is off
+    # by an ulp.
     assert np.allclose(np.exp(values), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -287,7 +293,7 @@ def test_raw_logprobs_are_those_of_the_rows(logits):
     expected = log_softmax(logits)
     order = np.argsort(-logits, axis=1, kind="stable")
     # The sum of weights is off by 2^-22 + 2^-24 * ln2 * E d (fairdraw/log_probabilities.h), with E
-    # d < 10 octaves here, and the value, of size at most 30, is rounded once.
+    # d < 10 octaves here. The value, of size at most 30, is rounded once.
     bound = 2.0**-22 + 10 * np.log(2) * 2.0**-24 + 30 * 2.0**-24
     assert (np.abs(logprobs.values - np.take_along_axis(expected, tokens, 1)) < bound).all()
     assert (logprobs.top_ids == order[:, :20]).all()
@@ -372,8 +378,10 @@ def test_chains(probs):
     draft = np.zeros((2, 2, vocab), np.float32)
     draft[:, :, 1] = 1
     target = np.zeros((2, 3, vocab), np.float32)
-    target[0, :, 1] = 1  # agrees: both drafted tokens stay, and the bonus token is 1
-    target[1, :, 3] = 1  # never drafts 1: rejected at once, recovered as 3
+    # The draft agrees with the target: both drafted tokens stay, and the bonus token is 1.
+    target[0, :, 1] = 1
+    # The target never draws 1, so that the draft is rejected at once and token 3 replaces it.
+    target[1, :, 3] = 1
     ids = np.ones((2, 2), np.int64)
     total = np.array([10, 10])
     tokens, accepted, emitted = fairdraw.chain_speculative_sampling(
@@ -476,7 +484,7 @@ def test_arguments_and_their_order_are_those_of_flashinfer():
         "top_p_sampling_from_probs": ["probs", "top_p", *draw, "return_valid"],
         "top_k_sampling_from_probs": ["probs", "top_k", *draw, "return_valid"],
         "min_p_sampling_from_probs": ["probs", "min_p", *draw, "return_valid"],
-        # The temperature is fairdraw's own parameter, and keyword-only.
+        # The temperature is fairdraw's own parameter, and can be given only by name.
         "top_k_top_p_sampling_from_logits": ["logits", "top_k", "top_p", *order, "temperature"],
         "top_k_top_p_sampling_from_probs": ["probs", "top_k", "top_p", *order, "return_valid"],
         "top_p_renorm_probs": ["probs", "top_p", "is_deterministic"],
@@ -498,7 +506,8 @@ def test_arguments_and_their_order_are_those_of_flashinfer():
 
 
 def test_rows_are_not_copied():
-    # 1 GiB of zero pages, of which a call reads one row: a copy of the array would become resident.
+    # The array is 1 GiB of zero pages, of which a call reads one row. A copy of the array would
+    # become resident.
     rows = np.zeros((2048, 1 << 17), np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fairdraw.sampling_from_logits(rows, np.array([2000], np.int32), seed=1)
@@ -510,7 +519,7 @@ def test_other_threads_run_during_a_call():
     rows = np.random.default_rng(0).standard_normal((64, 1 << 17), np.float32)
 
     def another_thread_ran():
-        """Returns whether this thread ran in the middle half of another thread's call of tens of
+        """Returns true if this thread ran in the middle half of another thread's call of tens of
         milliseconds.
         """
         done = threading.Event()
@@ -530,8 +539,8 @@ def test_other_threads_run_during_a_call():
         quarter = (call[1] - call[0]) / 4
         return any(call[0] + quarter < turn < call[1] - quarter for turn in turns)
 
-    # A call that held the interpreter's lock would never let this thread run there; a busy machine
-    # may sometimes not let it run.
+    # A call that held the interpreter's lock would never let this thread run during the call. On a
+    # busy machine even a call without the lock may sometimes not let it run.
     assert any(another_thread_ran() for _ in range(20))
 
 

@@ -1,6 +1,6 @@
-"""Tests BatchState and FusedSamplingProcessor: they equal `sample` and each other, whatever
-happens to a batch. kernels/tests/serving tests sequences of events; this file tests only the
-Python layer."""
+"""Tests that BatchState and FusedSamplingProcessor equal `sample` and each other, whatever happens
+to a batch. kernels/tests/serving tests sequences of events, and this file tests only the Python
+layer."""
 
 import pickle
 import re
@@ -36,7 +36,7 @@ def test_steps_are_sample_with_an_offset_that_advances():
         assert tokens.dtype == np.int32
         drawn += tokens.tolist()
         assert state.offset(9) == 5 + len(drawn)
-    # One seed per output, given as an array.
+    # The seeds are an array with one seed per output.
     want = [
         fairdraw.sample(
             logits_of(step),
@@ -70,13 +70,14 @@ def test_a_hook_between_processing_and_draw():
             expected[seen] -= 1
             expected[5] = -np.inf
             assert rows[slot].tolist() == expected.tolist()
-        rows[2] = -np.inf  # the hook: this request gets token 5, which its own processing bans
+        # The caller changes the logits: this request gets token 5, which its own processing bans.
+        rows[2] = -np.inf
         rows[2, 5] = 0
         processor.step_processed(rows)
         tokens.append(processor.new_tokens().tolist())
         want = fairdraw.sample(
             rows[[0]], 0.7, 20, seed=np.zeros(1, np.uint64), offset=step
-        )  # processed rows are not processed again
+        )  # rows that are already processed are not processed again
         assert tokens[-1] == [want[0], -1, 5]
     assert state.output(2) == [5, 5, 5] and state.offset(0) == 3
     assert processor.get_new_tokens_numpy().dtype == np.int64
@@ -117,9 +118,11 @@ def test_log_probabilities_and_stops_of_a_step():
         processor.step(logits)
         found = fairdraw.log_probabilities(logits, processor.new_tokens(), 1)
         total = np.log(np.exp(logits[0].astype(np.float64)).sum())
-        # The reported values are the model's, whatever the penalties: of 9 and 9, then of 8 and 9.
+        # The reported values are the model's, whatever the penalties: first of logits 9 and 9, then
+        # of 8 and 9.
         wanted = [(2 - step) - total, 2 - total]
-        # float32 spacing below 8 is at most 2^-21: two roundings, of the sum and of the difference.
+        # The spacing of float32 numbers below 8 is at most 2^-21. There are two roundings, of the
+        # sum and of the difference.
         assert np.abs(found.values - wanted).max() <= 2 * 2.0**-21
         assert found.top_ids.tolist() == [[9], [9]]
         stops = processor.check_stop(stop_sequences=[[], [[9, 9]]], max_tokens=2)
@@ -129,11 +132,12 @@ def test_log_probabilities_and_stops_of_a_step():
 
 
 def test_every_field_of_a_request_changes_its_tokens():
-    """Catches parameters that are accepted but ignored."""
+    """Catches parameters that are accepted but have no effect."""
     row = np.linspace(0, 2, VOCAB, dtype=np.float32)[None, :]
     row[0, 7] = 4.0  # the greedy token
     base = {"seed": 3, "prompt": [7]}
-    neutral = {"temperature": 1e-3}  # with this temperature the largest logit is almost certain
+    # With this temperature the token with the largest logit is almost certain.
+    neutral = {"temperature": 1e-3}
 
     def tokens(**fields):
         state = state_of()

@@ -1,5 +1,5 @@
-"""Tests fairdraw.torch.ShardedSampler in several processes, each of which has some columns of
-the logits."""
+"""Tests fairdraw.torch.ShardedSampler in several processes, each of which has some columns of the
+logits."""
 
 import pytest
 

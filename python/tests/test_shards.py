@@ -1,5 +1,5 @@
-"""Tests shards of a Python callable's run: each is a run of its own, and together they form the
-whole run."""
+"""Tests shards of a Python callable's run. Each shard is a run of its own, and together the shards
+form the whole run."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
-"""Tests `verify_speculation`: the textbook's verifier and this package's own pass, and wrong
-verifiers fail."""
+"""Tests `verify_speculation`: the textbook's verifier and this package's own verifiers pass, and
+wrong verifiers fail."""
 
 import draft_verifiers as verifiers
 import numpy as np
@@ -147,7 +147,8 @@ def test_this_packages_own_are_exact():
     assert report.verdict == "passed", report.failures
 
 
-#: A wrong verifier, and the cause that the report names: over logits, over probabilities.
+#: A wrong verifier, and the causes that the report names for targets of logits and of
+#: probabilities.
 WRONG = {
     verifiers.AcceptsAlways: "every draft is accepted",
     verifiers.RatioInverted: "the acceptance test divides the draft by the target",
@@ -181,7 +182,7 @@ def test_seeds_that_are_ignored_are_seen(target):
     report = judged(verifiers.SeedsIgnored(), target=target)
     assert report.verdict == "failed"
     assert cause(report) == "speculative decoding: the same call gives something else"
-    # A verifier that ignores seeds passes if it does not claim them.
+    # A verifier that ignores seeds passes if it does not claim to use them.
     honest = judged(verifiers.SeedsIgnored(), target=target, abilities=(), randomness=REPLAYS[:-1])
     assert honest.verdict == "passed", honest.failures
 

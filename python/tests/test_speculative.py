@@ -1,4 +1,4 @@
-"""Tests verify_chain and verify_tree: tokens equal those that `sample` draws, or have the
+"""Tests verify_chain and verify_tree. The tokens must equal those that `sample` draws, or have the
 target's distribution."""
 
 import math
@@ -10,7 +10,7 @@ import pytest
 import fairdraw
 
 VOCAB = 40
-DYADIC = float(np.float32(1 / math.log(2)))  # makes weights of integer logits powers of two
+DYADIC = float(np.float32(1 / math.log(2)))  # makes the weights of integer logits powers of two
 FILTERS = {"temperature": 0.8, "top_k": 12, "top_p": 0.9, "min_p": 0.01}
 
 
@@ -20,13 +20,13 @@ def logits_of(number, *shape):
 
 def drawn(row, seed, offset, **filters):
     """Returns the token that `sample` draws from one row."""
-    seeds = np.array([seed, seed], np.uint64)  # an array of seeds: the index is 0
+    seeds = np.array([seed, seed], np.uint64)  # an array of seeds, so that the index is 0
     return int(fairdraw.sample(np.stack([row, row]), **filters, seed=seeds, offset=offset)[0])
 
 
 def chain_by_hand(rows, draft, seed, offset, **filters):
-    """Returns the target's own tokens, up to the first that differs from the draft, whose
-    distribution is unknown."""
+    """Returns the tokens that the target draws, up to the first token that differs from the draft.
+    The draft's distribution is unknown."""
     tokens = []
     for i, row in enumerate(rows):
         tokens.append(drawn(row, seed, offset + i, **filters))
@@ -36,8 +36,8 @@ def chain_by_hand(rows, draft, seed, offset, **filters):
 
 
 def likely_drafts(logits, seeds, offset, standing, **filters):
-    """Returns drafts whose first `standing` tokens are the target's own, and whose next token is
-    not."""
+    """Returns drafts whose first `standing` tokens are those that the target draws, and whose next
+    token is another."""
     batch, rows, _ = logits.shape
     draft = np.empty((batch, rows - 1), np.int64)
     for b in range(batch):
@@ -64,7 +64,7 @@ def test_without_a_law_the_tokens_are_those_of_sample():
     expect_chains(found, expected, 4)
     assert all(array.dtype == np.int32 for array in found)
 
-    # Mixes greedy rows with random ones, whether or not the draft's distribution is known.
+    # Mixes greedy rows with random rows, for drafts with a known or an unknown distribution.
     temperature = np.array([0, 0.8, 0, 0.8])
     mixed = {**FILTERS, "temperature": temperature}
     found = fairdraw.verify_chain(logits, draft, **mixed, seed=seeds, offset=7)
@@ -94,7 +94,7 @@ def test_packed_rows_and_lengths_are_the_same_requests():
 
 
 def chain_law(target, draft):
-    """Returns P(draft x, accepted, token) by Leviathan's rule, in fractions."""
+    """Returns the probability P(draft x, accepted, token) by Leviathan's rule, in fractions."""
     left = [max(p - q, Fraction(0)) for p, q in zip(target, draft, strict=True)]
     law = {}
     for x, q in enumerate(draft):
@@ -114,14 +114,16 @@ def powers(exponents):
 
 
 def test_with_a_law_every_outcome_has_its_probability():
-    """Compares all outcomes (draft, accepted, token) of two positions with fractions.
+    """Compares the frequencies of all outcomes (draft, accepted, token) of two positions with
+    probabilities in fractions.
 
-    Hoeffding: among n draws the frequency of an outcome is off by more than
-    sqrt(ln(2 / a) / (2 n)) with probability below a. All outcomes together may fail by chance with
-    probability 1e-9.
+    By Hoeffding's inequality, the frequency of an outcome among n draws is off by more than
+    sqrt(ln(2 / a) / (2 n)) with probability below a. The test of all outcomes together may fail by
+    chance with probability 1e-9.
     """
     requests = 60000
-    target = [[1, 2, 3, 3], [3, 1, 2, 3]]  # exponents: probabilities 2^-e, exact in the draw
+    # Exponents of probabilities 2^-e, which the draw represents exactly.
+    target = [[1, 2, 3, 3], [3, 1, 2, 3]]
     draft = [[3, 2, 1, 3], [2, 2, 2, 2]]
     random = np.random.default_rng(1)
     ids = np.stack([random.choice(4, requests, p=[float(p) for p in powers(e)]) for e in draft], 1)
@@ -133,11 +135,11 @@ def test_with_a_law_every_outcome_has_its_probability():
     found = fairdraw.verify_chain(logits, ids, draft_probs=probs, **arguments)
     assert (found.statuses == 0).all()
 
-    reached = np.arange(requests)  # requests whose drafts have been accepted so far
+    reached = np.arange(requests)  # requests whose drafts have all been accepted so far
     for i in range(2):
         law = chain_law(powers(target[i]), powers(draft[i]))
         assert sum(law.values()) == 1
-        # The token's marginal distribution is the target's, by Leviathan's theorem.
+        # By Leviathan's theorem, the token's marginal distribution is the target's.
         for token, p in enumerate(powers(target[i])):
             assert sum(mass for (_, _, t), mass in law.items() if t == token) == p
         stands = found.accepted[reached] > i
@@ -154,13 +156,13 @@ def test_with_a_law_every_outcome_has_its_probability():
     bonus = found.tokens[reached, 2]
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * len(reached)))
     assert np.abs(np.bincount(bonus, minlength=4) / len(reached) - 0.25).max() < bound
-    # The test has power: the draft's tokens, taken unchanged, would fail it.
+    # The test has power, because the draft's tokens, taken unchanged, would fail the test.
     assert (
         max(abs(float(p - q)) for p, q in zip(powers(target[0]), powers(draft[0]), strict=True))
         > 0.1
     )
 
-    # Draft logits of the same distribution, filtered or not, describe the same draft.
+    # Draft logits of the same distribution describe the same draft, whether filtered or not.
     draft_logits = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
     same = fairdraw.verify_chain(
         logits,
@@ -180,8 +182,8 @@ def test_with_a_law_every_outcome_has_its_probability():
 
 
 def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
-    """Tests the first two tokens together, with 16 outcomes, by Hoeffding's inequality with
-    1e-9.
+    """Tests the first two tokens together, which have 16 outcomes, by Hoeffding's inequality with
+    probability 1e-9.
     """
     requests = 60000
     target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
@@ -207,7 +209,7 @@ def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
     bound = math.sqrt(math.log(2 * 16 / 1e-9) / (2 * requests))
     law = [float(a * b) for a in powers(target[0]) for b in powers(target[1])]
     assert np.abs(counts - law).max() < bound
-    # The random bits of drafts differ from those of the draw.
+    # The random bits for drawing drafts differ from the random bits for drawing tokens.
     drawn_ids = fairdraw.sample(drafts[:, 0], DYADIC, seed=seeds, offset=3)
     assert (drawn_ids != ids[:, 0]).any()
     with pytest.raises(ValueError, match="purpose is 'bonus'; allowed: 'draw', 'draft'"):
@@ -236,7 +238,7 @@ def test_trees_go_where_the_targets_tokens_are():
     logits = logits_of(3, batch, nodes + 1)
     ids = np.empty((batch, nodes), np.int64)
     parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
-    for b in range(batch):  # half of the nodes are the target's draw after their parent
+    for b in range(batch):  # half of the nodes are the token that the target draws after their parent
         depth = [-1] * (nodes + 1)
         for j, parent in enumerate(parents[b]):
             depth[j + 1] = depth[parent + 1] + 1
@@ -250,9 +252,9 @@ def test_trees_go_where_the_targets_tokens_are():
         assert found.nodes[b].tolist() == path + [-1] * (nodes - len(path))
         assert found.accepted[b] == len(path) and found.statuses[b] == 0
         longest = max(longest, len(path))
-    assert longest >= 3  # some accepted paths are long enough
+    assert longest >= 3  # the test needs some accepted paths that are long enough
 
-    # The same trees as SGLang's links: first child, next sibling.
+    # The same trees are given as SGLang's links: first child, next sibling.
     child = np.full((batch, nodes + 1), -1)
     sibling = np.full((batch, nodes + 1), -1)
     for b in range(batch):
@@ -264,14 +266,14 @@ def test_trees_go_where_the_targets_tokens_are():
                 child[b, parent + 1] = j + 1
             last[parent] = j
     assert np.array_equal(fairdraw.parents_from_links(child, sibling), parents)
-    child[0, 0] = -1  # no node can be reached by links now
+    child[0, 0] = -1  # the links reach no node now
     assert (fairdraw.parents_from_links(child, sibling)[0] < -1).any()
 
 
 def test_a_tree_of_one_branch_with_a_law_is_a_chain():
     batch, n = 50, 3
     logits = logits_of(21, batch, n + 1)
-    drafts = logits_of(22, batch, n + 1)  # row j: for the children of node j; the last has none
+    drafts = logits_of(22, batch, n + 1)  # row j is for the children of node j; the last node has no children
     law = fairdraw.LawFilters(0.9, top_p=0.95)
     seeds = np.arange(batch, dtype=np.uint64)
     ids = np.stack(
@@ -317,7 +319,8 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
 
 @pytest.mark.parametrize("siblings", ["with_replacement", "without_replacement"])
 def test_siblings_leave_the_law_of_the_target(siblings):
-    """Tests three children of the root, with 4 outcomes, by Hoeffding's inequality with 1e-9."""
+    """Tests three children of the root, which have 4 outcomes, by Hoeffding's inequality with
+    probability 1e-9."""
     requests = 60000
     target, draft = [1, 2, 3, 3], [3, 2, 1, 3]
     logits = np.broadcast_to(-np.array(target, np.float32), (requests, 4, 4)).copy()
@@ -326,19 +329,20 @@ def test_siblings_leave_the_law_of_the_target(siblings):
     law = [float(p) for p in powers(draft)]
     if siblings == "with_replacement":
         ids = random.choice(4, (requests, 3), p=law)
-    else:  # exponential clocks: the first three to ring are the children
+    else:  # exponential clocks, of which the first three to ring are the children
         ids = np.argsort(random.standard_exponential((requests, 4)) / law, axis=1)[:, :3]
     found = fairdraw.verify_tree(
         logits, ids, np.full((requests, 3), -1), max_depth=1, draft_probs=probs, siblings=siblings,
         temperature=DYADIC, seed=np.arange(requests, dtype=np.uint64),
     )  # fmt: skip
     assert (found.statuses == 0).all()
-    # The first token, an accepted child or one from the residual, has the target's distribution.
+    # The first token, which is an accepted child or drawn from the residual, has the target's
+    # distribution.
     counts = np.bincount(found.tokens[:, 0], minlength=4) / requests
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * requests))
     assert np.abs(counts - [float(p) for p in powers(target)]).max() < bound
     assert set(np.unique(found.nodes)) == {-1, 0, 1, 2}
-    # The test has power: the first child, taken as the token, would fail it.
+    # The test has power, because the first child, taken as the token, would fail the test.
     assert np.abs(np.bincount(ids[:, 0], minlength=4) / requests - counts).max() > bound
 
 
@@ -400,7 +404,7 @@ def test_processing_sees_the_growing_prefix():
     changed = 0
     for number in range(30):
         logits = logits_of(100 + number, batch, 4)
-        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # token ids in the requests' parameters
+        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # token ids that occur in the requests' parameters
         draft = random.choice([2, 3, 4, 6, 8, 11], (batch, 3))
         for b in range(batch):
             for i in range(3):
@@ -415,7 +419,7 @@ def test_processing_sees_the_growing_prefix():
         expect_chains(found, expected, 4)
         plain = fairdraw.verify_chain(logits, draft, top_p=0.9, seed=seeds)
         changed += int((plain.tokens != found.tokens).any(axis=1).sum())
-    assert changed > 30  # number of the 120 requests that are not neutral
+    assert changed > 30  # how many of the 120 requests are not neutral
 
 
 def test_processing_of_trees_sees_the_path():
@@ -455,7 +459,8 @@ def test_what_is_wrong_with_one_request_fails_it_alone():
     lengths[5] = -1
     top_p[6] = 1.5
     found = fairdraw.verify_chain(logits, draft, draft_lengths=lengths, top_p=top_p, seed=seeds)
-    # nan_input, infinite_input, index_out_of_range twice, invalid_draft_length twice, invalid_top_p
+    # The statuses are nan_input, infinite_input, index_out_of_range twice, invalid_draft_length
+    # twice, invalid_top_p
     assert found.statuses.tolist() == [2, 3, 10, 10, 18, 18, 8, 0]
     assert (found.tokens[:7] == -1).all() and (found.accepted[:7] == 0).all()
     assert found.tokens[7].tolist() == before.tokens[7].tolist()
@@ -485,7 +490,7 @@ def test_what_is_wrong_with_one_request_fails_it_alone():
 
 
 def test_rows_that_belong_to_nobody():
-    # A begin beyond the rows, a decreasing begin, and a request without rows.
+    # The arguments have a begin beyond the rows, a decreasing begin, and a request without rows.
     logits = logits_of(6, 6)
     draft = likely_drafts(logits[None, :2], [0], 0, [1])[0]
     begins = np.array([0, 2, 2, 9])

@@ -1,4 +1,5 @@
-"""Tests fairdraw.torch: samplers as vLLM, transformers and TensorRT-LLM call them."""
+"""Tests fairdraw.torch, whose samplers are called in the ways of vLLM, transformers and
+TensorRT-LLM."""
 
 import math
 
@@ -22,7 +23,8 @@ def seeded(number):
 
 
 def vllm_mask(logits, k, p):
-    """Masks logits as vLLM's apply_top_k_top_p_pytorch does, on logits without ties, in float64."""
+    """Masks logits as vLLM's apply_top_k_top_p_pytorch does, for logits without ties, in
+    float64."""
     ascending, order = logits.double().sort(dim=-1)
     if k is not None:
         kth = ascending.gather(1, (VOCAB - k.long())[:, None])
@@ -76,7 +78,8 @@ def test_a_generator_is_honoured_wherever_its_row_is():
     alone = steps(0, neighbours=False)
     assert steps(3, neighbours=True) == alone == steps(1, neighbours=False)
     assert len(set(alone)) > 1
-    # Two generators of one seed draw the same; a generator that was used has advanced.
+    # Two generators with the same seed give the same draws, and a generator that was used has
+    # advanced.
     used = seeded(1)
     first = sampler(logits, {0: used}, None, None)[0][0]
     assert sampler(logits, {0: seeded(1)}, None, None)[0][0] == first
@@ -93,8 +96,8 @@ def test_rows_without_a_generator_differ_and_follow_manual_seed():
     torch.manual_seed(5)
     assert torch.equal(sampler(flat, {}, None, None)[0], first)
     assert not torch.equal(first, second)
-    # 64 uniform draws of 200 ids: fewer than 20 distinct ones have a probability below C(200, 19) *
-    # (19 / 200)^64 < 1e-38.
+    # 64 uniform draws from 200 ids give fewer than 20 distinct ids with a probability below C(200,
+    # 19) * (19 / 200)^64 < 1e-38.
     assert len(set(first.tolist())) >= 20
 
 
@@ -146,7 +149,7 @@ def test_generate_draws_what_sample_draws():
     sampler = drop_in.GenerationSampler(**parameters, seed=seeds)
     together = generate(model, ids, sampler, do_sample=True)
     assert torch.equal(generate(model, ids, sampler, do_sample=False), together)
-    # The same generation loop by hand, without a cache.
+    # The same generation is done in a loop by hand, without a cache.
     history = ids
     for _ in range(8):
         logits = model(history).logits[:, -1].float()
@@ -172,8 +175,8 @@ def test_a_tensorrt_llm_request():
 
 
 def sglang_requests():
-    """Returns custom_params of requests as SGLang has them: one dictionary per request, which
-    SGLang keeps.
+    """Returns custom_params of requests in SGLang's form: one dictionary per request, which SGLang
+    keeps.
     """
     filters = [
         {"temperature": 0.8},

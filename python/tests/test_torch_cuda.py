@@ -1,6 +1,6 @@
-"""Tests fairdraw.torch on a GPU: tokens and processed rows equal the CPU's, bit for bit.
+"""Tests fairdraw.torch on a GPU. Tokens and processed rows must equal the CPU's, bit for bit.
 
-Skipped without torch, a GPU, or the package's CUDA part.
+The tests are skipped without torch, a GPU, or the package's CUDA part.
 """
 
 import math
@@ -47,17 +47,18 @@ def test_every_mode_is_the_cpus(mode, filters, rows_seeded):
             (logits_of(1, dtype), k, p),
             (on_gpu(logits_of(1, dtype)), given(k), given(p)),
         ):
-            torch.manual_seed(5)  # the generator that rows without their own generator share
+            torch.manual_seed(5)  # the generator that rows without a generator of their own share
             generators = {row: seeded(row) for row in rows}
             results.append(sampler(logits, generators, on_k, on_p))
         (tokens, processed), (tokens_there, processed_there) = results
         expect_same(tokens, tokens_there)
         assert tokens_there.dtype == torch.int64 and (tokens_there >= 0).all()
         if mode == "processed_logprobs" and processed is not None:
-            # log_softmax is each device's own: x - max - log(sum of exp(x - max)). A sum of VOCAB
-            # terms, in any order, is off by at most VOCAB 2^-24 of itself, each exponential by 8 *
-            # 2^-24 (4 ulp); log turns relative errors into absolute ones. Then come three roundings
-            # of numbers below 2^6: no |x| is above 3 * 6.
+            # log_softmax is computed by each device's own function: x - max - log(sum of exp(x -
+            # max)). A sum of VOCAB terms, in any order, is off by at most VOCAB 2^-24 of itself,
+            # and each exponential by 8 * 2^-24 (4 ulp). The logarithm turns relative errors into
+            # absolute errors. There are then three roundings of numbers below 2^6, because no |x|
+            # is above 3 * 6.
             kept = processed > -math.inf
             assert torch.equal(kept, processed_there.cpu() > -math.inf)
             difference = (processed - processed_there.cpu())[kept].abs().max()
@@ -127,7 +128,8 @@ def test_nothing_waits_for_the_gpu():
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_generation_draws_on_the_gpu_what_it_draws_on_the_cpu(dtype):
-    # Simulates generate(): the input of a logits processor, and the draws from its scores.
+    # The loop imitates generate(): the input of a logits processor, and the draws from the
+    # processor's scores.
     for seed in (7, torch.arange(ROWS) + 2**62):
         sampler = drop_in.GenerationSampler(0.8, K, P, 0.01, seed=seed)
         there = drop_in.GenerationSampler(0.8, on_gpu(K), on_gpu(P), 0.01, seed=on_gpu(seed))
@@ -169,7 +171,7 @@ def test_sglang_requests_on_the_gpu():
 
 def test_a_captured_draw_is_replayed():
     # GenerationSampler and RequestSampler read their numbers when they are called. A captured
-    # `sample` reads seeds and offsets from device memory, as an engine's graph needs it.
+    # `sample` reads seeds and offsets from device memory, as an engine's graph needs.
     logits = on_gpu(logits_of(1))
     seeds = torch.arange(ROWS, device="cuda")
     offsets = torch.zeros(ROWS, dtype=torch.int64, device="cuda")

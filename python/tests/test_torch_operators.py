@@ -50,7 +50,7 @@ TARGET = rows(2, ROWS, DRAFTED + 1, VOCAB)
 DRAFT = rows(3, ROWS, DRAFTED, VOCAB)
 PACKED = {"row_begins": torch.tensor([0, 4, 8, 12, 16]), "max_draft": DRAFTED}
 
-#: Arguments of each torch operator, by name.
+#: Maps each torch operator to its arguments by name.
 CALLS = [
     ("sample", {"logits": LOGITS, **random_bits()}),
     ("sample", {"logits": LOGITS.half(), **random_bits(1), "top_k": torch.tensor([5])}),
@@ -157,7 +157,7 @@ def chains(seed, offset):
     return *found, count
 
 
-#: Users' functions of logits and random bits.
+#: Functions of logits and random bits, as users write them.
 FUNCTIONS = {
     "sample": lambda x, **bits: fairdraw.sample(x, 0.7, 50, 0.9, 0.01, **bits),
     "sample with valid": lambda x, **bits: fairdraw.sample(
@@ -216,7 +216,7 @@ def test_compiled_functions_have_no_break_and_equal_results(device, function):
 def test_the_default_compiler(device):
     function = FUNCTIONS["sample"]
     compiled = torch.compile(function, fullgraph=True, dynamic=True)
-    for count in (2, 3):  # number of rows, a dynamic axis
+    for count in (2, 3):  # number of rows, which is a dynamic axis
         logits = LOGITS[:count].to(device) * 2
         bits = {name: moved(v[:count], device) for name, v in random_bits().items()}
         expect_equal(compiled(logits, **bits), function(logits, **bits))

@@ -1,5 +1,5 @@
-"""Tests fairdraw.verify: correct callables pass, wrong ones fail, and messages describe the
-behaviour of wrong ones."""
+"""Tests fairdraw.verify: correct callables pass, wrong callables fail, and messages describe the
+behaviour of wrong callables."""
 
 import ctypes
 import gc
@@ -17,7 +17,7 @@ import fairdraw
 from fairdraw import _core, verification
 from samplers import EXACT, EXACT_PROBS, Proposing, Reporting, Textbook, exact, exact_probs
 
-SEED = 1  # the seed of all runs here: the expectations were observed with it
+SEED = 1  # the seed of all runs in this file; the expected results were observed with this seed
 OPERATIONS = ("softmax", "log_softmax", "top_k_mask_logits", "min_p_mask_logits")
 OPERATIONS += ("top_k_renorm_probs", "top_p_renorm_probs")
 NO_OPERATIONS = {f"has no operation {name}" for name in OPERATIONS}
@@ -127,7 +127,8 @@ def test_a_result_that_was_kept_can_be_read_after_the_run():
     case = one_case("mask")
     report = fairdraw.verify(keeping, suite="smoke", case=case, seed=SEED, **EXACT)
     assert "kept an array of an earlier batch" in report.cases[0].message
-    assert kept and all(int(tokens.sum()) >= 0 for tokens in kept)  # no crash: still mapped
+    # The read does not crash, because the memory is still mapped.
+    assert kept and all(int(tokens.sum()) >= 0 for tokens in kept)
 
 
 def constant(value):
@@ -477,8 +478,8 @@ def test_torch_writes_into_inputs_are_seen():
 
 @pytest.mark.parametrize("takes_seeds", [True, False])
 def test_a_callable_that_claims_nothing_passes(takes_seeds):
-    # Runs only cases for which such a sampler has enough draws, and that need no ability that it
-    # lacks.
+    # Runs only cases for which such a sampler has enough draws, and which need no ability that the
+    # sampler lacks.
     def tokens(batch):
         scalar = batch.seed_is_scalar
         seeds = {

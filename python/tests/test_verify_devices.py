@@ -1,5 +1,5 @@
-"""Tests fairdraw.verify with tensors on a GPU. The copies to the device and back are also tested
-on the CPU, by the same code."""
+"""Tests fairdraw.verify with tensors on a GPU. The CPU's tests also run the copies to the device
+and back, by the same code."""
 
 import re
 
@@ -28,7 +28,7 @@ def device(request):
 
 
 def judge(function, device, case, **more):
-    """Judges like verify(function, device=device), but also for the CPU."""
+    """Judges like verify(function, device=device), but also accepts the CPU as the device."""
     return fairdraw.verify(
         DeviceFunction(function, device), suite="smoke", case=case, seed=SEED, arrays="torch",
         name="mine", **more,
@@ -88,8 +88,8 @@ def test_bad_results_fail_the_case_by_name(device, function, message):
 
 
 class Greedy:
-    """A running batch that returns each row's largest token, and records the devices of its
-    steps' arrays.
+    """A running batch that returns each row's largest token, and records the devices of the arrays
+    in its steps.
     """
 
     devices = set()
@@ -136,7 +136,8 @@ def test_running_batches(device):
 
 
 def accept_by_noise(batch):
-    """Implements the textbook in torch, ignoring seeds: target="probs", without padding."""
+    """Implements the textbook's verifier in torch and ignores seeds, for target="probs" without
+    padding."""
     target, draft = (d / d.sum(dim=-1, keepdim=True) for d in (batch.target, batch.draft_probs))
     drafted = batch.draft_tokens.long()
     q = draft.gather(2, drafted[..., None])[..., 0]

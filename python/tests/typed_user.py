@@ -1,5 +1,5 @@
-"""A user's file for the type checker: mypy --strict must see all types of the calls in this
-file.
+"""A file as a user would write it, for the type checker: mypy --strict must know all types of the
+calls in this file.
 """
 
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Uses the installed package without a compiler: draws, judges a sampler and the built-in ones, and
-writes their reports.
+"""Uses the installed package without a compiler: draws tokens, judges a sampler and the built-in
+samplers, and writes their reports.
 
 Usage: use_installed.py [--compilers] FOLDER
 FOLDER gets the reports. --compilers: allows compilers on the system.
@@ -39,12 +39,13 @@ def main():
 
     logits = np.array([[0, 1, 2, 3]], np.float32).repeat(64, 0)
     tokens = fairdraw.sample(logits, top_k=2, seed=np.arange(64))
-    # A draw of 64 with probabilities 0.27 and 0.73 has both tokens, except for 2e-9 of all seeds.
+    # 64 draws with probabilities 0.27 and 0.73 give both tokens, except for 2e-9 of all seeds.
     expect(set(tokens.tolist()) == {2, 3}, f"top_k 2 of four tokens gives {tokens}")
     again = fairdraw.sample(logits, top_k=2, seed=np.arange(64))
     expect((tokens == again).all(), "the same seeds give other tokens")
 
-    # With a filter the most likely token is in every support, and the least likely one in none.
+    # With a filter the most likely token is in every support, and the least likely token in no
+    # support.
     case = {"suite": "smoke", "case": "support/peaked/v1000/everyday", "seed": 1}
     for name, choose, verdict in [("right", np.argmax, "passed"), ("wrong", np.argmin, "failed")]:
         report = fairdraw.verify(

@@ -1,4 +1,4 @@
-"""Tests requests of engines: types of their fields, refusals, and their translation."""
+"""Tests the requests of engines: the types of their fields, refused values, and translations."""
 
 import numpy as np
 import pytest

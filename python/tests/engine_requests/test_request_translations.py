@@ -1,8 +1,9 @@
-"""Tests requests of engines: the meaning of each field, and the values that engines or fairdraw
+"""Tests the requests of engines: the meaning of each field, and the values that engines or fairdraw
 refuse.
 
-A row of a table is an engine, the fields of its request that differ from the defaults, and their
-translation. Expected values follow the engines' code, which the dataclasses name.
+A row of a table is an engine, the fields of its request that differ from the defaults, and the
+translation of the request. The expected values follow the engines' code, which the dataclasses
+name.
 """
 
 import math
@@ -58,7 +59,7 @@ def translated(engine, fields):
             "max_tokens": 128, "filter_apply_order": "joint", "repetition_of_prompt": False,
         }),
         ("sglang", {"temperature": 9e-7}, GREEDY),
-        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),  # top_k is already 1 when it is checked
+        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),  # top_k is already 1 when the engine checks it
         ("sglang", {"top_k": 1}, GREEDY),
         ("sglang", {"temperature": 1e-6}, {"greedy": False, "temperature": float32(1e-6)}),
         ("sglang", {"top_k": -1}, {"top_k": 0}),
@@ -85,7 +86,7 @@ def translated(engine, fields):
         ("tensorrt_llm", {
             "use_beam_search": True, "best_of": 4, "early_stopping": 7, "length_penalty": 0.5,
         }, {"early_stopping": 2, "length_penalty": 0.5}),
-        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),  # these are not read
+        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),  # the engine does not read these fields
         ("hugging_face", {"do_sample": True}, {
             "greedy": False, "top_k": 50, "temperature": 1, "seed": None,
         }),
@@ -114,13 +115,13 @@ def translated(engine, fields):
             "top_k": 40, "top_p": float32(0.95), "temperature": float32(0.8),
             "tie_rule": "lowest_id", "penalty_window": 64, "counts_of_prompt": True, "seed": None,
             "max_tokens": None,
-            # x >= max + ln(min_p) before the division by T becomes x/T >= max/T + ln(min_p)/T after
-            # it.
+            # The condition x >= max + ln(min_p) before the division by T becomes x/T >= max/T +
+            # ln(min_p)/T after the division.
             "min_p": float32(float32(0.05) ** (1 / float32(0.8))),
         }),
         ("llama_cpp", {
             "samplers": ["temperature", "min_p", "top_k", "top_p"],
-            "penalty_repeat": 1.5,  # penalties are not in the chain
+            "penalty_repeat": 1.5,  # penalties are not in the request's chain of samplers
         }, {
             "differences": (), "adjustments": (), "min_p": float32(0.05), "repetition_penalty": 1,
             "filter_apply_order": "top_k_first",
@@ -169,7 +170,7 @@ def test_where_distributions_differ(engine, fields, sentences):
 
 
 def test_min_p_before_llama_cpps_temperature_keeps_the_same_tokens():
-    # The logits are 0, -1/4, ... -3: the boundary ln(0.2) = -1.609 is far from all of them.
+    # The logits are 0, -1/4, ... -3, and the boundary ln(0.2) = -1.609 is far from all of them.
     logits = -0.25 * np.arange(13, dtype=np.float32)[None]
     request = fairdraw.LlamaCppRequest(temp=0.5, min_p=0.2, samplers=["min_p", "temperature"])
     parameters = fairdraw.from_llama_cpp(request, 13)
@@ -307,7 +308,7 @@ def test_a_vocabulary_out_of_its_range(engine, vocab):
         translate(kind(), vocab)
 
 
-#: All parameters of a batch's request, each set to another value than its default.
+#: All parameters of a batch's request, each with another value than its default.
 ALL_SET = {
     "temperature": 0.5, "top_k": 7, "top_p": 0.25, "min_p": 0.125, "seed": 99,
     "repetition_penalty": 1.5, "repetition_of_prompt": False, "frequency_penalty": 2.0,
@@ -347,7 +348,7 @@ def test_requests_without_a_seed_have_fresh_ones(engine):
     fields = {"hugging_face": {"do_sample": True}, "tensorrt_llm": {"top_k": 40}}.get(engine, {})
     parameters = translate(kind(**fields), 1000)
     assert not parameters.greedy and parameters.seed is None
-    # Among 1000 values of 2^64 two are equal with probability 3e-14.
+    # Among 1000 random values out of 2^64, two are equal with probability 3e-14.
     of_state = {name: getattr(parameters, name) for name in OF_STATE}
     made = replace(parameters, penalty_window=-1)
     assert len({made.batch_request(**of_state).seed for _ in range(1000)}) == 1000

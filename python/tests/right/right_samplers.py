@@ -1,10 +1,11 @@
-"""Correct samplers that draw in unusual ways, in NumPy. A gate that fails one of them could also
-fail a correct engine. suites/gate/mutants/right_samplers.cpp has the correct samplers in C++.
+"""Defines correct samplers that draw in unusual ways, in NumPy. A gate that fails one of these
+samplers could also fail a correct engine. suites/gate/mutants/right_samplers.cpp has correct
+samplers in C++.
 
 Each sampler draws from its own float64 softmax and filters. A drawing function takes the
-probabilities of a row before and after its filters, both [vocab], and the random words of n draws;
-it returns n ids. Random words are a hash of seed, offset and number, so that a token is a function
-of its row and these three.
+probabilities of a row before and after the row's filters, both [vocab], and the random words of n
+draws. The function returns n ids. Random words are a hash of seed, offset and number, so that a
+token is a function of its row and these three values.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def mixed(state, index=0):
-    """Returns element `index` of SplitMix64's sequence `state`, for uint64 arrays."""
+    """Returns element `index` of the sequence of SplitMix64 with state `state`, for uint64
+    arrays."""
     with np.errstate(over="ignore"):  # scalars would warn
         state = state + (np.asarray(index, np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -32,7 +34,7 @@ def mixed(state, index=0):
 
 
 class Words:
-    """Random words of n draws: `uniform(i)` is the i-th word of each draw, in (0, 1)."""
+    """The random words of n draws; `uniform(i)` is the i-th word of each draw, in (0, 1)."""
 
     def __init__(self, first):
         self.first = first
@@ -51,13 +53,14 @@ class Words:
 
 
 def place(sums, position):
-    """Returns the index of the first of the rising sums above the position, or of the last sum
-    if rounding leaves none."""
+    """Returns the index of the first of the rising sums that is above the position. If rounding
+    leaves no such sum, returns the index of the last sum."""
     return np.minimum(np.searchsorted(sums, position, side="right"), len(sums) - 1)
 
 
 def search(order, p, u):
-    """Inverts the distribution function in the order of `order`, which lists the ids with p > 0."""
+    """Draws by inverting the distribution function in the order of `order`, which lists the ids
+    with p > 0."""
     sums = np.cumsum(p[order])
     return order[place(sums, u * sums[-1])]
 
@@ -89,8 +92,8 @@ def in_hashed_order(whole, kept, words):
 
 
 def _by_blocks(kept, words, race):
-    """Runs an exponential race of blocks of ids by their mass, then of the tokens in the winning
-    block.
+    """Draws by an exponential race of blocks of ids by their mass, and then of the tokens in the
+    winning block.
     """
     ids = support(kept)
     size = int(np.sqrt(len(ids))) + 1
@@ -108,7 +111,7 @@ def _by_blocks(kept, words, race):
 
 
 def _each(words, first, count):
-    """Returns uniform random numbers [n, count] of the words from `first` on."""
+    """Returns uniform random numbers [n, count], made of the words from `first` on."""
     return np.stack([words.uniform(first + i) for i in range(count)], axis=1)
 
 
@@ -139,7 +142,7 @@ def reservoir(whole, kept, words):
 
 
 class AliasTable:
-    """Walker's alias table, as Vose builds it."""
+    """Draws from Walker's alias table, which is built by Vose's method."""
 
     def __init__(self, p):
         self.ids = support(p)
@@ -154,7 +157,7 @@ class AliasTable:
             part[high] -= 1 - part[low]
             if part[high] < 1:
                 small.append(large.pop())
-        part[small + large] = 1  # probabilities of 1 left over by rounding
+        part[small + large] = 1  # rounding leaves probabilities of 1
         self.part, self.other = part, other
 
     def draw(self, of_column, of_part):
@@ -168,7 +171,7 @@ def alias_table(whole, kept, words):
 
 
 def _until_kept(kept, words, propose, otherwise):
-    """Draws proposals until one is accepted, at most 64 times, then uses `otherwise`."""
+    """Draws proposals until a proposal is accepted, at most 64 times, and then uses `otherwise`."""
     found = np.empty(len(words), np.int64)
     waiting = np.arange(len(words))
     for attempt in range(64):
@@ -220,8 +223,8 @@ def two_pivots(whole, kept, words):
 
 
 def envelopes(whole, kept, words):
-    """Draws a group of probabilities within a factor of two by its envelope, then one of its
-    tokens, accepted with probability at least 1/2."""
+    """Draws a group of probabilities within a factor of two by the group's envelope, and then one
+    of its tokens, which is accepted with probability at least 1/2."""
     ids = support(kept)
     exponents = np.frexp(kept[ids])[1]
     groups, of = np.unique(exponents, return_inverse=True)
@@ -306,8 +309,8 @@ def hashed(seed, offset, number):
 
 
 class Drawing:
-    """A sampler that draws by a drawing function, with one pass over each row for all of its
-    draws.
+    """A sampler that draws with a drawing function, with one pass over each row for all draws from
+    the row.
     """
 
     ABILITIES = ("per_request_seeds", "indices", "num_samples")
@@ -357,7 +360,7 @@ class Drawing:
 
 
 class LowestIdTies(Textbook):
-    """A filter that keeps the lowest ids among ties at the k-th place."""
+    """A filter that keeps the tokens with the lowest ids among ties at the k-th place."""
 
     def kept(self, p, top_k, top_p, min_p):
         p[p < min_p * p.max()] = 0
@@ -377,7 +380,7 @@ class OwnWords:
 
 
 def other_words(seed, offset, number):
-    """Hashes with different constants and rotated words."""
+    """Hashes with other constants and rotated words than the samplers above."""
     turned = (offset << np.uint64(29)) | (offset >> np.uint64(35))
     return mixed(mixed(mixed(seed ^ np.uint64(0x5DEECE66D)) ^ turned, 7) + number, 3)
 
@@ -432,7 +435,7 @@ RIGHT = {
     ),
 }
 _REPLAYS = {"abilities": ("per_request_seeds",), "randomness": Drawing.PROMISES}
-#: Correct verifiers of drafts, for fairdraw.verify_speculation.
+#: Correct verifiers of drafts, to be judged by fairdraw.verify_speculation.
 RIGHT_VERIFIERS = {
     "block_verification": Right(
         "lossless: Sun et al. 2024, Algorithm 2",

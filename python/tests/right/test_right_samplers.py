@@ -1,5 +1,5 @@
-"""Tests that correct samplers that draw in unusual ways pass: a part of suite smoke, and in
-nightly runs all of the suite in FAIRDRAW_RIGHT_SUITE."""
+"""Tests that the gate passes correct samplers that draw in unusual ways. The cases are a part of
+suite smoke, and in nightly runs the whole suite named by FAIRDRAW_RIGHT_SUITE."""
 
 import os
 from functools import partial
@@ -16,8 +16,8 @@ CASES = ("chi_squared/gaussian/v1000/*", "replay/*/v31/*", "status/*/v31/*", "su
 
 
 def judge(verify, right, cases):
-    """Returns the number of cases that passed; with SUITE set, of all cases of that suite. None
-    of the judged cases may fail; the others are skipped."""
+    """Returns the number of cases that passed. With SUITE set, all cases of that suite run. None of
+    the judged cases may fail; cases that cannot be judged are skipped."""
     passed = 0
     for case in [None] if SUITE else cases:
         how = {"suite": SUITE or "smoke", "case": case, "seed": SEED, **right.claims}
