@@ -1,13 +1,13 @@
-"""Causes of an audit's faults, under the names that all of fairdraw uses, so that an audit words a
-cause as `verify` and the reports do."""
+"""Maps an audit's faults to causes under the names that all of fairdraw uses, so that an audit
+words a cause as `verify` and the reports do."""
 
 from __future__ import annotations
 
 from fairdraw.verification import cause_text
 
-#: Maps faults to names of harness/run/evidence/cause_texts.inc, in the order of causes: a fault
+#: Maps faults to names of harness/run/evidence/cause_texts.inc, in the order of causes. A fault
 #: explains the faults after it, because tokens that depend on each other, or that do not follow the
-#: reported numbers, spoil all other evidence.
+#: reported numbers, make all other evidence useless.
 CAUSES = {
     "seeds_alike": "shared random bits: all seeds give the same tokens",
     "seed_ignored": "seeds: ignored",
@@ -35,10 +35,10 @@ CAUSES = {
 
 
 def sentence(fault: str) -> str:
-    """Returns the sentence that says what the server does."""
+    """Returns the sentence that describes the server's behaviour."""
     return cause_text(CAUSES[fault])[0]
 
 
 def change(fault: str) -> str:
-    """Returns the sentence that says what to change."""
+    """Returns the sentence that says how to change the server."""
     return cause_text(CAUSES[fault])[1]

@@ -13,32 +13,34 @@ from typing import Any
 from .plan import BadSetting, Settings, Stage, first_stages, last_stage
 from .records import BadRecord, Choice, Record, choices_of
 
-#: HTTP statuses of a server that is busy or starting; other errors mean that the request is wrong.
+#: HTTP statuses of a server that is busy or starting. Other error statuses mean that the request is
+#: wrong.
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 LONGEST_PAUSE = 30.0  #: seconds between tries
 LONGEST_CONNECT = 10.0  #: seconds to wait for a connection
-#: Maximum number of consecutive requests that fail after all their tries, before sending stops.
+#: Maximum number of consecutive requests that fail after all their tries. After that many, no
+#: further request is sent.
 MOST_FAILURES = 16
 
 Keep = Callable[[Record], None]
 
 
 class Unreachable(Exception):
-    """No server answers, so that the remaining requests are not sent. The exception's message names
-    the URL.
+    """Raised when no server answers, so that the remaining requests are not sent. The exception's
+    message names the URL.
     """
 
 
 @dataclass(frozen=True)
 class Transport:
-    """Settings of the connection to the server, which do not affect the verdict."""
+    """Settings of the connection to the server. They do not affect the verdict."""
 
     base_url: str
     api_key: str = ""
     concurrency: int = 8
     retries: int = 4
     timeout: float = 120.0
-    first_pause: float = 0.5  #: seconds before the second try, doubled before each further one
+    first_pause: float = 0.5  #: seconds before the second try; the pause doubles before each further try
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
@@ -55,8 +57,8 @@ class Transport:
 
 
 def _asked_pause(answer: Any) -> float | None:
-    """Returns the seconds that the server asks for, as a number or a date; None without a valid
-    request."""
+    """Returns the number of seconds for which the server asks the client to wait, given as a number
+    or a date. Returns None if the server gives no valid number or date."""
     asked = "" if answer is None else answer.headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
         return float(asked)
@@ -77,7 +79,7 @@ class _Client:
         self.failures = 0  # consecutive
 
     async def post(self, body: Any) -> tuple[Any, str]:
-        """Returns (response, ""), or (None, the reason why there is none)."""
+        """Returns (response, ""), or (None, the reason why there is no response)."""
         import httpx
 
         transport, why = self.transport, ""
@@ -85,7 +87,8 @@ class _Client:
             answer = None
             try:
                 sent = self.http.post(self.path, json=body)
-                # httpx only limits single reads: a server that trickles would never end
+                # httpx limits only single reads, so that a response that arrives in small pieces
+                # would never end
                 answer = await asyncio.wait_for(sent, transport.timeout)
                 self.answered = True
                 if answer.status_code == 200:
@@ -138,7 +141,7 @@ class _Client:
 
 
 async def gather(settings: Settings, transport: Transport, keep: Keep) -> None:
-    """Sends all requests of an audit and passes each record to `keep` when its response has
+    """Sends all requests of an audit, and passes each record to `keep` when its response has
     arrived.
 
     Raises Unreachable if no server answers, or if too many consecutive requests fail.

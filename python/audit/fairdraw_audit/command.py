@@ -3,9 +3,9 @@ earlier audit.
 
     python -m fairdraw audit --base-url http://localhost:8000/v1 --model M --temperature 0.7 --top-p 0.9
 
-Exit codes: 0 all checks passed; 1 one failed; 2 bad usage; 3 nothing was judged, or too little (a
-server that ignores a claimed filter would pass), or requests failed, or the audit was interrupted.
-Ctrl-C stops the requests; the responses gathered until then are judged.
+Exit codes: 0 if all checks passed; 1 if a check failed; 2 for bad usage; 3 if nothing was judged,
+or too little (a server that ignores a claimed filter would pass), or if requests failed, or if the
+audit was interrupted. Ctrl-C stops the requests, and the responses that have arrived are judged.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .plan import BadSetting, Settings, tokens_of
 from .records import BadRecord, Record, RecordFile, read_records
 from .report import EXIT_CODES, summary, to_json, withdraw, write
 
-#: Default folder of the report, without --report.
+#: Default folder of the report, if there is no option --report.
 REPORT = Path("fairdraw-audit")
 
 
 class _Progress:
-    """A progress bar on a terminal's stderr, redrawn after each response."""
+    """A progress bar on a terminal's stderr, which is redrawn after each response."""
 
     def __init__(self, settings: Settings) -> None:
         items = planned(settings)
@@ -154,7 +154,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _gather(
     settings: Settings, transport: Transport, path: Path, started: str
 ) -> tuple[list[Record], str]:
-    """Returns the records, and why they are incomplete."""
+    """Returns the records, and the reason why they are incomplete."""
     try:
         import httpx
     except ImportError:

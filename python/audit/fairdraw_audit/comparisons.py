@@ -1,11 +1,12 @@
 """Checks that compare outputs: seeds, repeats, n, greedy, logit_bias and stop strings.
 
 If a server reports no log-probabilities, some checks compare texts instead. A text is then one
-symbol of unknown probability:
+symbol whose probability is unknown.
 
-- equal requests rarely get different texts, by the stated `divergence`, whatever is drawn;
-- texts of one prompt without a seed are exchangeable: the probability that each equals the text
-  that came after the same seeded request is that of a random order doing so.
+Equal requests rarely get different texts, by the stated `divergence`, whatever tokens are drawn.
+
+Texts of one prompt without a seed are exchangeable. Each text may equal the text that came after the
+same seeded request only with the probability that a random order of the texts has this property.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Comparisons:
         repeat = self.repeats("seeds/repeat", "seed_ignored", "again")
         load = self.repeats("seeds/under_load", "neighbours", "loaded")
         if repeat.verdict == load.verdict == "failed":
-            load.fault = repeat.fault  # not an effect of neighbouring requests, because outputs
-            # differ without them too
+            # Neighbouring requests are not the cause, because outputs differ without neighbours, too.
+            load.fault = repeat.fault
         yield repeat
         yield load
         yield self.greedy()
@@ -54,14 +55,14 @@ class Comparisons:
             return []
         plain = Claim(order=self.settings.order)
         upper = upper_bounds(positions, plain, self.settings.noise, self.settings.vocab).outcomes
-        # For a drawn token that is not reported, the whole tail's probability is a bound.
+        # For a drawn token that is not reported, the probability of the whole tail is a bound.
         column = np.where(positions.drawn < 0, upper.shape[1] - 1, positions.drawn)
         return [float(value) for value in upper[np.arange(len(positions)), column]]
 
     def independence(
         self, name: str, fault: str, groups: Sequence[Sequence[Choice]], what: str
     ) -> Check:
-        """Judges whether outputs that should be drawn independently repeat each other."""
+        """Judges whether outputs that should be independent repeat each other."""
         tokens = equal = compared = 0
         log_e = most = 0.0
         for group in groups:
@@ -126,14 +127,15 @@ class Comparisons:
             yield self.independence("n/differ", "choices_alike", several, "choices of a request")
 
     def repeats(self, name: str, fault: str, phase: str) -> Check:
-        """Judges whether a request with a seed gets the same tokens as when it was alone."""
+        """Judges whether a request with a seed gets the same tokens under load as alone."""
         alone, others = dict(self.gathered.of("alone")), dict(self.gathered.of(phase))
         pairs = [(alone[key], others[key]) for key in sorted(set(alone) & set(others))]
         if not pairs:
             return Check(name, "skipped", "not judged: no pair was gathered")
         judged = [self.repeated(first, second) for first, second in pairs]
         log_e = some_differ([each for each, _, _ in judged])
-        # The evidence if all pairs of outputs had differed from the first position on.
+        # The evidence that there would be if all pairs of outputs had differed from the first
+        # position on.
         most = sum(each for _, each, _ in judged)
         equal = sum(each for _, _, each in judged)
         text = f"{equal} of {len(pairs)} requests got the same tokens as before"
@@ -149,13 +151,13 @@ class Comparisons:
         return Check(name, verdict, text, fault, tokens, max(log_e, 0.0), measures)
 
     def repeated(self, first: Choice, second: Choice) -> tuple[float, float, bool]:
-        """Returns the log evidence that two outputs differ, its maximum, and whether the outputs
-        are equal.
+        """Returns the log evidence that two outputs differ, the maximum of that evidence, and
+        whether the outputs are equal.
         """
         divergence = self.settings.divergence
         if self.by_text:
-            # Bounds the probability that two texts of an equal request differ at any position. The
-            # assumed chance of agreement may be any number.
+            # Bounds the probability that two texts for the same request differ at any position. The
+            # assumed probability of agreement may be any number.
             divergence = min(1 - (1 - divergence) ** PAIR_TOKENS, 0.5)
             found = different_tokens([first.text], [second.text], [0.0], divergence)
             most = different_tokens([0], [1], [0.0], divergence)
@@ -196,11 +198,11 @@ class Comparisons:
         return Check("logit_bias", "failed" if ignored else "passed", text, "logit_bias", tokens)
 
     def pieces(self, choice: Choice) -> list[str]:
-        """Returns the tokens of an output; for a text the piece that it repeats BIAS_TOKENS times,
-        if any."""
+        """Returns the tokens of an output. For a text, returns the piece that the text repeats
+        BIAS_TOKENS times, if there is such a piece."""
         if not self.by_text:
             return choice.tokens
-        # The detokenizer adds the spaces between pieces.
+        # The detokenizer adds the spaces between the pieces.
         repeated = re.fullmatch(
             rf"\s*(\S.*?)(?:\s*\1){{{BIAS_TOKENS - 1}}}\s*", choice.text, re.DOTALL
         )

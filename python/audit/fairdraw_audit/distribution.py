@@ -1,14 +1,15 @@
-"""The probabilities that a claim allows at a position, by the log-probabilities that the server
-reports.
+"""Computes the probabilities that a claim allows at a position, from the log-probabilities that the
+server reports.
 
-A server reports the largest log-probabilities of a position, each wrong by at most `noise`. All
-other tokens together are the tail: one outcome, whose weight has a lower and an upper bound. Near a
-boundary the effect of the claim's filters is therefore uncertain: a token may be surely kept,
-surely dropped or neither. `upper_bounds` is the largest probability that any true values within the
-noise give an outcome, and `nominal` is the distribution if the reported numbers are exact.
+A server reports the largest log-probabilities of a position, each of which is wrong by at most
+`noise`. All other tokens together are the tail. The tail is one outcome, whose weight has a lower
+and an upper bound. Near a boundary the effect of the claim's filters is therefore uncertain. A
+token may be surely kept, surely dropped or neither. `upper_bounds` gives, for each outcome, the
+largest probability under any true values within the noise. `nominal` is the distribution if the
+reported numbers are exact.
 
-All arrays have a row per position and a column per reported token. No function reads the drawn
-token: bets computed from these arrays are fixed before the draw.
+All arrays have one row per position and one column per reported token. No function reads the drawn
+token, so that bets computed from these arrays are fixed before the draw.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-Array = Any  # a NumPy array; its own types say little about the content
+Array = Any  # a NumPy array; NumPy's own types say little about an array's content
 
 STEPS = ("temperature", "min_p", "top_k", "top_p")
-#: Relative error of a server's float32 sums of probabilities, in addition to the numbers' noise.
+#: Relative error of a server's float32 sums of probabilities, in addition to the noise of the
+#: log-probabilities.
 SUM_ERROR = 1e-5
 
 
@@ -36,8 +38,8 @@ class Claim:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     order: tuple[str, ...] = STEPS
-    keeps_crossing_token: bool = True  #: the filter keeps the token at which the cumulative mass
-    #: reaches top_p
+    #: Whether the filter top_p keeps the token at which the cumulative mass reaches top_p.
+    keeps_crossing_token: bool = True
 
     @property
     def penalises(self) -> bool:
@@ -46,11 +48,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions of responses, with the reported numbers and the drawn tokens."""
+    """Positions of responses, with the reported log-probabilities and the drawn tokens."""
 
-    logprobs: Array  #: [positions, reported]; -inf if fewer are reported
-    counts: Array  #: [positions, reported]: the token's count in the output so far
-    drawn: Array  #: [positions]: the drawn token's column; -1 is the tail
+    logprobs: Array  #: [positions, reported]; -inf if fewer tokens are reported
+    counts: Array  #: [positions, reported]: how often the output so far has the token
+    drawn: Array  #: [positions]: the column of the drawn token; -1 is the tail
 
     def __len__(self) -> int:
         return len(self.drawn)
@@ -61,13 +63,13 @@ class Positions:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The filters' result: weights relative to the largest one, and tokens that are surely or
-    perhaps kept."""
+    """The filters' result: weights relative to the largest weight, the tokens that are surely kept,
+    and the tokens that are perhaps kept."""
 
     weights: Array
     top: Array  #: the largest penalised value, whose weight is 1
-    scale: float  #: factor of values in the exponents of weights
-    noise: float  #: error of a weight's logarithm
+    scale: float  #: factor of the values in the exponents of the weights
+    noise: float  #: error of the logarithm of a weight
     surely: Array
     perhaps: Array
     tail_low: Array
@@ -80,11 +82,12 @@ def _log(values: Array) -> Array:
 
 
 def _tail_bounds(logprobs: Array, scale: float, noise: float, vocab: int) -> tuple[Array, Array]:
-    """Returns bounds of the sum of exp(scale * logprob) over unreported tokens.
+    """Returns bounds of the sum of exp(scale * logprob) over the tokens that are not reported.
 
-    No unreported token has a larger probability than the smallest reported one, and their
-    probabilities sum to the rest. For scale > 1 the sum is largest if few tokens hold the mass; for
-    scale < 1 if the mass is spread over the vocabulary (power means).
+    No unreported token has a larger probability than the smallest reported probability, and the
+    unreported probabilities sum to the rest. For scale > 1 the sum is largest if few tokens hold
+    the mass. For scale < 1 the sum is largest if the mass is spread over the vocabulary (power
+    means).
     """
     rest_low = np.clip(1 - np.exp(logprobs + noise).sum(axis=1), 0, 1)
     rest_high = np.clip(1 - np.exp(logprobs - noise).sum(axis=1), 0, 1)
@@ -107,7 +110,7 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
     surely, perhaps = there.copy(), there.copy()
     tail_surely = np.ones(len(values), bool)
     tail_perhaps = np.ones(len(values), bool)
-    # Entry [:, i, j] says that column j is above column i. A token is never above itself.
+    # Entry [:, i, j] says whether column j is above column i. No token is above itself.
     others = ~np.eye(values.shape[1], dtype=bool)
     perhaps_above = (values[:, None, :] > values[:, :, None] - 2 * noise) & others
     surely_above = values[:, None, :] > values[:, :, None] + 2 * noise
@@ -116,7 +119,7 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
 
     def weights() -> tuple[Array, Array, Array]:
         relative = np.exp(scale * np.where(there, values - top, -np.inf))
-        if claim.penalises:  # the tail may hold penalised tokens: its bounds are unknown
+        if claim.penalises:  # the tail may hold penalised tokens, so that its bounds are unknown
             return relative, np.zeros(len(values)), np.full(len(values), np.inf)
         low, high = _tail_bounds(positions.logprobs, scale, noise, vocab)
         shift = np.exp(np.minimum(-scale * top[:, 0], 700))
@@ -144,8 +147,8 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
             most_rest = (~surely_above * up[:, None, :]).sum(axis=2) + high[:, None]
             above_tail = (surely_above_tail * down).sum(axis=1)
             below = (~surely_above_tail * up).sum(axis=1) + high
-            if not claim.keeps_crossing_token:  # the token's own mass counts, except the largest
-                # one's
+            # The own mass of every token counts, except that of the largest token.
+            if not claim.keeps_crossing_token:
                 own = np.where(values < top, relative, 0)
                 least_above, most_rest = least_above + own, most_rest - own
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -177,8 +180,8 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
 class UpperBounds:
     """The largest probabilities that a claim allows, given the noise of the reported numbers."""
 
-    outcomes: Array  #: [positions, reported + 1]: bound for each outcome; the tail is the last
-    #: column
+    #: [positions, reported + 1]: a bound for each outcome. The last column is the tail.
+    outcomes: Array
     among_reported: Array  #: [positions, reported]: bound given that a reported token is drawn
 
 
@@ -199,11 +202,11 @@ def upper_bounds(positions: Positions, claim: Claim, noise: float, vocab: int) -
 
 
 def nominal(positions: Positions, claim: Claim, vocab: int) -> Array:
-    """Returns [positions, reported + 1]: the probabilities if the reported numbers are exact."""
+    """Returns the probabilities [positions, reported + 1] if the reported numbers are exact."""
     kept = _kept(positions, claim, 0.0, vocab)
     tokens = kept.weights * kept.perhaps
-    # A bet may use any estimate of the tail here. The bounds of a tail that is flatter or steeper
-    # than the reported values are far apart; half of the upper bound or twice the lower one has the
+    # A bet may use any estimate of the tail. The bounds of a tail that is flatter or steeper than
+    # the reported values are far apart. Half of the upper bound or twice the lower bound has the
     # right order of magnitude.
     low, high = kept.tail_low, kept.tail_high
     if claim.penalises:  # treats the tail as free of penalised tokens unless it is surely dropped

@@ -1,17 +1,18 @@
-"""Evidence that tokens do not follow a claim: bets fixed before each token is drawn.
+"""Measures the evidence that tokens do not follow a claim, by bets that are fixed before each token
+is drawn.
 
-Bet q on a position pays q(x) / u(x), where u(x) is the largest probability of outcome x that the
-claim and the stated noise allow. The expected payoff is at most the sum of q, which is 1, for every
-server that behaves as claimed. Products of payoffs over positions, and the mean of such products
-over alternatives, have expectations of at most 1 too. Such a mean exceeds 1/a with probability at
-most a, at any time (Ville's inequality): positions may report any numbers, and an audit may end
-anywhere.
+A bet q on a position pays q(x) / u(x), where u(x) is the largest probability of outcome x that the
+claim and the stated noise allow. For every server that behaves as claimed, the expected payoff is
+at most the sum of q, which is 1. Products of payoffs over positions, and the mean of such products
+over alternatives, have expectations of at most 1, too. Such a mean exceeds 1/a with probability at
+most a, at any time (Ville's inequality). Positions may therefore report any numbers, and an audit
+may end anywhere.
 
-Each alternative is a kind of fault; the alternative under which the tokens are likeliest names the
-fault.
+Each alternative is a kind of fault, and the alternative under which the tokens are likeliest names
+the fault.
 
-Assumption: a drawn token is reported with its position. A server that leaves out the token that
-ends a text is judged too harshly if that token was likely: see `ignore_eos`.
+The evidence assumes that a drawn token is reported at its position. A server that does not report
+the token that ends a text is judged too harshly if that token was likely (see `ignore_eos`).
 """
 
 from __future__ import annotations
@@ -27,28 +28,31 @@ from .distribution import Claim, Positions, UpperBounds, nominal, upper_bounds
 
 Array = Any
 
-#: Floor of a claim's bounds: a token that the claim excludes raises an alarm at once, with a finite
-#: number.
+#: Floor of a claim's bounds. With the floor, a token that the claim excludes raises an alarm at
+#: once, with a finite number.
 LEAST_BOUND = 1e-30
-#: Share of every bet on the distribution without filters, so that no single token ends a bet.
+#: Share of every bet that is on the distribution without filters, so that no single token ends a
+#: bet.
 STRAY = 0.02
 #: Probability with which tokens of the claim with some stray tokens may be blamed on another
 #: alternative.
 UNSURE = 0.05
-#: Shares of the pairs of equal requests that are bet to differ: a server may be wrong only now and
-#: then.
+#: Shares of the pairs of equal requests that are bet to differ, because a server may be wrong only
+#: now and then.
 SHARES = (1.0, 0.5, 0.2)
-#: Penalties that no request asks for, subtracted from the logit of a token that the output already
-#: has. Engines' defaults of 1.05 to 1.2 divide logits, which takes 0.5 to 2 off a logit of 10.
+#: Penalties that no request sets, subtracted from the logit of a token that the output already has.
+#: Engines have default penalties of 1.05 to 1.2, which divide logits and so take 0.5 to 2 off a
+#: logit of 10.
 HIDDEN_PENALTIES = (0.5, 1.5)
-#: Filters and their neutral values, in the order in which they are named as causes.
+#: Filters and their neutral values, in the order in which missing filters are named as causes.
 FILTERS_OFF = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A kind of fault: its name, the report's sentence, and the distribution that it draws from."""
+    """A kind of fault, with its name, the report's sentence, and the distribution from which a
+    server with the fault draws."""
 
     fault: str
     text: str
@@ -59,9 +63,10 @@ class Alternative:
 
 
 def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
-    """Moves top_k as early as possible without changing the distribution.
+    """Moves top_k as early as possible in the order of steps without changing the distribution.
 
-    Ranks do not depend on the temperature, and the stricter of top_k and min_p decides.
+    The move is possible because ranks do not depend on the temperature, and because the stricter of
+    top_k and min_p decides.
     """
     found = list(order)
     while (place := found.index("top_k") if "top_k" in found else 0) > 0:
@@ -72,7 +77,8 @@ def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
 
 
 def _orders(claim: Claim) -> list[tuple[str, ...]]:
-    """Returns one order of this claim's steps for each other distribution that orders can give."""
+    """Returns, for each other distribution that orders of this claim's steps can give, one such
+    order."""
     active = [
         step
         for step in claim.order
@@ -91,13 +97,13 @@ def _orders(claim: Claim) -> list[tuple[str, ...]]:
 
 
 def active_filters(claim: Claim) -> list[str]:
-    """Returns the claim's active filters, each of which may be ignored."""
+    """Returns the claim's active filters, each of which a server may ignore."""
     return [name for name, off in FILTERS_OFF.items() if getattr(claim, name) != off]
 
 
 def _ignored_filters(claim: Claim) -> list[Alternative]:
-    """Returns each filter alone, then several, because an order might explain what two of them
-    would drop."""
+    """Returns each filter alone and then several together, because an order might explain tokens
+    that two missing filters would explain."""
     found = []
     for names in itertools.chain.from_iterable(
         itertools.combinations(active_filters(claim), count) for count in (1, 2, 3)
@@ -110,12 +116,12 @@ def _ignored_filters(claim: Claim) -> list[Alternative]:
 
 
 def alternatives(claim: Claim) -> list[Alternative]:
-    """Returns the possible faults under this claim; among equally likely faults the first one is
-    named.
+    """Returns the faults that are possible under this claim. Among equally likely faults the first
+    is named.
     """
     unfiltered = replace(claim, top_k=0, top_p=1.0, min_p=0.0)
     # Every bet includes some stray tokens, so that this alternative is the claim with stray tokens.
-    # This alternative is first, because another alternative that keeps the same tokens explains
+    # This alternative comes first, because other alternatives that keep the same tokens explain
     # them no better.
     text = "tokens are drawn that the filters do not keep"
     found = [Alternative("outside_support", text, claim)]
@@ -167,9 +173,9 @@ class Power:
     """The evidence that a stream of tokens would have given if an alternative were true."""
 
     alternative: Alternative
-    gain: float  #: log payoff of the alternative's bet, in expectation, less three standard
-    #: deviations
-    total_variation: float  #: total variation from the claim, averaged over positions
+    #: Expected log payoff of the alternative's bet, less three standard deviations.
+    gain: float
+    total_variation: float  #: total variation distance from the claim, averaged over positions
 
 
 @dataclass(frozen=True)
@@ -178,20 +184,20 @@ class StreamEvidence:
 
     positions: int
     log_e: float  #: the maximum over time of the log evidence of all bets combined
-    best: Alternative | None  #: the alternative that explains the tokens best; None without
-    #: positions
+    #: The alternative that explains the tokens best, or None if there are no positions.
+    best: Alternative | None
     powers: list[Power]
-    excluded: int  #: number of drawn tokens that are impossible under the claim, even within the
-    #: noise
-    #: fault -> log-likelihood of its likeliest alternative; "" is the claim itself.
+    #: Number of drawn tokens that are impossible under the claim, even within the noise.
+    excluded: int
+    #: Maps a fault to the log-likelihood of its likeliest alternative; "" is the claim itself.
     by_fault: dict[str, float]
 
 
 def _bet(
     positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int
 ) -> tuple[Array, Array]:
-    """Returns the bet on an alternative, and the distribution if the alternative is true;
-    without the stray part."""
+    """Returns the bet on an alternative, and the distribution if the alternative is true. The
+    distribution is without the stray tokens."""
     plain = nominal(positions, alternative.claim, vocab)
     if alternative.uniform:
         plain = (plain > 0).astype(float)
@@ -201,12 +207,12 @@ def _bet(
 
 
 def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, Array, Array]:
-    """Returns [positions, outcomes] of log payoffs, and each position's mean and variance under
+    """Returns log payoffs [positions, outcomes], and each position's mean and variance under
     `truth`.
 
-    Two bets are sound: one on all outcomes, or one only on the reported tokens, which pays 1 if
-    another token is drawn. At each position the bet with the larger gain under `truth` is taken; no
-    bet if neither gains.
+    Two bets are sound: a bet on all outcomes, and a bet on the reported tokens only, which pays 1
+    if another token is drawn. At each position the bet with the larger gain under `truth` is taken,
+    and no bet is taken if neither gains.
     """
     tiny = 1e-300
     logs = np.log(np.maximum(bet, tiny))
@@ -225,7 +231,7 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
 
 
 def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, drawn: Array) -> bool:
-    """Returns whether some drawn token is impossible under the claim, even within the noise."""
+    """Returns true if some drawn token is impossible under the claim, even within the noise."""
     bounds = upper_bounds(positions, claim, noise, vocab).outcomes
     return bool((bounds[np.arange(len(drawn)), drawn] == 0).any())
 
@@ -233,7 +239,8 @@ def _excludes(positions: Positions, claim: Claim, noise: float, vocab: int, draw
 def judge_stream(
     positions: Positions, claim: Claim, noise: float, vocab: int, choices: Sequence[Alternative]
 ) -> StreamEvidence:
-    """Returns the evidence of these positions of a stream, in their order, against a claim."""
+    """Returns the evidence that these positions of a stream, in their order, give against a
+    claim."""
     count = len(positions)
     if count == 0:
         return StreamEvidence(0, 0.0, None, [], 0, {})
@@ -253,17 +260,17 @@ def judge_stream(
         powers.append(Power(alternative, gain, variation))
         likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
-    # The first alternative is the claim with stray tokens. Other alternatives come close to it by
-    # chance: the first stays the best one unless another is likelier by an amount of probability at
-    # most UNSURE.
+    # The first alternative is the claim with stray tokens. By chance, other alternatives come close
+    # to the first. The first stays the best unless another is likelier by an amount that has
+    # probability at most UNSURE.
     unsure = np.log(len(choices) / UNSURE)
     likelihoods[0] += unsure
     own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
     for place, alternative in enumerate(choices):
         if alternative.fault == "order":
-            # Another order of the filters is no explanation if it excludes drawn tokens: then a
-            # filter is missing. Otherwise the other order must be likelier than the other
-            # alternatives by more than chance.
+            # Another order of the filters is no explanation if that order excludes drawn tokens,
+            # because a filter is then missing. If no drawn token is excluded, the other order must
+            # be likelier than the other alternatives by more than chance.
             explains = likelihoods[place] > own and not _excludes(
                 positions, alternative.claim, noise, vocab, drawn
             )
@@ -280,11 +287,11 @@ def judge_stream(
 def same_tokens(
     first: Sequence[object], second: Sequence[object], bounds: Sequence[float]
 ) -> float:
-    """Returns log evidence that two sequences that should be independent are the same.
+    """Returns the log evidence that two sequences that should be independent are the same.
 
     `bounds` has the largest probability of each token of the first sequence at its position. Half
-    of each bet is on the first sequence's token, half on nothing in particular, up to the position
-    at which the sequences part.
+    of each bet is on the token of the first sequence, and half is not placed on any token, up to
+    the position at which the sequences part.
     """
     total = 0.0
     for one, other, bound in zip(first, second, bounds, strict=False):
@@ -297,11 +304,11 @@ def same_tokens(
 def different_tokens(
     first: Sequence[object], second: Sequence[object], agreement: Sequence[float], divergence: float
 ) -> float:
-    """Returns log evidence that two sequences that should be equal are drawn independently.
+    """Returns the log evidence that two sequences that should be equal are drawn independently.
 
     Under the claim the sequences part at each position with probability at most `divergence`,
     because of noise in the numbers. `agreement` is the probability with which independent tokens
-    would agree at a position; any value below 1 - divergence is sound.
+    would agree at a position. Any value below 1 - divergence is sound.
     """
     total = 0.0
     for one, other, chance in zip(first, second, agreement, strict=False):
@@ -313,8 +320,8 @@ def different_tokens(
 
 
 def some_differ(pairs: Sequence[float]) -> float:
-    """Returns the log evidence of several pairs of outputs, of which a share may differ: the
-    mean over `SHARES`."""
+    """Returns the log evidence of several pairs of outputs, some of which may differ. The evidence
+    is the mean over the shares in `SHARES`."""
     values = np.exp(np.array(pairs, float))
     products = [np.log(1 - share + share * values).sum() for share in SHARES]
     return float(np.logaddexp.reduce(products) - np.log(len(SHARES)))

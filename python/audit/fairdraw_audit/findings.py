@@ -1,4 +1,5 @@
-"""Results of an audit: checks with verdicts, and the fault that explains the failed ones."""
+"""Defines the results of an audit: checks with verdicts, and the fault that explains the failed
+checks."""
 
 from __future__ import annotations
 
@@ -24,16 +25,17 @@ class Check:
     tokens: int = 0
     log_e: float | None = None
     measures: dict[str, float] = field(default_factory=dict)
-    #: The smallest total variation distance of an alternative that the check would have noticed.
+    #: The smallest total variation distance at which the check would have noticed an alternative.
     min_discrepancy: float | None = None
-    by_fault: dict[str, float] = field(default_factory=dict)  #: log-likelihoods per fault, for
-    #: streams only
-    seen: frozenset[str] = frozenset()  #: steps of the claim whose omission would have been noticed
+    #: Log-likelihoods per fault, for streams only.
+    by_fault: dict[str, float] = field(default_factory=dict)
+    seen: frozenset[str] = frozenset()  #: steps of the claim whose omission the check would have noticed
 
 
 @dataclass(frozen=True)
 class Unnoticed:
-    """A small deviation, and the number of tokens with which a check would have noticed it."""
+    """A small deviation from the claim, and the number of tokens with which a check would have
+    noticed the deviation."""
 
     text: str
     check: str
@@ -45,7 +47,7 @@ class Unnoticed:
 @dataclass
 class Findings:
     checks: list[Check]
-    kind: str  #: "raw", "processed" or "unknown" log-probabilities
+    kind: str  #: whether log-probabilities are "raw", "processed" or "unknown"
     log_threshold: float  #: threshold of a check's log evidence
     unnoticed: list[Unnoticed]
     requests: int
@@ -59,7 +61,7 @@ class Findings:
         def rank(check: Check) -> tuple[int, float]:
             place = order.index(check.fault)
             # If few outputs are equal, they may only look like repeats, because tokens do not
-            # follow their numbers.
+            # follow their log-probabilities.
             measures = check.measures
             if check.fault in ALIKE and 2 * measures["equal"] < measures["compared"]:
                 place += len(order)
@@ -69,12 +71,12 @@ class Findings:
 
     @property
     def cause(self) -> str:
-        """Returns the fault that explains the other faults, or ""."""
+        """Returns the fault that explains the other faults, or "" if there is no fault."""
         failed = self.failed
         if not failed:
             return ""
-        # Each stream of tokens has its own likeliest fault. The cause is the fault that explains
-        # all streams. A stream whose claim lacks a filter is not explained by a fault of that
+        # Each stream of tokens has a likeliest fault of its own. The cause is the fault that
+        # explains all streams. A fault of a filter does not explain a stream whose claim lacks that
         # filter.
         streamed = [check for check in failed if check.by_fault]
         if failed[0] in streamed and failed[0].fault != "logprobs_do_not_fit":

@@ -1,4 +1,4 @@
-"""The responses of an audit, by the check that requested them."""
+"""Groups the responses of an audit by the check that requested them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .records import Choice, Position, Record, choices_of
 
 
 class Gathered:
-    """The response to each request; `settings` describe the requests."""
+    """The responses to an audit's requests; `settings` describe the requests."""
 
     def __init__(self, settings: Settings, records: Sequence[Record]) -> None:
         self.settings = settings
         self.records = sorted(records, key=lambda record: record.id)
-        #: (phase, key) -> the outputs of a response, and the body of its request
+        #: Maps (phase, key) to the outputs of a response, and to the body of its request.
         self.choices: dict[tuple[str, int], list[Choice]] = {}
         self.bodies: dict[tuple[str, int], Any] = {}
         for record in self.records:
@@ -33,7 +33,8 @@ class Gathered:
         return key % len(self.settings.prompts)
 
     def starts(self) -> dict[int, Position]:
-        """Returns, per prompt, the first position's numbers at temperature 1 without filters."""
+        """Returns, for each prompt, the first position's log-probabilities at temperature 1 without
+        filters."""
         found: dict[int, Position] = {}
         for key, choice in self.of("plain"):
             if choice.positions:
@@ -42,5 +43,5 @@ class Gathered:
 
     @property
     def has_numbers(self) -> bool:
-        """Returns whether any response has log-probabilities; otherwise there are only texts."""
+        """Returns true if any response has log-probabilities; otherwise there are only texts."""
         return any(choice.positions for each in self.choices.values() for choice in each)

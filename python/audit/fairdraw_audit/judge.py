@@ -1,4 +1,5 @@
-"""The verdict of an audit: a pure function of settings and records, and therefore repeatable."""
+"""Makes the verdict of an audit. The verdict is a pure function of settings and records, so that it
+can be repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .gathered import Gathered
 from .plan import PENALTY, Settings, streams
 from .records import Choice, Position, Record, positions_of
 
-#: Statistical checks of `comparisons`, in addition to the streams and the fit of processed numbers.
+#: Statistical checks of `comparisons`, in addition to the streams and to the check that processed
+#: log-probabilities fit.
 COMPARED = ("seeds", "unseeded", "after_seeds", "n", "again", "load")
 
 
@@ -24,15 +26,15 @@ class _Judge:
         self.settings = settings
         self.gathered = Gathered(settings, records)
         self.streams = streams(settings)
-        # One threshold serves all checks: by the union bound their rates of false alarms sum to
-        # alpha.
+        # One threshold serves all checks. By the union bound, the checks' rates of false alarms sum
+        # to alpha.
         self.statistical = len(self.streams) + 1 + len(COMPARED)
         self.log_threshold = float(np.log(self.statistical / settings.alpha))
         self.unnoticed: list[Unnoticed] = []
 
     def kind(self) -> tuple[str, Check]:
-        """Finds whether the numbers belong to raw logits or to the drawn distribution, and whether
-        they agree."""
+        """Finds whether the log-probabilities belong to raw logits or to the distribution from
+        which the server draws, and whether they agree with the drawn tokens."""
         noise, name = self.settings.noise, "logprobs/kind"
         wrong_own, count, most_sum = 0, 0, 0.0
         for choices in self.gathered.choices.values():
@@ -151,13 +153,14 @@ class _Judge:
         return check
 
     def noticed(self, claim: Claim) -> float:
-        """Returns the log payoff that a single bet needs so that the mixture of bets reaches the
-        threshold.
+        """Returns the log payoff that a single bet needs so that the mixture of all bets reaches
+        the threshold.
         """
         return self.log_threshold + float(np.log(len(alternatives(claim))))
 
     def note_unnoticed(self, name: str, claim: Claim, found: Any) -> None:
-        """Notes the smallest deviation of temperature, on each side, that is sure to be noticed."""
+        """Notes the smallest deviation of the temperature, upwards and downwards, that is sure to
+        be noticed."""
         for above in (False, True):
             sides = [
                 (abs(np.log(power.alternative.factor)), power.alternative, power.gain)
@@ -185,7 +188,7 @@ class _Judge:
             elif kind == "raw" or name == "plain":
                 yield self.stream(name, claim, choices, first=False)
             elif kind == "processed":
-                # processed numbers hide the raw ones, except at a response's start
+                # processed log-probabilities hide the raw ones, except at a response's start
                 yield self.stream(name, claim, self.first_positions(pairs, starts), first=True)
             else:
                 text = "not judged: the reported numbers are neither raw nor processed"
@@ -201,8 +204,8 @@ class _Judge:
             yield self.stream("fit", plain, choices, first=False)
 
     def with_power(self, checks: list[Check]) -> list[Check]:
-        """Makes the claim's check underpowered if a server could ignore a step of the claim
-        without any stream showing it."""
+        """Makes the claim's check underpowered if a server could ignore a step of the claim without
+        any stream showing the omission."""
         claim = self.settings.claim
         steps = (["temperature"] if claim.temperature != 1 else []) + active_filters(claim)
         unseen = [step for step in steps if not any(step in check.seen for check in checks)]
@@ -226,8 +229,8 @@ class _Judge:
         return found
 
     def penalties(self, claim: Claim, choices: Sequence[Choice], kind: str) -> Check:
-        """Judges by greedy outputs whether penalties act on the reported numbers or are already in
-        them."""
+        """Judges by greedy outputs whether penalties act on the reported log-probabilities, or are
+        already contained in them."""
         if kind != "raw":
             text = "not judged: penalties are in the reported numbers, or these are not raw"
             return Check("stream/penalties", "skipped", text)
@@ -246,7 +249,8 @@ class _Judge:
                 for token in seen:
                     if token in here and token in base and fresh:
                         change = (here[token] - here[fresh[0]]) - (base[token] - base[fresh[0]])
-                        # One occurrence of the token costs twice PENALTY, far more than the noise.
+                        # One occurrence of the token costs twice PENALTY, which is far more than
+                        # the noise.
                         inside += change < -PENALTY
                         outside += change >= -PENALTY
                 if one.drawn != other.drawn:
@@ -285,5 +289,5 @@ class _Judge:
 
 
 def judge(settings: Settings, records: Sequence[Record]) -> Findings:
-    """Returns what these records show about the server."""
+    """Returns the findings of these records about the server."""
     return _Judge(settings, records).findings()

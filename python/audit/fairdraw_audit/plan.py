@@ -1,4 +1,4 @@
-"""The claim of an audit about a server, and the requests that it sends."""
+"""Defines the claim of an audit about a server, and the requests that the audit sends."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ PROMPTS = (
     "In the year 1850 the",
 )
 KINDS = ("auto", "raw", "processed")
-PAIRS = 12  #: number of pairs of requests whose outputs should be equal, and of pairs whose outputs
-#: should not
+#: Number of pairs of requests whose outputs should be equal, and number of pairs whose outputs should
+#: differ.
+PAIRS = 12
 PAIR_TOKENS = 12
-FOLLOWING_TOKENS = 8  #: tokens of a request without a seed, sent after one with a seed
+FOLLOWING_TOKENS = 8  #: tokens of a request without a seed that is sent after a request with a seed
 GREEDY_TOKENS = 16
-SEVERAL = 4  #: outputs of one request
-#: Maps phases that send one request at a time to the phase of the unseeded request after each of
-#: them.
+SEVERAL = 4  #: number of outputs of one request
+#: Maps each phase that sends one request at a time to the phase of the unseeded requests that
+#: follow the phase's requests.
 FOLLOWERS = {"alone": "after_alone", "again": "after_again"}
 PENALTY = 1.0  #: presence and frequency penalty of the requests that check penalties
-#: Bias of one token. Logits of a language model differ by far less, so that this token is always
-#: drawn.
+#: Bias that a request adds to the logit of one token. Logits of a language model differ by far
+#: less, so that this token is always drawn.
 BIAS = 100
 BIAS_TOKENS = 6
 
 
 class BadSetting(ValueError):
-    """A setting is out of range. The message names it, its value and what is allowed."""
+    """Raised for a setting that is out of range. The message names the setting, its value and the
+    allowed values."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +128,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stage:
-    """Requests that may be in flight together: at most `at_once`; None: as many as allowed."""
+    """Requests that may be in flight together. At most `at_once` are sent at a time; None means as
+    many as the settings allow."""
 
     items: tuple[Record, ...]
     at_once: int | None = None
 
 
 def body_of(settings: Settings, claim: Claim, prompt: int, tokens: int, **more: Any) -> Any:
-    """Returns the body of one request; it states every filter, because servers have their own
-    defaults."""
+    """Returns the body of one request. The body states every filter, because servers have defaults
+    of their own."""
     body: dict[str, Any] = {"model": settings.model, "max_tokens": tokens}
     text = settings.prompts[prompt % len(settings.prompts)]
     if settings.endpoint == "chat":
@@ -154,11 +157,11 @@ def body_of(settings: Settings, claim: Claim, prompt: int, tokens: int, **more: 
 
 
 def streams(settings: Settings) -> dict[str, Claim]:
-    """Returns, per phase of the audit, the claim about its positions.
+    """Returns, for each phase of the audit, the claim about the phase's positions.
 
-    In addition to all filters together, each filter is tested alone, so that none hides another.
-    `plain` has temperature 1 and no filter, so that it only tests whether tokens follow the
-    reported numbers.
+    All filters are tested together, and each filter is also tested alone, so that no filter hides
+    another. The phase `plain` has temperature 1 and no filter, so that it tests only whether tokens
+    follow the reported log-probabilities.
     """
     claim, plain = settings.claim, Claim(order=settings.order)
     found = {"plain": plain}
@@ -177,7 +180,7 @@ def streams(settings: Settings) -> dict[str, Claim]:
 
 
 def _exact(settings: Settings) -> list[Record]:
-    """Returns requests whose outputs are compared; their ids are assigned later."""
+    """Returns the requests whose outputs are compared. Their ids are assigned later."""
     plain = Claim(order=settings.order)
     drawing = settings.claim if settings.temperature > 0 else plain
     greedy = replace(plain, temperature=0.0)
@@ -202,7 +205,7 @@ def _exact(settings: Settings) -> list[Record]:
         add("several", pair, plain, pair, PAIR_TOKENS, n=SEVERAL, seed=seed)
     for key, token in enumerate(settings.bias_tokens):
         add("bias", key, plain, 0, BIAS_TOKENS, logit_bias={str(token): BIAS}, seed=settings.seed)
-    for key in range(2):  # the stop string is only known after the greedy outputs
+    for key in range(2):  # the stop string is known only after the greedy outputs
         add("stop", key, greedy, key, GREEDY_TOKENS)
     return found
 
@@ -229,8 +232,8 @@ def first_stages(settings: Settings) -> list[Stage]:
     alone = [item for item in exact if item.phase in one_by_one]
     loaded = [item for item in exact if item.phase == "loaded"]
     rest = [item for item in exact if item.phase not in (*one_by_one, "loaded", "stop")]
-    # Requests under load are placed among the streams, so that each of them has neighbours in the
-    # batch.
+    # Requests under load are placed among the requests of the streams, so that each of them has
+    # neighbours in the batch.
     for place, item in enumerate(loaded):
         flowing.insert(1 + place * len(flowing) // len(loaded), item)
     stages = [Stage(tuple(alone), 1), Stage(tuple(rest)), Stage(tuple(flowing))]
@@ -238,8 +241,8 @@ def first_stages(settings: Settings) -> list[Stage]:
 
 
 def last_stage(settings: Settings, greedy: Sequence[Choice | None], first_id: int) -> Stage:
-    """Repeats greedy requests with a stop string from their earlier texts; none without such a
-    string."""
+    """Repeats greedy requests with a stop string taken from their earlier texts. Makes no request
+    if there is no such string."""
     items = [item for item in _exact(settings) if item.phase == "stop"]
     found = []
     for item in items:

@@ -1,4 +1,5 @@
-"""Stored requests and responses, and what a response reports for each position."""
+"""Stores requests and responses, and reads the tokens and log-probabilities that a response reports
+for each position."""
 
 from __future__ import annotations
 
@@ -13,25 +14,26 @@ import numpy as np
 from .distribution import Positions
 
 Array = Any
-#: Log-probabilities at or below this mean that the token was filtered out: engines write -9999
+#: Log-probabilities of at most this value mean that the token was filtered out. Engines write -9999
 #: because JSON has no infinity.
 LEAST_LOGPROB = -1000.0
 #: Above this e^x overflows. Positive log-probabilities below this limit are read, because some
-#: servers report logits.
+#: servers report logits instead.
 LARGEST_LOGPROB = 700.0
 
 
 class BadRecord(ValueError):
-    """A file of records, or a response, is unreadable. The exception's message gives the place."""
+    """Raised for a file of records, or a response, that is unreadable. The exception's message
+    names the place in the file or response."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A request of an audit, with the response's JSON or the reason why there is none."""
+    """A request of an audit, with the response's JSON or the reason why there is no response."""
 
     id: int
     phase: str  #: the check's phase
-    key: int  #: the index of the prompt or pair within the check
+    key: int  #: the index of the prompt or of the pair within the check
     body: dict[str, Any]
     response: dict[str, Any] | None = None
     error: str = ""
@@ -39,7 +41,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Position:
-    tokens: tuple[str, ...]  #: the tokens with the largest log-probabilities, descending
+    tokens: tuple[str, ...]  #: the tokens with the largest log-probabilities, in descending order
     logprobs: tuple[float, ...]
     drawn: str
     drawn_logprob: float
@@ -68,8 +70,8 @@ def _logprob(token: str, value: Any) -> float:
 
 
 def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any, most: int) -> Any:
-    """Returns the reported tokens, without the drawn token if the server only added it because
-    it was drawn.
+    """Returns the reported tokens. The drawn token is left out if the server reported it only
+    because it was drawn.
     """
     pairs = sorted(
         ((str(token), _logprob(token, value)) for token, value in zip(tokens, values, strict=True)),
@@ -77,7 +79,7 @@ def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any
     )
     if pairs[0][1] <= LEAST_LOGPROB:
         raise ValueError(f"the largest log-probability of a position is {pairs[0][1]}")
-    if len(pairs) == most + 1:  # servers add the drawn token to the `most` largest ones
+    if len(pairs) == most + 1:  # servers report the drawn token in addition to the `most` largest
         place = [token for token, _ in pairs].index(drawn) if drawn in dict(pairs) else most
         del pairs[place if pairs[place][1] <= pairs[most][1] else most]
     floor = -np.inf
@@ -99,8 +101,8 @@ def _completion(logprobs: dict[str, Any], most: int) -> list[Position]:
 
 
 def _name(entry: dict[str, Any]) -> str:
-    """Returns a token's text with its bytes, if reported, because tokens that are parts of
-    characters may share a text.
+    """Returns a token's text together with its bytes, if they are reported, because tokens that are
+    parts of characters may have the same text.
     """
     return str(entry["token"]) + ("" if not entry.get("bytes") else f" {entry['bytes']}")
 
@@ -116,8 +118,8 @@ def _chat(logprobs: dict[str, Any], most: int) -> list[Position]:
 
 
 def choices_of(record: Record, most: int) -> list[Choice]:
-    """Returns the outputs of a response, by index; `most` log-probabilities are reported per
-    position."""
+    """Returns the outputs of a response, by index. A position has at most `most` reported
+    log-probabilities."""
     if record.response is None:
         return []
     try:
@@ -136,7 +138,7 @@ def choices_of(record: Record, most: int) -> list[Choice]:
 
 
 def positions_of(choices: Sequence[Choice], width: int, only: int | None = None) -> Positions:
-    """Returns all positions of these outputs, or only position `only` of each, as arrays."""
+    """Returns all positions of these outputs, or only position `only` of each output, as arrays."""
     logprobs, counts, drawn = [], [], []
     for choice in choices:
         seen: dict[str, int] = {}
@@ -157,7 +159,8 @@ def positions_of(choices: Sequence[Choice], width: int, only: int | None = None)
 
 
 class RecordFile:
-    """Appends records to a file, one per line, as they come, so that they survive an interrupt."""
+    """Appends records to a file as they arrive, one record per line, so that an interrupt does not
+    lose them."""
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self._file = path.open("w", encoding="utf-8")
@@ -175,9 +178,10 @@ class RecordFile:
 
 
 def read_records(path: Path) -> tuple[dict[str, Any], list[Record]]:
-    """Returns the header and the records of a file, by id. BadRecord names the wrong line.
+    """Returns the header of a file, and the file's records by id. A wrong line raises BadRecord,
+    which names the line.
 
-    An interrupt may leave a last line without its end, which is ignored.
+    An interrupt may leave a last line without its end; such a line is ignored.
     """
     if path.exists() and not path.is_file():  # a pipe may never end
         raise BadRecord(f"{path}: is no regular file")

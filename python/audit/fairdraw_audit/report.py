@@ -1,4 +1,4 @@
-"""The report of an audit, in the format of all of fairdraw's reports, with the same pages."""
+"""Writes the report of an audit, in the format and with the pages of all of fairdraw's reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .causes import CAUSES, change, sentence
 from .findings import Check, Findings
 from .plan import Settings
 
-#: Version of the format written here, as in reports/report.h.
+#: Version of the report format written here, as in reports/report.h.
 SCHEMA_VERSION = "3.3"
 #: Files of a report.
 FILES = ("index.html", "summary.md", "junit.xml", "report.json")
@@ -31,7 +31,8 @@ def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> 
     message = check.message
     evidence: dict[str, Any] = {}
     if check.verdict == "failed":
-        # The fault that explains all streams together, and the stream's own likeliest fault.
+        # The fault that explains all streams together, and the likeliest fault of the single
+        # stream.
         faults = [findings.cause, check.fault] if check.by_fault else [check.fault]
         evidence["suspects"] = [
             {"bug": CAUSES[fault], "reason": message} for fault in dict.fromkeys(faults)
@@ -88,8 +89,8 @@ def to_json(
     records: str,
     incomplete: str,
 ) -> dict[str, Any]:
-    """Returns report.json by reports/schema/report.schema.json. `started`: UTC, "" in old
-    records."""
+    """Returns the text of report.json, as defined by reports/schema/report.schema.json. `started`
+    is a time in UTC, or "" in old records."""
     replay = f"python -m fairdraw audit --replay {records}"
     cases = [_case(check, findings, settings, replay) for check in findings.checks]
     counts = {v: 0 for v in ("passed", "failed", "underpowered", "skipped", "error")}
@@ -147,14 +148,16 @@ def to_json(
 
 
 def withdraw(folder: Path) -> None:
-    """Removes an earlier report, so that after a failed call nobody takes it for the new one."""
+    """Removes an earlier report, so that after a failed call nobody takes the earlier report for
+    the new report."""
     for name in FILES:
         if not (folder / name).is_dir():
             (folder / name).unlink(missing_ok=True)
 
 
 def write(report: dict[str, Any], folder: Path) -> None:
-    """Writes the files of a report. If a file cannot be written, raises OSError and leaves none."""
+    """Writes the files of a report. If a file cannot be written, raises OSError and leaves no
+    file."""
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "report.json"
     try:

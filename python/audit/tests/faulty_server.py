@@ -1,7 +1,9 @@
-"""A small OpenAI-compatible server on fairdraw.sample, correct or with one planted fault.
+"""Runs a small OpenAI-compatible server on fairdraw.sample, either correct or with one planted
+fault.
 
-Its model has no weights: the row of a position is one of the captured logits, chosen by the prompt,
-the last token and the step, so that streams visit all of them. `respond` answers without HTTP.
+The server's model has no weights. The row of a position is one of the captured logits, chosen by
+the prompt, the last token and the step, so that streams visit all captured logits. `respond`
+answers a request without HTTP.
 """
 
 import hashlib
@@ -65,7 +67,7 @@ def hashed(*parts):
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
 
 
-#: Faults that texts alone show, without log-probabilities.
+#: Faults that texts show without log-probabilities.
 FAULTS_OF_TEXTS = (
     "seed_ignored",
     "unseeded_follow_seeds",
@@ -78,11 +80,11 @@ FAULTS_OF_TEXTS = (
 
 
 class Server:
-    """A simulated server that answers request bodies. `noise`: the largest error of the
+    """A simulated server that answers the bodies of requests. `noise` is the largest error of the
     log-probabilities that the server reports.
 
-    `numbers`: log-probabilities in the form of the requested API, "chat" for all requests (as in
-    llama.cpp's server), or "none". `rows`: [rows, VOCAB] of logits.
+    `numbers` selects log-probabilities in the form of the requested API, "chat" for all requests
+    (as in llama.cpp's server), or "none". `rows` are the logits [rows, VOCAB].
     """
 
     def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0, numbers="usual", rows=ROWS):
@@ -93,7 +95,7 @@ class Server:
         self.random = np.random.default_rng(noise_seed)
         self.flying = 0
         self.lock = threading.Lock()
-        self.refusals = 0  # number of requests still to be answered with status 503
+        self.refusals = 0  # number of requests that the server will still answer with status 503
         self.requests = 0
 
     def seed_of(self, body, choice):
@@ -172,8 +174,8 @@ class Server:
                 row[ids] -= (
                     body.get("presence_penalty", 0) + body.get("frequency_penalty", 0) * counts
                 )
-            if self.fault == "repetition_penalty_hidden" and tokens:  # like llama.cpp's default
-                # repeat_penalty of 1.1
+            # The hidden penalty is like llama.cpp's default repeat_penalty of 1.1.
+            if self.fault == "repetition_penalty_hidden" and tokens:
                 ids = np.unique(tokens)
                 row[ids] = np.where(row[ids] > 0, row[ids] / 1.1, row[ids] * 1.1)
             token, processed = self.draw(row, body, seed, step)
@@ -228,8 +230,8 @@ class Server:
 class LoopbackServer:
     """Runs a Server behind HTTP on a port of the loopback interface, as a context.
 
-    If given, `answer` is called with the handler and the body of each request, and sends any
-    response.
+    If `answer` is given, it is called with the handler and the body of each request, and sends a
+    response of any kind.
     """
 
     def __init__(self, server, answer=None):
@@ -245,7 +247,8 @@ class LoopbackServer:
                     server.requests += 1
                     refused = server.refusals > 0
                     server.refusals -= int(refused)
-                time.sleep(0.03)  # a model's time, so that requests overlap on a busy machine, too
+                # The time that a model would take, so that requests overlap on a busy machine, too.
+                time.sleep(0.03)
                 status, value = 503, {"error": {"message": "busy"}}
                 try:
                     if answer is not None:
@@ -254,8 +257,8 @@ class LoopbackServer:
                         status, value = 200, server.respond(body)
                 except (KeyError, ValueError) as error:
                     status, value = 400, {"error": {"message": str(error)}}
-                # The server counts a request as done before it answers, so that the next request of
-                # a client that waits for the answer has no neighbour.
+                # The server counts a request as done before it answers. The next request of a
+                # client that waits for the answer therefore has no neighbour.
                 with server.lock:
                     server.flying -= 1
                 self.answer(status, value)

@@ -1,5 +1,5 @@
-"""Tests the audit: no false alarm on a correct server, and the right name for every planted
-fault."""
+"""Tests the audit: a correct server must raise no alarm, and every planted fault must get its right
+name."""
 
 import dataclasses
 import os
@@ -36,14 +36,14 @@ NULL_CLAIMS = [
     {},
     {"temperature": 1.7, "top_k": 12, "top_p": 0.5},
 ]
-#: One audit of a correct server takes about 0.4 s on one core, so that the default 40 take 16 s.
-#: FAIRDRAW_NULL_AUDITS sets the number; the full test is 1000.
+#: One audit of a correct server takes about 0.4 s on one core, so that the default number of 40
+#: audits takes 16 s. FAIRDRAW_NULL_AUDITS sets the number of audits; the full test has 1000.
 NULL_AUDITS = int(os.environ.get("FAIRDRAW_NULL_AUDITS", "40"))
 
 
 def gathered(settings, server):
-    """Returns the records of an audit that calls the server directly, with the neighbours that
-    the plan gives each request."""
+    """Returns the records of an audit that calls the server directly, with the neighbours that the
+    plan gives each request."""
     records = []
 
     def send(stage):
@@ -66,7 +66,8 @@ def gathered(settings, server):
 
 
 def positions_from(rows, reported=20, noise=0.0, seed=0):
-    """Returns the ids and the largest log-probabilities of each row, wrong by up to `noise`."""
+    """Returns the ids and the largest log-probabilities of each row. The log-probabilities are
+    wrong by up to `noise`."""
     random = np.random.default_rng(seed)
     logprobs = np.array([log_softmax(row) for row in rows])
     logprobs += noise * random.uniform(-1, 1, logprobs.shape)
@@ -91,8 +92,8 @@ CLAIMS = [
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize("noise_seed", range(3))
 def test_bounds_hold_for_what_the_kernels_draw(claim, noise_seed):
-    # Compares the kernels' own probabilities of the exact rows with the bounds computed from noisy
-    # log-probabilities.
+    # The test compares the kernels' own probabilities of the exact rows with the bounds computed
+    # from noisy log-probabilities.
     details = fairdraw.sample(
         ROWS, claim.temperature, claim.top_k, claim.top_p, claim.min_p, seed=1, return_details=True
     )
@@ -100,7 +101,7 @@ def test_bounds_hold_for_what_the_kernels_draw(claim, noise_seed):
     bounds = upper_bounds(positions, claim, NOISE, VOCAB)
     reported = np.take_along_axis(details.probs, ids, axis=1).astype(float)
     inside = reported.sum(axis=1, keepdims=True)
-    rounding = 1e-6  # rounding of probabilities in float32
+    rounding = 1e-6  # the bound for the rounding of probabilities in float32
     assert (reported <= bounds.outcomes[:, :-1] * (1 + rounding) + 1e-12).all()
     assert (reported / inside <= bounds.among_reported * (1 + rounding) + 1e-12).all()
     assert (1 - inside[:, 0] <= bounds.outcomes[:, -1] + rounding).all()
@@ -115,14 +116,14 @@ def test_nominal_is_what_the_kernels_draw(claim):
     positions, ids = positions_from(ROWS, reported=VOCAB)
     want = np.take_along_axis(details.probs, ids, axis=1)
     got = nominal(positions, claim, VOCAB)
-    # float32 probabilities have 24 bits; the sum over 300 tokens is normalised.
+    # float32 probabilities have 24 bits, and the sum over 300 tokens is normalised.
     assert np.abs(got[:, :-1] - want).max() <= 300 * 2.0**-24
     assert ((got[:, :-1] > 0) == (want > 0)).all()
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_no_bet_gains_in_expectation_under_the_claim(claim):
-    # Computes the expected payoff of each alternative's bet under the true probabilities.
+    # The test computes the expected payoff of each alternative's bet under the true probabilities.
     from fairdraw_audit.evidence import _bet, _log_payoffs
 
     details = fairdraw.sample(
@@ -168,20 +169,21 @@ def test_an_excluded_token_is_an_alarm_at_once():
 
 
 def test_equal_sequences_are_evidence_by_their_probability():
-    # Half of the bet is on equality: 0.5 + 0.5 / 0.1 = 5.5 per token.
+    # Half of the bet is on equality, so that each token pays 0.5 + 0.5 / 0.1 = 5.5.
     assert same_tokens([1, 2], [1, 2], [0.1, 0.1]) == pytest.approx(2 * np.log(5.5))
     assert same_tokens([1, 2], [3, 2], [0.1, 0.1]) == pytest.approx(np.log(0.5))
 
 
 def test_different_sequences_are_evidence_by_how_rarely_they_may_part():
-    # The sequences differ at once: probability 0.8 for independent tokens, 0.01 for noise.
+    # The sequences differ at once, which has probability 0.8 for independent tokens and 0.01 for
+    # noise.
     assert different_tokens([1], [2], [0.2], 0.01) == pytest.approx(np.log(80))
     assert different_tokens([1], [1], [0.2], 0.01) == pytest.approx(np.log(0.2 / 0.99))
 
 
 def test_pairs_that_differ_now_and_then_add_up():
-    # Payoffs 80 and 0.1: products over pairs if all, half or a fifth of the pairs are bet to
-    # differ.
+    # The payoffs are 80 and 0.1. They are multiplied over pairs, for bets that all, half or a fifth
+    # of the pairs differ.
     products = [8.0, (0.5 + 40) * (0.5 + 0.05), (0.8 + 16) * (0.8 + 0.02)]
     assert some_differ(np.log([80, 0.1])) == pytest.approx(np.log(sum(products) / 3))
 
@@ -191,7 +193,7 @@ def test_pairs_that_differ_now_and_then_add_up():
 
 @pytest.mark.parametrize("kind", ["raw", "processed"])
 def test_a_right_server_is_not_accused(kind):
-    # 1000 audits at a false alarm rate of 1e-6 each: any alarm has probability 1e-3.
+    # In 1000 audits with a false alarm rate of 1e-6 each, any alarm has probability 1e-3.
     for audit in range(max(NULL_AUDITS // 2, 1)):
         settings = Settings(
             "tiny",
@@ -204,7 +206,8 @@ def test_a_right_server_is_not_accused(kind):
         server = Server(noise=0.95 * NOISE, kind=kind, noise_seed=audit)
         found = judge(settings, gathered(settings, server))
         assert not found.failed, (audit, found.failed)
-        # At temperature 1 without filters, and at 0, both kinds are the same.
+        # At temperature 1 without filters, and at temperature 0, raw and processed
+        # log-probabilities are the same.
         filtered = settings.claim not in (Claim(), Claim(temperature=0))
         assert found.kind == (kind if filtered else "raw")
 
@@ -250,8 +253,8 @@ def test_completions_may_have_numbers_in_the_form_of_chats(numbers):
     ["temperature_ignored", "top_k_ignored", "top_p_ignored", "stray_tokens", "greedy_draws"],
 )
 def test_a_fault_is_named_by_processed_numbers(fault):
-    # Only a response's first position shows the raw log-probabilities, so that short responses
-    # help.
+    # Only a response's first position shows the raw log-probabilities, so that short responses give
+    # more evidence.
     settings = dataclasses.replace(SETTINGS, max_tokens=3, endpoint="chat")
     found = judge(settings, gathered(settings, Server(fault, noise=0.95 * NOISE, kind="processed")))
     assert found.cause == FAULTS[fault], found.failed
@@ -291,7 +294,7 @@ def test_missing_filters_are_named_and_no_order(claim, missing):
     assert found.cause in missing and {check.fault for check in found.failed} <= set(missing)
 
 
-#: Almost uniform logits: most of the mass is in unreported tokens.
+#: The logits are almost uniform, so that most of the mass is in unreported tokens.
 FLAT = 0.01 * np.random.default_rng(2).standard_normal((64, VOCAB), np.float32)
 
 
@@ -313,9 +316,9 @@ def test_what_a_server_could_ignore_unseen_is_not_passed(claim, rows, unseen):
 
 
 def test_equal_orders_are_not_told_apart():
-    # top_k before or after temperature and min_p has the same effect. So the 24 orders of filters
-    # reduce to the 6 orders of temperature, min_p and top_p, each with top_k either before top_p or
-    # directly after it. One of the 12 orders is the claim.
+    # top_k before or after temperature and min_p has the same effect. Therefore the 24 orders of
+    # filters reduce to the 6 orders of temperature, min_p and top_p, each with top_k either before
+    # top_p or directly after top_p. One of the 12 orders is the claim's.
     orders = [a for a in alternatives(Claim(**CLAIM)) if a.fault == "order"]
     assert len(orders) == 6 * 2 - 1
     drawn = nominal(positions_from(ROWS)[0], Claim(**CLAIM), VOCAB)

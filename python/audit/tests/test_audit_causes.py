@@ -1,4 +1,4 @@
-"""Tests that an audit words causes as all of fairdraw does."""
+"""Tests that an audit words causes in the way of all of fairdraw."""
 
 from faulty_server import FAULTS
 
@@ -10,7 +10,7 @@ def test_every_fault_has_a_cause_that_is_told():
     assert {*FAULTS.values(), *ALIKE} <= set(CAUSES)
     for fault, cause in CAUSES.items():
         assert sentence(fault).endswith("."), fault
-        assert sentence(fault) != cause  # no fault's name is its own sentence
+        assert sentence(fault) != cause  # a fault's name must not stand in for its sentence
         assert change(fault).endswith("."), fault
 
 

@@ -1,4 +1,4 @@
-"""Tests `python -m fairdraw audit` over HTTP on the loopback interface: requests, records and
+"""Tests `python -m fairdraw audit` over HTTP on the loopback interface: the requests, records and
 files."""
 
 import asyncio
@@ -30,7 +30,7 @@ from fairdraw_audit.report import FILES
 pytest.importorskip("httpx", reason="httpx is not installed")
 
 CLAIM = ["--temperature", "0.7", "--top-k", "8", "--top-p", "0.9", "--min-p", "0.05"]
-#: Budget of a few tokens per check, because these tests do not test power.
+#: The budget is a few tokens per check, because these tests do not test power.
 SMALL = ["--budget-tokens", "1600", "--max-tokens", "4"]
 
 
@@ -131,7 +131,7 @@ def pauses(monkeypatch):
 
 
 def why_incomplete(answer, folder, *words):
-    """Returns why an audit ends early if every request gets this answer."""
+    """Returns the reason why an audit ends early if every request gets this answer."""
     with LoopbackServer(Server(), answer) as there:
         address = ["--base-url", there.base_url, "--model", "tiny", "--report", str(folder)]
         assert main([*address, *SMALL, "--retries", "1", *words]) == 3

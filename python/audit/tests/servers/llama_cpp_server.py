@@ -1,4 +1,5 @@
-"""llama_cpp_server.py MODEL PORT: runs llama.cpp's own server, compiled in the package xllamacpp.
+"""Runs llama.cpp's own server, which the package xllamacpp contains compiled: llama_cpp_server.py
+MODEL PORT.
 
 The server has eight slots, because an audit has eight requests in flight.
 """

@@ -1,4 +1,4 @@
-"""Engines' servers on a port of the loopback interface, each with the tiny model."""
+"""Starts engines' servers on a port of the loopback interface, each with the tiny model."""
 
 import contextlib
 import os
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 
-#: Seconds for a server to load a model of 0.6 MB, including torch's import on a busy machine.
+#: Seconds that a server may take to load a model of 0.6 MB, including torch's import on a busy
+#: machine.
 STARTS_WITHIN = 180
 
 
@@ -25,7 +26,7 @@ def running(command, log: Path):
     """Starts `command` with a port appended, yields the base URL, and ends the process."""
     port = free_port()
     base_url = f"http://127.0.0.1:{port}/v1"
-    # A tiny model is slower on several threads than on one.
+    # A tiny model is slower on several threads than on one thread.
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -64,7 +65,7 @@ def llama_cpp_python(model: Path, log: Path):
 
 
 def transformers_serve(model: Path, log: Path):
-    """Runs `transformers serve`; requests must name the model by its path."""
+    """Runs `transformers serve`, whose requests must name the model by its path."""
     program = Path(sys.executable).with_name("transformers")
     words = ["serve", str(model), "--device", "cpu", "--host", "127.0.0.1", "--port"]
     return running([str(program), *words], log)

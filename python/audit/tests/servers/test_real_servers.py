@@ -1,7 +1,9 @@
-"""Audits of real servers over HTTP on the loopback interface, which `run` installs.
+"""Tests audits of real servers over HTTP on the loopback interface. The script `run` installs the
+servers.
 
 A correct server passes. The audit must name the server setting that deviates from the claim. The
-audit must name a server behaviour that deviates from the API, and a few direct requests confirm it.
+audit must name each behaviour of a server that deviates from the API, and a few direct requests
+confirm the behaviour.
 """
 
 import json
@@ -28,8 +30,8 @@ PROMPT = "Once upon a time"
 
 
 def audit(base_url, model, folder, *words):
-    """Returns the exit code, check -> (verdict, message), and the first line of the verdict's
-    notes."""
+    """Returns the exit code, a map from each check to (verdict, message), and the first line of the
+    verdict's notes."""
     ids = ",".join(map(str, BIAS_TOKENS))
     where = ["--base-url", base_url, "--model", str(model), "--report", str(folder)]
     code = main([*where, "--bias-tokens", ids, *words])
@@ -47,7 +49,7 @@ def failed(checks):
 
 
 def ask(base_url, model, endpoint="completions", **more):
-    """Returns the response to one request, without the audit."""
+    """Returns the response to one request, which is sent without the audit."""
     body = {"model": str(model), "max_tokens": 12, "temperature": 0.7, **more}
     if endpoint == "chat/completions":
         body["messages"] = [{"role": "user", "content": PROMPT}]
@@ -85,13 +87,13 @@ def test_llama_server_is_not_accused(llama_server, tmp_path, endpoint):
 
 
 def chain(*filters):
-    """Returns the field that replaces the server's chain, so that all other claimed steps are
-    ignored."""
+    """Returns the field that replaces the server's chain of samplers, so that the server ignores
+    all other claimed steps."""
     return {"samplers": ["penalties", *filters]}
 
 
-#: Maps a deviation to the claim, the server's switch for it, and the fault that the audit must
-#: name.
+#: Maps a deviation to the claim, the server's switch for the deviation, and the fault that the
+#: audit must name.
 SWITCHES = {
     "temperature first": ([], {}, "in another order"),
     "no temperature": (CHAIN, chain("top_k", "top_p", "min_p"), "temperature is another"),
@@ -166,8 +168,8 @@ def transformers_serve(tmp_path_factory):
         yield url, model
 
 
-#: Claim without log-probabilities, which transformers' server does not report, and without top_k
-#: and min_p, which it refuses.
+#: A claim without log-probabilities, which transformers' server does not report, and without top_k
+#: and min_p, which the server refuses.
 TEXTS = ["--temperature", "0.7", "--top-p", "0.9", "--top-k-off", "omit"]
 TEXTS += ["--budget-tokens", "2400", "--max-tokens", "8"]
 
@@ -228,8 +230,8 @@ def test_transformers_serve_ignores_or_fails_what_it_takes(transformers_serve):
 
 
 def test_transformers_serve_needs_do_sample_of_the_model(tmp_path):
-    model = tiny_model.write_transformers(tmp_path / "model")  # the model has no generation
-    # defaults
+    # The model is written without generation defaults.
+    model = tiny_model.write_transformers(tmp_path / "model")
     with real_servers.transformers_serve(model, tmp_path / "log") as url:
         drawn = {texts(ask(url, model, temperature=1.5, seed=seed))[0] for seed in range(6)}
         assert drawn == set(texts(ask(url, model, temperature=0)))

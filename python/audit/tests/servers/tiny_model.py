@@ -1,9 +1,10 @@
 """Makes a tiny Llama with random weights, as files that engines' servers load.
 
-The model's vocabulary has words (" w000"), and tokens that a text must not have: special ones and
-bytes. The first number of the hidden state is a constant, because no layer writes to it; the column
-of the output matrix that reads it is a bias of the logits. With this bias, words have a Zipf-like
-distribution, and tokens that are not words are never drawn, so that a text ends only at max_tokens.
+The model's vocabulary has words (" w000"), and tokens that a text must not contain: special tokens
+and bytes. The first number of the hidden state is a constant, because no layer writes to it. The
+column of the output matrix that reads this number is a bias of the logits. With this bias, words
+have a Zipf-like distribution. Tokens that are not words are never drawn, so that a text ends only
+at max_tokens.
 """
 
 import json
@@ -18,18 +19,19 @@ WORDS = [f"w{word:03d}" for word in range(253)]
 VOCAB = len(SPECIAL) + len(BYTES) + len(WORDS)
 FIRST_WORD = len(SPECIAL) + len(BYTES)
 EPSILON = 1e-5
-#: Value of the first number of the hidden state. The other numbers are about 1, so that it is a
-#: fifth of the norm.
+#: Value of the first number of the hidden state. The other numbers of the hidden state are about 1,
+#: so that the first number is a fifth of the norm.
 CONSTANT = 4.0
-#: Standard deviation of a logit over contexts; its mean falls by 0.7 per natural logarithm of rank.
+#: Standard deviation of a logit over contexts. A logit's mean falls by 0.7 per natural logarithm of
+#: its rank.
 SPREAD, DECAY = 3.5, 0.7
-#: Logit of tokens that must not be drawn: exp(-60) relative to the others.
+#: Logit of tokens that must not be drawn, which is exp(-60) relative to the other tokens.
 NEVER = -60.0
 CHAT = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
 def weights():
-    """Returns float32 arrays by transformers' names; matrices are [outputs, inputs]."""
+    """Returns float32 arrays by transformers' names. Matrices are [outputs, inputs]."""
     random = np.random.default_rng(22)
 
     def matrix(outputs, inputs, deviation):
@@ -55,8 +57,8 @@ def weights():
         found[f"{place}input_layernorm.weight"] = ones
         found[f"{place}post_attention_layernorm.weight"] = ones
     found["model.norm.weight"] = ones
-    # After normalization the constant is between CONSTANT / 2 and CONSTANT, the other numbers about
-    # 1.
+    # After normalisation the constant is between CONSTANT / 2 and CONSTANT, and the other numbers
+    # are about 1.
     output = matrix(VOCAB, HIDDEN, SPREAD * HIDDEN**-0.5)
     ranks = random.permutation(len(WORDS)) + 1
     output[FIRST_WORD:, 0] = -DECAY * np.log(ranks) / CONSTANT
@@ -92,9 +94,11 @@ def gguf_name(name: str) -> str:
 
 
 def write_gguf(path: Path) -> Path:
-    """Writes the tiny model for llama.cpp. Prompts become bytes, because no words can be merged.
+    """Writes the tiny model for llama.cpp. Prompts become bytes, because the tokeniser cannot merge
+    any words.
 
-    (Its rotary embedding pairs other numbers than transformers', so that the two models differ.)
+    (llama.cpp's rotary embedding pairs other numbers than that of transformers, so that the two
+    models differ.)
     """
     import gguf
 
@@ -135,7 +139,7 @@ def write_gguf(path: Path) -> Path:
 
 
 def write_transformers(folder: Path, **generation) -> Path:
-    """Writes the tiny model for transformers, with these generation defaults."""
+    """Writes the tiny model for transformers, with these defaults for generation."""
     import torch
     from tokenizers import Tokenizer, decoders, models
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
