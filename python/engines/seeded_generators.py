@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Compares TopKTopPSampler with a generator per row and without: medians of milliseconds.
+"""Compares the times of TopKTopPSampler with a generator per row and without generators: medians of
+milliseconds.
 
     PYTHONPATH=python/engines python python/engines/seeded_generators.py [rows] [vocab] [cpu|cuda]
 
-On the CPU one thread is timed, by its CPU time, which other programs on the machine hardly affect.
-On a GPU both the time until all work is done and the host's busy time are measured. Calls with and
-without generators alternate. vLLM's own sampler (forward_native, from the wheel that
-FAIRDRAW_VLLM_WHEEL names) draws row by row if rows have generators.
+On the CPU one thread is timed by its CPU time, on which other programs on the machine have little
+effect. On a GPU two times are measured: the time until all work is done, and the time during which
+the host is busy. Calls with generators and calls without generators alternate. vLLM's own sampler
+(forward_native, from the wheel that FAIRDRAW_VLLM_WHEEL names) draws row by row if rows have
+generators.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from fairdraw_engines import Unavailable, vllm_package  # noqa: E402
 
 
 def timed(device: str, forward: Callable[..., Any], *arguments: Any) -> tuple[float, float]:
-    """Returns the seconds until a call's work is done, and until the call returned."""
+    """Returns the seconds until a call's work is done, and the seconds until the call returned."""
     if device == "cpu":
         start = time.process_time()
         forward(*arguments)

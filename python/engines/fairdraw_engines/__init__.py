@@ -1,7 +1,8 @@
-"""Adapters that judge other engines' samplers with fairdraw.verify: `python -m fairdraw engines`.
+"""Adapts other engines' samplers so that fairdraw.verify can judge them: `python -m fairdraw
+engines`.
 
-Importing this package imports no engine. `ENGINES` maps names to engines; `available` says whether
-an engine can run here.
+Importing this package imports no engine. `ENGINES` maps names to engines, and `available` tells
+whether an engine can run on this machine.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def why_not(engine: Engine) -> str:
-    """Returns why an engine cannot run here; empty if it can."""
+    """Returns the reason why an engine cannot run on this machine, or "" if it can."""
     try:
         engine.version()
     except Unavailable as reason:

@@ -1,5 +1,5 @@
-"""`python -m fairdraw engines`: lists the engines that can run here, repeats one case, or judges
-the whole matrix.
+"""Runs `python -m fairdraw engines`, which lists the engines that can run here, repeats one case,
+or judges the whole matrix.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _list() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Returns 0 if no case failed, 1 if one did, 3 if an engine is not available here."""
+    """Returns 0 if no case failed, 1 if a case failed, and 3 if an engine is not available here."""
     worst = 0
     engines, cases = _chosen(arguments.engines), matching_cases(arguments.suite, arguments.case)
     for engine in engines:
@@ -83,7 +83,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
             lambda unfinished: write(updated(before, [*records, unfinished]), file),
             arguments.processes,
         )
-        write(updated(before, [*records, record]), file)  # saved, as the next step is slow
+        write(updated(before, [*records, record]), file)  # saved first, because the next step is slow
         if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
             record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
         records.append(record)

@@ -1,5 +1,5 @@
-"""Pages of capsules: a small row for which an engine gives a wrong answer, or an example of the
-engine's own."""
+"""Writes the pages of capsules. A capsule is a small row for which an engine gives a wrong answer,
+or an example in the engine's own form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Wrong:
-    """A row for which an engine gives a wrong answer, and its symptom."""
+    """A row for which an engine gives a wrong answer, and the symptom of that answer."""
 
     engine: Engine
     profile: str
@@ -43,7 +43,8 @@ class Capsule:
     def key(self) -> tuple[str, str, str, str, str]:
         """The key that all failed cases of one capsule share."""
         wrong = self.wrong
-        # A draw of a token outside its mask has the same cause whatever made the mask.
+        # A draw of a token outside its mask has the same cause for every kind of filter that made
+        # the mask.
         filters = [] if wrong.symptom == "leaves_mask" else wrong.row.filters()
         return (
             wrong.engine.name,
@@ -63,7 +64,7 @@ class Capsule:
         return f"{engine}{other}-{symptom}-{'_'.join(words)}{ends}"
 
     def sentence(self) -> str:
-        """Says in one sentence of plain English what is wrong."""
+        """Says in one sentence of plain English which answer is wrong."""
         wrong = self.wrong
         expected = expected_of(wrong.profile, wrong.row)
         answer = answer_of(wrong.engine, wrong.engine.make(1), wrong.row, wrong.draws)
@@ -75,7 +76,7 @@ class Capsule:
         )
 
     def case(self, text: str) -> str:
-        """Returns the script's JSON: the engine's call, the row, and the expected result."""
+        """Returns the JSON for the script: the engine's call, the row, and the expected result."""
         wrong = self.wrong
         row, expected = wrong.row, expected_of(wrong.profile, wrong.row)
         judged = expected["defined"] and not expected["must_fail"]
@@ -116,7 +117,7 @@ class Capsule:
 
 @dataclasses.dataclass(eq=False)
 class ExampleCapsule:
-    """The capsule of an engine whose requests are not rows: the engine's own `example` shows the
+    """The capsule of an engine whose requests are not rows. The engine's own `example` shows the
     defect."""
 
     engine: Engine
@@ -206,7 +207,7 @@ def _some(ids: Sequence[int]) -> str:
 
 
 def _array(values: Iterable[float]) -> str:
-    """Returns a Python expression for float32 values, with runs of equal values joined."""
+    """Returns a Python expression for float32 values, in which runs of equal values are joined."""
     parts: list[tuple[str, int]] = []
     for value in values:
         text = as_text(value)

@@ -1,5 +1,4 @@
-"""Helpers for adapters of draft verifiers: requests in the engines' packed layout, row after
-row.
+"""Helps adapters of draft verifiers with requests in the engines' packed layout, row after row.
 """
 
 from __future__ import annotations
@@ -12,17 +11,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PackedDrafts:
-    """Requests of a `fairdraw.DraftBatch` without padding, on a device."""
+    """The requests of a `fairdraw.DraftBatch` without padding, on a device."""
 
-    target: Any  #: [drafts, vocab] float32 target logits by which the drafts are judged
+    target: Any  #: [drafts, vocab] float32 logits of the target, by which the drafts are judged
     last: Any  #: [requests, vocab] float32 logits after all drafts of a request
     draft_tokens: Any  #: [drafts] int32
     draft_probs: Any  #: [drafts, vocab] float32 probabilities of the draft model, or None
-    used: Any  #: [requests, max_draft] bool on the CPU: slots that hold a draft
+    used: Any  #: [requests, max_draft] bool on the CPU: true for slots that hold a draft
 
 
 def float32_target(batch: Any) -> Any:
-    """Returns [requests, max_draft + 1, vocab] float32, with excluded tokens at -inf."""
+    """Returns the logits [requests, max_draft + 1, vocab] as float32, with excluded tokens at
+    -inf."""
     import torch
 
     target = batch.target.to(torch.float32, copy=True)
@@ -52,7 +52,8 @@ def packed(batch: Any, device: Any) -> PackedDrafts:
 def wide_tokens(batch: Any, tokens: Any, refused: Any) -> Any:
     """Widens tokens to [requests, max_draft + 1] on the CPU, with -1 in the new columns.
 
-    refused: [requests] bool, requests that the engine refuses, whose columns all get -1.
+    `refused` [requests] bool marks the requests that the engine refuses. All columns of these
+    requests get -1.
     """
     import torch
 

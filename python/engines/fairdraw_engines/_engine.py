@@ -1,4 +1,4 @@
-"""The adapter types, and helpers that adapters of tensors share."""
+"""Defines the types of adapters, and helpers that adapters of torch tensors share."""
 
 from __future__ import annotations
 
@@ -16,50 +16,51 @@ from fairdraw.verification import Ability, Arrays, Filter
 #: Suffix of the version of an engine whose GPU kernels ran on the CPU, in Triton's interpreter.
 INTERPRETER = "Triton's interpreter"
 
-#: Samples a batch by an engine: returns the tokens, as an array or in the batch itself.
+#: Samples a batch by an engine, and returns the tokens as an array or in the batch itself.
 Sampler = Callable[[Batch], Any]
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Another engine's sampler, callable as `fairdraw.verify` expects.
+    """Another engine's sampler in the form that `fairdraw.verify` calls.
 
-    `make(seed)` returns a sampler with its own random generator, started from that seed, so that a
-    case gives the same result whenever it is run alone. Both `version` and `make` raise Unavailable
-    if the engine is not available.
+    `make(seed)` returns a sampler whose random generator of its own starts from that seed, so that
+    a case run alone always gives the same result. Both `version` and `make` raise Unavailable if
+    the engine is not available.
     """
 
     name: str
-    semantics: str  # name of the profile to judge the engine by
-    calls: str  # names of the engine's functions that are called, for readers
+    semantics: str  # name of the profile by which the engine is judged
+    calls: str  # names of the engine's functions that the adapter calls, for readers
     version: Callable[[], str]
     make: Callable[[int], Any]  # a Sampler
     arrays: Arrays = "torch"
     abilities: Sequence[Ability] = ()
-    #: Globs of the ids of applicable cases; all other cases are skipped by name.
+    #: Globs of the ids of the cases that apply. All other cases are skipped by name.
     cases: Sequence[str] = ("*",)
-    #: Function of standalone/show.py that calls the engine without fairdraw, and its arguments, for
-    #: capsules. None if the adapter calls no package, because then there is nobody to send a
-    #: capsule to.
+    #: Function of standalone/show.py that calls the engine without fairdraw, and the function's
+    #: arguments, for capsules. None if the adapter calls no package, because no project would then
+    #: receive the capsule.
     standalone: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    #: The engine with the same function as filters; its capsules also stand for this engine.
+    #: The engine that uses the same function as its filters. The capsules of that engine also stand
+    #: for this engine.
     filter_of: str | None = None
-    #: For a rule that is written from an engine's source: the address of that source, and the cause
-    #: that a report of the rule should name first.
+    #: For a rule written from an engine's source: the address of the source, and the cause that a
+    #: report of the rule should name first.
     source: str = ""
     cause: str = ""
-    #: The capsule's content if no single row shows the defect: `what` the engine does, the `call`
-    #: of the standalone function without `settings`, the `expected` result, and the `right`
-    #: behaviour in words.
+    #: The capsule's content if no single row shows the defect. `what` is the engine's behaviour,
+    #: `call` the call of the standalone function without `settings`, `expected` the expected
+    #: result, and `right` the right behaviour in words.
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class OperationEngine(Engine):
-    """An engine's row operations, callable as `fairdraw.verify_operations` expects.
+    """An engine's row operations in the form that `fairdraw.verify_operations` calls.
 
-    `make(seed)` returns functions by name; `cases` are globs that match only the checks of these
+    `make(seed)` returns functions by name. `cases` are globs that match only the checks of these
     functions.
     """
 
@@ -69,7 +70,7 @@ class OperationEngine(Engine):
 
 @dataclass(frozen=True)
 class DraftEngine(Engine):
-    """An engine's verifier of drafted tokens, callable as `fairdraw.verify_speculation` expects.
+    """An engine's verifier of drafted tokens in the form that `fairdraw.verify_speculation` calls.
 
     `make(seed)` returns the callable, which copies the CPU arrays to its device.
     """
@@ -81,23 +82,24 @@ class DraftEngine(Engine):
     lacks: Sequence[Filter] = ()
 
     def checks(self) -> tuple[str, ...]:
-        """Returns the names of the checks for the engine's target, logits or probabilities."""
+        """Returns the names of the checks for the engine's target, which is logits or
+        probabilities."""
         return ("verify", "verify_law") if self.target == "logits" else ("chain", "chain_law")
 
 
 @dataclass(frozen=True)
 class RunningEngine(Engine):
-    """An engine's running batch (`fairdraw.RunningBatch`) with processing, judged by the cases of
-    check `sequences`.
+    """An engine's running batch (`fairdraw.RunningBatch`) with processing, which the cases of check
+    `sequences` judge.
 
-    `make(seed)` returns the function that makes a running batch. The batch's tokens are drawn by
-    fairdraw, by seed and offset.
+    `make(seed)` returns the function that makes a running batch. fairdraw draws the batch's tokens,
+    by seed and offset.
     """
 
 
-#: Abilities of an adapter that computes on float32 tensors. Other dtypes are read as float32, as
-#: engines do; excluded tokens get -inf; a row is filtered once, and any number of tokens are drawn
-#: from it one by one.
+#: Abilities of an adapter that computes on float32 tensors. Such an adapter reads other dtypes as
+#: float32, as engines do, and sets excluded tokens to -inf. It filters a row once, and draws any
+#: number of tokens from the row one by one.
 TENSOR_ABILITIES: tuple[Ability, ...] = (
     "float16",
     "bfloat16",
@@ -110,7 +112,7 @@ TENSOR_ABILITIES: tuple[Ability, ...] = (
 
 
 def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
-    """Returns the batch's bitmask as [rows, vocab] bool, or None."""
+    """Returns the batch's bitmask as [rows, vocab] bool, or None if the batch has no bitmask."""
     if batch.allowed is None:
         return None
     words = np.ascontiguousarray(np.asarray(batch.allowed)).view(np.uint32)
@@ -119,8 +121,7 @@ def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
 
 
 def report_kept(batch: Batch, kept: np.ndarray[Any, Any]) -> None:
-    """Writes the tokens that survive the filters, [rows, vocab] bool, if the judge requested
-    them.
+    """Writes the tokens that survive the filters, [rows, vocab] bool, if the judge requested them.
     """
     if batch.out_mask is not None:
         words = (batch.vocab + 31) // 32

@@ -1,4 +1,4 @@
-"""Gives one row to an engine, and finds by a profile what is wrong with the answer."""
+"""Gives one row to an engine, and finds errors in the answer by a profile."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ._engine import Engine, Sampler
 Array = np.ndarray[Any, Any]
 LARGEST = float(np.finfo(np.float32).max)
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
-#: Maximum probability that some token's count from a right sampler is judged wrong, over all tokens
-#: of a row.
+#: Maximum probability, over all tokens of a row, that the count of some token from a right sampler
+#: is judged wrong.
 FALSE_FAIL_RATE = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Row:
-    """One row: [vocab] float32 logits, -inf for excluded tokens, and the parameters."""
+    """One row: [vocab] float32 logits, with -inf for excluded tokens, and the parameters."""
 
     logits: Array
     temperature: float = 1.0
@@ -47,7 +47,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    kept: Array | None  # [vocab] bool: tokens that the filters kept, if the engine reports them
+    kept: Array | None  # [vocab] bool: the tokens that the filters kept, if the engine reports them
     tokens: Array  # [draws]
 
 
@@ -84,7 +84,7 @@ def batch_of(engine: Engine, row: Row, draws: int) -> Any:
 
 
 def answer_of(engine: Engine, sampler: Sampler, row: Row, draws: int) -> Answer:
-    """Returns the engine's answer for a call with only this row."""
+    """Returns the engine's answer to a call with only this row."""
     batch = batch_of(engine, row, draws)
     tokens = np.asarray(sampler(batch)).reshape(-1)
     kept = None if batch.out_mask is None else unpacked(batch.out_mask, row.vocab)[0]
@@ -92,18 +92,19 @@ def answer_of(engine: Engine, sampler: Sampler, row: Row, draws: int) -> Answer:
 
 
 def expected_of(profile: str, row: Row) -> dict[str, Any]:
-    """Returns fairdraw.verification.expected_row of the row."""
+    """Returns the result of fairdraw.verification.expected_row for the row."""
     logits = np.ascontiguousarray(row.logits, np.float32)
     return expected_row(profile, logits, *row.parameters())
 
 
 def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int, int]]:
-    """Maps each token with a known probability to the minimum and maximum count of a right sampler.
+    """Maps each token with a known probability to the smallest and the largest count that a right
+    sampler gives.
 
-    Bernstein's inequality: a count of n draws of probability q is off n q by t or more with a
-    probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). The probability is the rate r at
-    t = l / 3 + sqrt(l^2 / 9 + 2 n q (1 - q) l), l = ln(2 / r). q may be off the profile's by the
-    bound on the total variation.
+    By Bernstein's inequality a count of n draws of probability q is off n q by t or more with a
+    probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). This probability is the rate r
+    at t = l / 3 + sqrt(l^2 / 9 + 2 n q (1 - q) l), with l = ln(2 / r). q may differ from the
+    profile's probability by the bound on the total variation.
     """
     known = [(token, q) for token, q in enumerate(expected["probability"]) if q >= 0]
     if not known:
@@ -119,7 +120,7 @@ def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int,
 
 def symptoms(expected: dict[str, Any], answer: Answer) -> dict[str, str]:
     """Maps the names of an answer's symptoms to descriptions with numbers. The first symptom is
-    the one to report."""
+    reported."""
     found: dict[str, str] = {}
     drawn = answer.tokens[answer.tokens >= 0]
     judged = expected["defined"] and not expected["must_fail"]
@@ -161,7 +162,7 @@ def _ids(tokens: Any) -> str:
 
 
 def trait(row: Row) -> str:
-    """Describes in words what is unusual about a row's logits."""
+    """Describes in words the unusual property of a row's logits."""
     logits = row.logits.astype(np.float64)
     finite = logits[np.isfinite(logits)]
     if np.isnan(logits).any() or (logits == np.inf).any():

@@ -1,5 +1,5 @@
 """Imports packages that may be missing. The file does not import fairdraw, because benchmarks use
-it too.
+the file, too.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 
 class Unavailable(Exception):
-    """The reason why an engine cannot run here: a package, a file or a device is missing."""
+    """The reason why an engine cannot run here: a missing package, file or device."""
 
 
 def package(name: str) -> Any:
-    """Imports the module `name`; raises Unavailable if it is not installed or cannot be
+    """Imports the module `name`. Raises Unavailable if the module is not installed or cannot be
     imported.
     """
     try:
@@ -24,8 +24,8 @@ def package(name: str) -> Any:
 
 
 def version_of(*distributions: str) -> str:
-    """Returns a text like "transformers 5.23.0, torch 2.13.0+cpu"; raises Unavailable if one is
-    not installed.
+    """Returns a text like "transformers 5.23.0, torch 2.13.0+cpu". Raises Unavailable if one of the
+    packages is not installed.
     """
     try:
         return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in distributions)

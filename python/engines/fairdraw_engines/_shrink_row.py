@@ -20,19 +20,19 @@ def as_text(value: float) -> str:
 
 
 def complexity(row: Row) -> tuple[int, int, int]:
-    """Returns the sizes that shrinking reduces: tokens, parameters not at their defaults,
-    digits."""
+    """Returns the sizes that shrinking reduces: number of tokens, number of parameters not at their
+    defaults, number of digits."""
     defaults = (1.0, 0, 1.0, 0.0)
     used = sum(a != b for a, b in zip(row.parameters(), defaults, strict=True))
     values, counts = np.unique(row.logits, return_counts=True)
-    # A value shared by several tokens is written once, and each repetition counts as one digit.
+    # A value that several tokens share is written once, and each repetition counts as one digit.
     digits = sum(len(as_text(v)) for v in values) + int(counts.sum())
     return row.vocab, used, digits + sum(len(as_text(p)) for p in row.parameters())
 
 
 def _without(row: Row, begin: int, size: int) -> Iterator[Row]:
-    """Yields the row without some tokens, and again with a top_k that is smaller by the same
-    number."""
+    """Yields the row without some tokens, and yields it again with a top_k that is smaller by the
+    same number."""
     logits = np.delete(row.logits, slice(begin, begin + size))
     if len(logits):
         yield dataclasses.replace(row, logits=logits)
@@ -71,8 +71,8 @@ def _rounded(values: Array, digits: int) -> Array:
 
 
 def _plainer_values(row: Row) -> Iterator[Row]:
-    """Yields the row with all values rounded, then with single values 0, equal to a neighbour, or
-    rounded."""
+    """Yields the row with all values rounded. Then yields rows in which a single value is 0, equal
+    to a neighbour, or rounded."""
     finite = np.isfinite(row.logits)
 
     def changed(where: Array, to: Array | float) -> Row:
@@ -95,8 +95,8 @@ def _plainer_values(row: Row) -> Iterator[Row]:
 
 
 def shrink(row: Row, fails: Holds, seconds: float) -> Row:
-    """Returns the simplest row found within `seconds`; `fails` says whether a row still shows the
-    symptom."""
+    """Returns the simplest row that is found within `seconds`. `fails` tells whether a row still
+    shows the symptom."""
     end = time.monotonic() + seconds
 
     def holds(one: Row) -> bool:

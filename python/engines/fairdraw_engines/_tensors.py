@@ -1,4 +1,5 @@
-"""Helpers for adapters of engines on torch tensors: rows are filtered once and drawn from often."""
+"""Helps adapters of engines that work on torch tensors. A row is filtered once, and any number of
+tokens are drawn from it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ._engine import allowed_ids, report_kept
 if TYPE_CHECKING:
     import torch
 
-#: Elements of a tensor that a draw processes at a time: 64 MiB of float32.
+#: Number of elements of a tensor that a draw processes at a time: 64 MiB of float32.
 CHUNK = 1 << 24
 
 
@@ -30,7 +31,7 @@ def float32_logits(batch: Batch) -> torch.Tensor:
 
 
 def rows_of(batch: Batch) -> torch.Tensor:
-    """Returns [outputs * num_samples] int64: the row that each token is drawn from."""
+    """Returns [outputs * num_samples] int64: the row from which each token is drawn."""
     import torch
 
     if batch.indices is None:
@@ -41,7 +42,8 @@ def rows_of(batch: Batch) -> torch.Tensor:
 
 
 def places_in_range(batch: Batch, rows: torch.Tensor) -> torch.Tensor:
-    """Returns the positions in `rows` that hold a row of the batch; others are bad indices."""
+    """Returns the positions in `rows` that name a row of the batch. All other positions hold bad
+    indices."""
     import torch
 
     return torch.nonzero((rows >= 0) & (rows < batch.rows)).flatten()
@@ -54,13 +56,13 @@ def draw_outputs(
     kept: torch.Tensor,
     refused: torch.Tensor | None = None,
 ) -> np.ndarray[Any, Any]:
-    """Returns tokens [outputs, num_samples], drawn from the rows by the function draw([n, vocab] of
-    weights) -> [n].
+    """Returns tokens [outputs, num_samples], drawn by the function draw, which takes weights [n,
+    vocab] and returns tokens [n].
 
-    Outputs of refused rows, and of indices that name no row, get -1.
+    Outputs of refused rows, and outputs with indices that name no row, get -1.
 
-    kept: [rows, vocab] bool, the survivors of the engine's filters: their weights may still round
-    to 0. refused: [rows] bool, requests that the engine refuses.
+    `kept` [rows, vocab] bool marks the survivors of the engine's filters, whose weights may still
+    round to 0. `refused` [rows] bool marks the requests that the engine refuses.
     """
     import torch
 
@@ -79,8 +81,8 @@ def draw_outputs(
 
 
 def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Returns argmax of probs / Exp(1) over the last axis, float32, the exponential race of
-    engines: [n]."""
+    """Returns the argmax of probs / Exp(1) over the last axis, in float32, as [n]. This is the
+    exponential race of engines."""
     import torch
 
     noise = torch.empty_like(probs).exponential_(generator=generator)
@@ -88,15 +90,15 @@ def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.T
 
 
 def multinomial(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Draws one token per row by torch.multinomial: [n]."""
+    """Draws one token per row by torch.multinomial, as [n]."""
     import torch
 
     return torch.multinomial(probs, num_samples=1, generator=generator).squeeze(1)
 
 
 def generator_of(seed: int, device: str = "cpu") -> torch.Generator:
-    """Makes a separate torch generator."""
+    """Makes a torch generator that is separate from torch's default generator."""
     import torch
 
-    # torch seeds the CPU's Mersenne twister with only the low 32 bits.
+    # torch seeds the CPU's Mersenne twister with only the low 32 bits of a seed.
     return torch.Generator(device).manual_seed((seed ^ (seed >> 32)) & 0xFFFFFFFF)

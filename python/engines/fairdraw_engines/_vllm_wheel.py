@@ -1,12 +1,13 @@
-"""Loads files of vLLM, installed or from its wheel, for adapters and benchmarks.
+"""Loads files of vLLM, from an installed vLLM or from its wheel, for adapters and benchmarks.
 
-vLLM needs CUDA to install, but single files of it do not. FAIRDRAW_VLLM_WHEEL names a wheel (`pip
-download --no-deps vllm`, or the part that suites/gpu/fetch_peers extracts). A file's text runs
-unchanged, and its imports from the rest of vLLM are replaced by stand-ins with the few values that
-it needs. For Triton kernels the stand-ins are properties of the device, and the dispatcher, which
-binds a launcher's arguments to the kernel's by name. The stand-ins are removed after the import.
+vLLM can be installed only with CUDA, but single files of it run without CUDA. FAIRDRAW_VLLM_WHEEL
+names a wheel (`pip download --no-deps vllm`, or the part that suites/gpu/fetch_peers extracts). A
+file's text runs unchanged, and its imports from the rest of vLLM are replaced by stand-ins with the
+few values that the file needs. For Triton kernels the stand-ins are the device's properties, and
+the dispatcher, which binds a launcher's arguments to the kernel's arguments by name. The stand-ins
+are removed after the import.
 
-This module imports nothing else of fairdraw.
+This module imports no other module of fairdraw.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def wheel_source(path_inside: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
-    """Puts stand-in modules with these members into sys.modules while the body imports."""
+    """Puts stand-in modules with these members into sys.modules while the body of the with
+    statement imports."""
     before = {name: sys.modules.get(name) for name in modules}
     for name, members in modules.items():
         module = types.ModuleType(name)
@@ -76,7 +78,7 @@ def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
 
 
 class Nothing:
-    """A stand-in whose every attribute is a function that returns None: silent loggers, absent
+    """A stand-in whose every attribute is a function that returns None. It replaces loggers and
     platforms."""
 
     def __getattr__(self, name: str) -> Any:
@@ -95,8 +97,8 @@ def triton_device() -> str:
 
 
 def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-    """Returns the kernel's arguments: those of the launch, then the launcher's, whose names may
-    differ in case and by a suffix _ptr, then the tensors' strides."""
+    """Returns the kernel's arguments: first those of the launch, then the launcher's arguments,
+    whose names may differ in case and by a suffix _ptr, then the tensors' strides."""
     arguments = dict(launch)
     for name, value in given.items():
         for spelled in (name, f"{name}_ptr", name.upper(), f"{name.upper()}_PTR"):
@@ -111,8 +113,8 @@ def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[s
 
 
 def _dispatcher(kernel: Any, **_: Any) -> Callable[..., Any]:
-    """Replaces vLLM's triton_kernel_dispatcher_with_warmup by a dispatcher that launches without
-    a warm-up.
+    """Replaces vLLM's triton_kernel_dispatcher_with_warmup by a dispatcher that launches without a
+    warm-up.
     """
 
     def decorate(specification: Any) -> Any:
@@ -135,7 +137,8 @@ def _compute_units(*_: Any) -> int:
 
 
 def _device_functions(device: str) -> Any:
-    """Returns vLLM's tldevice: CUDA's functions, which Triton's interpreter cannot call."""
+    """Returns vLLM's tldevice, which are CUDA's functions on a GPU. Triton's interpreter cannot call
+    CUDA's functions, and gets a log1p written in Triton's language."""
     if device == "cuda":
         return package("triton.language.extra.libdevice")
     tl = package("triton.language")
@@ -183,7 +186,7 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
 
 
 def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Adds the parent packages of the modules; a parent comes before its children."""
+    """Adds the parent packages of the modules. A parent comes before its children."""
     found: dict[str, dict[str, Any]] = {}
     for name, members in sorted(modules.items()):
         parts = name.split(".")
@@ -195,7 +198,8 @@ def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[st
 
 @functools.cache
 def _triton_module_of(name: str, source: str, device: str, needs: Needs | None) -> Any:
-    """Loads one module for all calls, because a new one would compile all of its kernels again."""
+    """Loads one module for all calls, because a new module would compile all of its kernels
+    again."""
     if device == "cpu":
         # In Triton's interpreter a loop counter is a Python integer.
         source = source.replace("row_id.to(tl.int64)", "row_id")
@@ -214,7 +218,8 @@ def _triton_module_of(name: str, source: str, device: str, needs: Needs | None) 
 def triton_module(name: str, needs: Needs | None = None) -> Any:
     """Returns a module of Triton kernels, from an installed vllm or from the wheel.
 
-    needs: members of further modules that the kernels import; called once, for the wheel only.
+    `needs` gives the members of further modules that the kernels import. `needs` is called once,
+    and only for the wheel.
     """
     device = triton_device()
     if device != "cpu":
@@ -224,7 +229,8 @@ def triton_module(name: str, needs: Needs | None = None) -> Any:
 
 
 def version_with(module: str, *others: str) -> str:
-    """Returns the versions of vllm, installed or in the wheel's name, and of other packages."""
+    """Returns the versions of other packages and of vllm, which is installed or is in the wheel's
+    name."""
     packages = version_of(*others)
     try:
         return f"{version_of('vllm')}, {packages}"

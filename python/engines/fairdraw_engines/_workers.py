@@ -1,7 +1,7 @@
 """Runs cases one after another in this process, or in several processes with a shared queue.
 
-Processes are spawned and not forked, because CUDA does not survive a fork. If a process dies, only
-its current case is lost, and a new process is started in its place.
+Processes are spawned and not forked, because CUDA does not work in a forked process. If a process
+dies, only its current case is lost, and a new process starts in its place.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from multiprocessing.context import SpawnContext
 from typing import Any, Generic, TypeVar
 
 Found = TypeVar("Found")
-#: Seconds for an idle process to exit before it is killed.
+#: Number of seconds that an idle process has to exit before it is killed.
 _SECONDS_TO_LEAVE = 10
 
 
 @dataclass(frozen=True)
 class Died:
-    """Result of a case whose process died; `how` says how the process ended."""
+    """Result of a case whose process died. `how` says how the process ended."""
 
     how: str
 
 
 @dataclass(frozen=True)
 class Step(Generic[Found]):
-    """Results since the previous step, and the running cases, in the order in which they began."""
+    """Results since the previous step, and the running cases in the order in which they began."""
 
     found: dict[str, Found | Died]
     running: list[str]
@@ -42,8 +42,8 @@ class Step(Generic[Found]):
 def in_this_process(
     judge: Callable[[str], Found], cases: Sequence[str], end: float
 ) -> Generator[Step[Found], None, None]:
-    """Yields a Step before each case, and a last Step after all cases. No case begins after
-    `end`, a value of time.monotonic()."""
+    """Yields a Step before each case, and a last Step after all cases. No case begins after `end`,
+    which is a value of time.monotonic()."""
     found: dict[str, Found | Died] = {}
     for case in cases:
         if time.monotonic() >= end:
@@ -56,10 +56,11 @@ def in_this_process(
 def in_processes(
     judge: Callable[[str], Found], cases: Sequence[str], end: float, processes: int
 ) -> Generator[Step[Found], None, None]:
-    """Yields Steps from this many processes, to which `judge` is sent; cases begin in order.
+    """Yields Steps from this many processes, to which `judge` is sent. Cases begin in order.
 
-    Raises ValueError if `judge` raises ValueError or OSError; any other exception kills its
-    process. If every process dies before it has taken a case, all remaining cases count as Died.
+    Raises ValueError if `judge` raises ValueError or OSError. Any other exception ends the process
+    in which it occurs. If every process dies before it has taken a case, all remaining cases count
+    as Died.
     """
     context = multiprocessing.get_context("spawn")
     todo = deque(cases)
@@ -115,24 +116,24 @@ def in_processes(
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Message of an error in the user's request, for which the process is not to blame."""
+    """Message of an error in the user's request, which is no fault of the process."""
 
     message: str
 
 
 class _Worker:
-    """A worker process, and its current case, which is None while the process starts."""
+    """A worker process and its current case, which is None while the process starts."""
 
     def __init__(self, context: SpawnContext, judge: Callable[[str], Any]) -> None:
         self.case = ""
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(judge, theirs))
         self.process.start()
-        theirs.close()  # otherwise the death of the process would not end the pipe
+        theirs.close()  # otherwise the death of the process would not close the pipe
 
     def begin(self, case: str) -> None:
         self.case = case
-        with contextlib.suppress(OSError):  # the process is dead; the next wait notices it
+        with contextlib.suppress(OSError):  # the process is dead, and the next wait notices its death
             self.connection.send(case)
 
     def leave(self) -> None:
@@ -148,8 +149,8 @@ class _Worker:
 
 
 def _serve(judge: Callable[[str], Any], connection: Connection) -> None:
-    """Runs in a worker process: reports that it is ready, then answers cases until the pipe
-    ends.
+    """Runs in a worker process. Reports that the process is ready, then judges the cases that it
+    receives until the pipe is closed.
     """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError):
@@ -164,8 +165,8 @@ def _serve(judge: Callable[[str], Any], connection: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Exits when the parent process has ended: a killed parent does not end its children, and a
-    case may take minutes."""
+    """Ends the worker process when the parent process has ended. A killed parent does not end its
+    children, and a case may take minutes."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,12 +1,12 @@
-"""Makes capsules: for each failed case of a matrix a small row, and a script that shows the defect
-without fairdraw.
+"""Makes capsules. A capsule holds a small row for each failed case of a matrix, and data for a
+script that shows the defect without fairdraw.
 
-A failed case is run again with the same draws, to find the call that is wrong. The call's row is
-shrunk while the engine's answer stays wrong in the same way. Cases whose shrunk rows look alike
-form one capsule: a folder with a page to paste into an issue, and case.json for the script
-standalone/show.py, which needs the engine's package, NumPy and perhaps torch. If an engine's
-requests are not rows, its `example` is its capsule. The script ends with 1 if the defect shows, and
-only then is a capsule kept.
+A failed case is run again with the same draws, to find the call whose answer is wrong. The call's
+row is shrunk while the engine's answer stays wrong in the same way. Cases whose shrunk rows look
+alike form one capsule. A capsule is a folder with a page to paste into an issue, and case.json for
+the script standalone/show.py, which needs the engine's package, NumPy and perhaps torch. If an
+engine's requests are not rows, its `example` is its capsule. The script ends with 1 if the defect
+shows, and only then is a capsule kept.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from ._packages import Unavailable
 from ._shrink_row import complexity, shrink
 from .matrix import Record, judge, matching_cases
 
-#: Numbers of draws from a row, tried in turn until the symptom shows.
+#: Numbers of draws from a row, which are tried in turn until the symptom shows.
 DRAWS = (4, 256, 16384, 262144)
-#: Maximum number of rows of a case to draw from again, if no single answer is wrong.
+#: Maximum number of rows of a case from which the search draws again, if no single answer is wrong.
 MOST_ROWS = 8
 #: Pattern that finds the parameters of the wrong request in a message.
 PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
 SCRIPT_SECONDS = 300
-#: Path of the script that shows every capsule.
+#: Path of the script that shows the defect of every capsule.
 SHOW = Path(__file__).parent / "standalone" / "show.py"
-#: Checks of the sets that filters keep.
+#: Checks of the sets of tokens that filters keep.
 OF_FILTERS = ("mask/", "support/")
 REPLAY = re.compile(r"^    python -m fairdraw engines run (\S+) .*--case '([^']+)'", re.MULTILINE)
 
@@ -107,7 +107,8 @@ class _Watch:
 
 
 def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) -> list[Row]:
-    """Returns rows of the case, any of which may show the defect alone, the likeliest first."""
+    """Returns rows of the case, any of which may show the defect alone. The likeliest row comes
+    first."""
     watches: list[_Watch] = []
 
     def make(own_seed: int) -> Sampler:
@@ -126,8 +127,8 @@ def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) ->
 def reduced(
     engine: Engine, profile: str, suite: Any, red: Record, seed: int, seconds: float
 ) -> Wrong:
-    """Reduces the failed case to one small row. Raises NotReduced if one row alone does not show
-    the defect.
+    """Reduces the failed case to one small row. Raises NotReduced if no single row shows the
+    defect.
     """
     rows = _row_of(engine, profile, suite, red, seed)
     sampler = engine.make(seed)
@@ -165,10 +166,10 @@ def _smallest(
 
 
 def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
-    """Writes the capsule's folder after running the script SHOW on it; raises NotReduced if SHOW
-    does not show the defect.
+    """Writes the capsule's folder after running the script SHOW on the capsule. Raises NotReduced
+    if SHOW does not show the defect.
 
-    An older capsule of the same name is replaced only if the script shows the new one.
+    An older capsule of the same name is replaced only if the script shows the new capsule's defect.
     """
     text = capsule.sentence()
     with tempfile.TemporaryDirectory() as scratch:
@@ -188,7 +189,7 @@ def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
 
 
 def _red_cases(matrix: Record) -> set[tuple[str, str]]:
-    """Returns (engine, case) of all failed cases, in any record of the engine."""
+    """Returns (engine, case) for each failed case in any record of the engine."""
     return {
         (record["engine"], red["case"])
         for record in matrix["engines"]
@@ -200,8 +201,8 @@ def _red_cases(matrix: Record) -> set[tuple[str, str]]:
 def collect(
     matrix: Record, engines: Mapping[str, Engine], seconds: float = 20
 ) -> tuple[list[Capsule | ExampleCapsule], list[tuple[Record, str, Record]]]:
-    """Returns capsules of a matrix's failed cases, and (record, reason, failed case) for cases
-    without a capsule."""
+    """Returns the capsules of a matrix's failed cases. Also returns (record, reason, failed case)
+    for each case without a capsule."""
     capsules: dict[Any, Capsule | ExampleCapsule] = {}
     left: list[tuple[Record, str, Record]] = []
     failed = _red_cases(matrix)
@@ -243,7 +244,8 @@ def collect(
 
 
 def _pages(folder: Path) -> dict[str, tuple[str, int]]:
-    """Maps the capsules in a folder by name to (what is wrong, number of red cases)."""
+    """Maps each capsule in a folder, by its name, to (the sentence that names the error, number of
+    red cases)."""
     found = {}
     for file in sorted(folder.glob("*/issue.md")):
         text = file.read_text()
@@ -256,7 +258,7 @@ def _pages(folder: Path) -> dict[str, tuple[str, int]]:
 
 def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
     """Returns the text of the page that lists a folder's capsules, and (engine, case, reason) of
-    cases without one."""
+    the cases without a capsule."""
     lines = [
         "# Capsules",
         "",
@@ -284,7 +286,7 @@ def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Returns the cases that the page lists without a capsule, except those of the engines
+    """Returns the cases that the page lists as having no capsule, except those of the engines
     `again`.
     """
     rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| (.*) \|$", page, re.MULTILINE)
@@ -294,12 +296,12 @@ def _left_before(page: str, again: Sequence[str]) -> list[tuple[str, str, str]]:
 def write_all(
     matrix: Record, engines: Mapping[str, Engine], folder: Path, seconds: float = 20
 ) -> Path:
-    """Writes the capsules of a matrix, one folder per capsule, and the page that lists them;
-    returns the page's path.
+    """Writes the capsules of a matrix, one folder per capsule, and the page that lists them.
+    Returns the page's path.
 
-    Older capsules of the folder stay if they belong to other engines, or if one of their cases
-    failed in the matrix and is in no new capsule (it may need another machine). Several processes
-    may write different engines' capsules into one folder.
+    Older capsules in the folder stay if they belong to other engines. They also stay if one of
+    their cases failed in the matrix and is in no new capsule (the case may need another machine).
+    Several processes may write the capsules of different engines into one folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]

@@ -1,16 +1,18 @@
-"""FlashInfer's samplers (flashinfer-python) on a CUDA device, for probabilities and for logits.
+"""Adapts FlashInfer's samplers (flashinfer-python) on a CUDA device, for probabilities and for
+logits.
 
-Judged by profiles `flashinfer` (top_k_first) and `flashinfer_joint` (both filters on the whole
-row's mass). From probabilities: flashinfer.softmax with the temperature, then
-top_k_top_p_sampling_from_probs. Rows with min_p use top_k_renorm_probs, top_p_renorm_probs and
-min_p_sampling_from_probs, one after the other. That order is only top_k_first, so that the joint
-order has no cases with min_p. From logits: top_k_top_p_sampling_from_logits of logits times the
-inverse temperature (0 for 0, as in softmax), with parameters in tensors, which selects its slow
-path. cake_sampling is judged by `flashinfer_cake`: after softmax, with top_k and top_p in tensors
-and also the largest k, in cases in which every row has a top_k. chain_speculative_sampling is
-judged by profile `flashinfer`, whose probabilities sum to 1, as a verifier of drafts. The
-adapter uses only the number of emitted drafts, because the other count tests the rejected position
-again. FlashInfer compiles its kernels with nvcc at the first call.
+The samplers are judged by the profiles `flashinfer` (top_k_first) and `flashinfer_joint` (both
+filters apply to the whole row's mass). Probabilities come from flashinfer.softmax with the
+temperature, and top_k_top_p_sampling_from_probs then draws. Rows with min_p use top_k_renorm_probs,
+top_p_renorm_probs and min_p_sampling_from_probs, one after the other. That order exists only for
+top_k_first, so that the joint order has no cases with min_p. Logits are multiplied by the inverse
+temperature (0 for 0, as in softmax), and top_k_top_p_sampling_from_logits draws. Its parameters are
+in tensors, which selects its slow path. The function cake_sampling is judged by `flashinfer_cake`.
+It runs after softmax, with top_k and top_p in tensors and also the largest k, in cases in which
+every row has a top_k. The function chain_speculative_sampling is judged as a verifier of drafts by
+profile `flashinfer`, whose probabilities sum to 1. The adapter uses only the number of emitted
+drafts, because the other count tests the rejected position again. FlashInfer compiles its kernels
+with nvcc at the first call.
 """
 
 from __future__ import annotations
@@ -112,7 +114,8 @@ def make_chain(seed: int) -> Any:
 
 
 ABILITIES: tuple[Ability, ...] = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
-#: Globs of cases without min_p: no ids that contain it, and no lists of operations with it.
+#: Globs of cases without min_p: ids that do not contain min_p, and no lists of operations with
+#: min_p.
 WITHOUT_MIN_P = (
     "*/none/t*",
     "*/top_k_*/t*",

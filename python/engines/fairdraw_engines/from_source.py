@@ -1,10 +1,11 @@
-"""Rules of engines, written from their public sources (standalone/rules.py); no package is called.
+"""Adapts rules of engines that are written from their public sources (standalone/rules.py). No
+package is called.
 
 Each rule breaks its profile, and `cause` is the cause that a report should name first. The profile
-is `fairdraw`, which the textbook around a rule follows; for SonicSampler it is `sonicsampler`,
-except for its top_p alone, which that profile includes. Verifiers of drafts are token-wise. Running
-batches process logits in float32 as fairdraw does, and draw with fairdraw's kernels, so that every
-token is compared.
+is `fairdraw`, which the textbook's sampler around a rule follows. For SonicSampler the profile is
+`sonicsampler`, except for SonicSampler's top_p alone, because that profile includes this top_p.
+Verifiers of drafts are token-wise. Running batches process logits in float32 as fairdraw does, and
+draw with fairdraw's kernels, so that every token is compared.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .standalone.rules import Array
 if TYPE_CHECKING:
     from fairdraw import BatchRequest
 
-#: Neutral temperature, top_k, top_p and min_p.
+#: Neutral values of temperature, top_k, top_p and min_p.
 NEUTRAL = (1, 0, 1, 0)
 
 
@@ -163,8 +164,8 @@ FILTERS = (
 
 
 def banned(request: BatchRequest, output: Sequence[int]) -> list[int]:
-    """Returns stop ids while the output is too short, and the last ids of bad words that would
-    be complete."""
+    """Returns the stop ids while the output is too short, and the last ids of the bad words that
+    would be complete."""
     ids = list(request.stop_ids) if len(output) < request.min_tokens else []
     for *first, last in request.bad_words:
         if not first or list(output[-len(first) :]) == first:
@@ -188,7 +189,7 @@ def _version() -> str:
     return version_of("numpy")
 
 
-#: Addresses of the rules' sources: files at a commit.
+#: Addresses of the rules' sources, which are files at a commit.
 SONIC = (
     "https://github.com/tachyontrails/sonic-sampler/blob/b3f8b7dfa052e0fde3020223346039a251b3e0ab"
 )

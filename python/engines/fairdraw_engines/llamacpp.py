@@ -1,9 +1,10 @@
-"""llama.cpp via llama-cpp-python: a sampler chain on an array of candidates.
+"""Adapts llama.cpp via llama-cpp-python: a chain of samplers on an array of candidates.
 
-Judged by profile `llamacpp`. Calls llama_sampler_init_top_k, _top_p, _min_p, _temp and _dist,
-chained in that order, llama.cpp's default; no model or context is needed. The candidates are built
-from the logits, 12 bytes each, and filtered once per row. Each draw then lets the dist sampler
-choose among them, as in a chain whose other samplers have no state.
+The sampler is judged by profile `llamacpp`. The adapter calls llama_sampler_init_top_k, _top_p,
+_min_p, _temp and _dist, and chains the samplers in that order, which is llama.cpp's default. No
+model or context is needed. The candidates are built from the logits, 12 bytes each, and filtered
+once per row. For each draw the dist sampler then chooses among the candidates, as in a chain whose
+other samplers have no state.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
     """Copies the batch's logits to float32 [rows, vocab], with excluded tokens at -inf."""
     logits = batch.logits
     rows: np.ndarray[Any, Any]
-    if batch.dtype == "bfloat16":  # NumPy bits of bfloat16, the upper half of a float32
+    if batch.dtype == "bfloat16":  # NumPy holds the bits of bfloat16, which are the upper half of a float32
         rows = (logits.astype(np.uint32) << 16).view(np.float32)
     else:
         rows = logits.astype(np.float32)
@@ -43,7 +44,7 @@ def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
 
 
 class Chain:
-    """Samplers in a llama.cpp chain, freed together."""
+    """The samplers of a llama.cpp chain, which are freed together."""
 
     def __init__(self, library: Any, samplers: list[Any]) -> None:
         self._library = library
@@ -90,14 +91,14 @@ def make(seed: int) -> Sampler:
         tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
         outputs_of: dict[int, list[int]] = {}
         for output, row in enumerate(rows.tolist()):
-            if 0 <= row < batch.rows:  # out-of-range indices name no row
+            if 0 <= row < batch.rows:  # indices out of range name no row
                 outputs_of.setdefault(row, []).append(output)
         for row, outputs in outputs_of.items():
             candidates, memory = filtered(library, logits[row], tuple(c[row] for c in columns))
             left = memory[: candidates.size]  # the samplers move survivors to the front
-            # The temperature sampler comes after the filters. It removes candidates only for T <=
-            # 0: then all candidates but one get -inf. A T so small that logits overflow drops
-            # nothing.
+            # The temperature sampler comes after the filters. The temperature sampler removes
+            # candidates only for T <= 0: all candidates but one then get -inf. A T so small that
+            # logits overflow drops no candidate.
             greedy = batch.temperature[row] <= 0
             values = left["logit"] if greedy else logits[row, left["id"]]
             kept[row, left["id"][values > -np.inf]] = True

@@ -1,5 +1,5 @@
-"""The conformance matrix: judges each engine by its profile, case by case; written as JSON and
-as a page."""
+"""Makes the conformance matrix: judges each engine by its profile, case by case, and writes the
+result as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v10
 
 
 def _captured_files(case: str) -> list[Any] | None:
-    """Returns the captured logits that the case needs, or an empty list, to save scanning the
-    files.
+    """Returns the captured logits that the case needs. For other cases returns an empty list, so
+    that the files are not scanned.
     """
     return None if re.search(r"/lm_logits", case) else []
 
 
 def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int) -> str:
-    """Returns the command that repeats one case, with the same draws."""
+    """Returns the command that repeats one case with the same draws."""
     return (
         f"python -m fairdraw engines run {engine} --semantics {semantics} --suite {suite} "
         f"--case '{case}' --seed {seed}"
@@ -90,13 +90,13 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
 
 
 def is_about(engine: Engine, case: str) -> bool:
-    """Returns whether the case needs only filters that the engine has."""
+    """Returns true if the case needs only filters that the engine has."""
     return any(fnmatch.fnmatchcase(case, glob) for glob in engine.cases)
 
 
 def is_of_kind(engine: Engine, case: str) -> bool:
-    """Returns whether the case tests what the engine provides: row operations, drafts over its
-    rows, or running batches; for all other engines, draws."""
+    """Returns true if the case tests functions that the engine provides: row operations, drafts
+    over its rows, or running batches, and draws for all other engines."""
     if isinstance(engine, DraftEngine):
         return case.partition("/")[0] in engine.checks()
     if isinstance(engine, RunningEngine):
@@ -131,7 +131,7 @@ def _new_record(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """Result of a case for a record."""
+    """The result of a case, in the form of a record."""
 
     verdict: str
     message: str
@@ -141,15 +141,15 @@ class _Outcome:
 def _judge_one(
     engine: Engine | str, semantics: str, suite: Suite, seed: int, case: str
 ) -> _Outcome:
-    """Judges one case, in this process or in a worker."""
+    """Judges one case, in this process or in a worker process."""
     found = ENGINES[engine] if isinstance(engine, str) else engine
     (result,) = judge(found, semantics, suite, case, seed).cases
     return _Outcome(result.verdict, result.message, result.seconds)
 
 
 def _write_outcomes(record: Record, cases: Sequence[str], outcomes: Mapping[str, _Outcome]) -> None:
-    """Writes the known outcomes into the record, in the order of the case table, however the
-    cases ended."""
+    """Writes the known outcomes into the record, in the order of the table of cases, in whatever
+    order the cases ended."""
     checks: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
     red = []
@@ -193,14 +193,14 @@ def run_engine(
     cases.
 
     The record covers the cases of the suite that match one of the globs. If the engine is not
-    available here, `skipped_because` has the reason, and there are no checks. Cases that would
+    available here, `skipped_because` has the reason, and the record has no checks. Cases that would
     begin after `seconds` count as skipped, with the time limit as the reason. `keep` gets the
-    record whenever cases begin or end, with the running cases as `running`: a process that is
-    stopped, or dies, leaves its results (see `ended`).
+    record whenever cases begin or end, with the running cases as `running`. If the process is
+    stopped or dies, its results are then not lost (see `ended`).
 
     If `processes` is more than one, no case runs in this process. The record does not depend on
-    `processes`, unless a case kills its process: it then counts as skipped, and the other cases are
-    still judged. An engine that is not in ENGINES must be picklable.
+    `processes`, unless a case kills its process. Such a case counts as skipped, and the other cases
+    are still judged. An engine that is not in ENGINES must be picklable.
     """
     if processes < 1:
         raise ValueError(f"processes is {processes}; allowed: whole numbers from 1 on")
@@ -239,13 +239,14 @@ def run_engine(
 
 
 def ended(record: Record) -> Record:
-    """Completes a record whose process may have been stopped: running cases count as skipped.
+    """Completes a record whose process may have been stopped. Cases that were running count as
+    skipped.
 
     The reason of such a skip names the case. Cases that had not begun are not counted, except cases
     that need filters that the engine does not have.
     """
     running = record.get("running") or []
-    cases = [running] if isinstance(running, str) else running  # older records have one case, or ""
+    cases = [running] if isinstance(running, str) else running  # older records name one case, or ""
     if not cases:
         return record
     checks = {check: dict(counts) for check, counts in record["checks"].items()}
@@ -261,7 +262,7 @@ def ended(record: Record) -> Record:
 
 
 def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Record:
-    """Maps profiles to [passed, judged] cases of masks, which shows whose definitions an engine
+    """Maps each profile to [passed, judged] cases of masks, which show whose definitions an engine
     follows."""
     table: Record = {}
     for profile in profiles:
@@ -274,7 +275,8 @@ def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Reco
 
 
 def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
-    """Returns the ids of the suite's cases that match one of the globs, in the order of the table.
+    """Returns the ids of the suite's cases that match one of the globs, in the order of the table
+    of cases.
 
     Raises ValueError if no case matches.
     """
@@ -286,7 +288,7 @@ def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
 
 
 def _label(record: Record) -> str:
-    """Returns the engine's name, which for runs in Triton's interpreter differs from that of a
+    """Returns the engine's name. For runs in Triton's interpreter the name differs from that of a
     GPU's record.
     """
     interpreted = record["version"].endswith(INTERPRETER)
@@ -294,9 +296,9 @@ def _label(record: Record) -> str:
 
 
 def updated(matrix: Record | None, records: Iterable[Record]) -> Record:
-    """Returns the matrix with records of the same engine and profile replaced by the new ones.
+    """Returns the matrix, in which new records replace the records of the same engine and profile.
 
-    Records of Triton's interpreter and of a GPU do not replace each other.
+    Records of Triton's interpreter and records of a GPU do not replace each other.
     """
     fresh = {(_label(record), record["semantics"]): record for record in records}
     kept = [] if matrix is None else matrix["engines"]
@@ -316,7 +318,8 @@ def _processor() -> str:
 
 
 def _cell(counts: dict[str, int]) -> str:
-    """Returns a cell such as "12", "10, 2 failed" or "-": passed first, without skipped cases."""
+    """Returns a cell of the table, such as "12", "10, 2 failed" or "-". The number of passed cases
+    comes first, and skipped cases are left out."""
     passed = counts.get("passed", 0)
     parts = [str(passed)] if passed else []
     parts += [f"**{counts[v]} {v}**" for v in ("failed", "error") if counts.get(v)]
@@ -329,7 +332,7 @@ def _escaped(text: str) -> str:
 
 
 def _by_profile(ran: Sequence[Record]) -> list[str]:
-    """Returns the table with profiles down and engines across."""
+    """Returns the table with one row per profile and one column per engine."""
     tables = {_label(r): r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
     if not tables:
         return []
@@ -379,13 +382,13 @@ def _reds(ran: Sequence[Record]) -> list[str]:
 
 
 def to_markdown(matrix: Record) -> str:
-    """Returns the matrix as a page: one row per engine, one column per check; then every failed
+    """Returns the matrix as a page: one row per engine, one column per check, and then every failed
     case.
     """
     ran = [e for e in matrix["engines"] if not e["skipped_because"]]
     absent = [e for e in matrix["engines"] if e["skipped_because"]]
     checks = sorted({check for e in ran for check in e["checks"]})
-    # A check that every engine skips is left out.
+    # A check that every engine skips is left out of the table.
     checks = [c for c in checks if any(set(e["checks"].get(c, {})) - {"skipped"} for e in ran)]
     lines = [
         "# Conformance",
@@ -414,8 +417,8 @@ def to_markdown(matrix: Record) -> str:
 
 
 def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
-    """Writes the matrix as JSON, and the page next to it under the same name; returns the page's
-    path.
+    """Writes the matrix as JSON, and the page next to the JSON file under the same name. Returns
+    the page's path.
 
     Each file is replaced atomically, so that a stopped process leaves no partial file.
     """

@@ -1,10 +1,11 @@
-"""Modular MAX's sampler on the CPU: `topk_fused_sampling`, the operation that its pipelines call.
+"""Adapts Modular MAX's sampler on the CPU: `topk_fused_sampling`, the operation that MAX's
+pipelines call.
 
     pip install max==26.7.0
 
-It is compiled once per process, which takes half a minute of one core. The engine is judged by
-profile `max_cpu`, without min_p, which is not passed to it. A row is passed once per token drawn
-from it, each time with another seed.
+The operation is compiled once per process, which takes half a minute on one core. The engine is
+judged by profile `max_cpu`, without min_p, which the adapter does not pass to the operation. A row
+is passed once for each token that is drawn from it, each time with another seed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from ._packages import Unavailable, package, version_of
 Array = np.ndarray[Any, Any]
 #: Logit of a banned token in MAX's pipelines (sampling.py), which is not -inf.
 BANNED = -10000.0
-#: Maximum number of logits of one call: 64 MiB.
+#: Maximum number of logits of one call, which are 64 MiB.
 MOST_VALUES = 1 << 24
 
 
 @functools.cache
 def compiled() -> Callable[..., Any]:
-    """Returns the function that MAX's pipelines build: (logits, top_k, max_k, temperature,
-    top_p, min_top_p, seeds) -> tokens."""
+    """Returns the function that MAX's pipelines build. It takes (logits, top_k, max_k, temperature,
+    top_p, min_top_p, seeds) and returns tokens."""
     driver, engine = package("max.driver"), package("max.engine")
     graphs, kernels = package("max.graph"), package("max.nn.kernels")
     dtypes, cpu = package("max.dtype").DType, graphs.DeviceRef.CPU()
@@ -79,7 +80,7 @@ def make(seed: int) -> Sampler:
         parts = []
         for begin in range(0, len(logits), step):
             part = slice(begin, begin + step)
-            # The largest k of the batch; -1 if some row has none (InputContext's own rule).
+            # The largest k of the batch, or -1 if some row has no k (the rule of InputContext).
             max_k = top_k[part].max() if top_k[part].min() > 0 else -1
             parts.append(
                 call(
@@ -106,7 +107,7 @@ def make(seed: int) -> Sampler:
         temperature = batch.temperature.astype(np.float32)
         taken = (top_k >= -1) & (top_p >= 0) & (top_p <= 1) & (temperature >= 0)
         tokens = np.full(len(rows), -1, np.int64)
-        there = (rows >= 0) & (rows < batch.rows)  # out-of-range indices name no row
+        there = (rows >= 0) & (rows < batch.rows)  # indices out of range name no row
         asked = np.flatnonzero(there & taken[np.where(there, rows, 0)])
         if len(asked) > 0:
             chosen = rows[asked]

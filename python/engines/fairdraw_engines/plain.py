@@ -1,7 +1,8 @@
-"""The basic draws of libraries alone: torch.multinomial and numpy's Generator.choice.
+"""Adapts the basic draws of libraries: torch.multinomial and numpy's Generator.choice.
 
-Only cases without filters are run, judged by profile `fairdraw`, whose distribution without filters
-is the softmax. Both functions leave greedy rows to the caller, so that none are tested.
+Only cases without filters are run. They are judged by profile `fairdraw`, whose distribution
+without filters is the softmax. Both functions leave greedy rows to the caller, so that no greedy
+row is tested.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ._engine import Engine, Sampler, allowed_ids
 from ._packages import version_of
 from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
-#: Globs of cases with one operation for all rows, and no filter.
+#: Globs of cases with one operation for all rows, and without a filter.
 WITHOUT_FILTERS = ("*/none/t*",)
 
 
@@ -40,7 +41,7 @@ def make_numpy(seed: int) -> Sampler:
     random = np.random.default_rng(seed)
 
     def sample(batch: Batch) -> Any:
-        logits = batch.logits.astype(np.float64)  # numpy's choice requires a sum of 1 within 1e-8
+        logits = batch.logits.astype(np.float64)  # numpy's choice requires that the sum is 1 within 1e-8
         allowed = allowed_ids(batch)
         if allowed is not None:
             logits[~allowed] = -np.inf

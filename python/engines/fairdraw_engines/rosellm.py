@@ -1,8 +1,9 @@
-"""RoseLLM's sampler (PR 003), written from its description; there is no package.
+"""Adapts RoseLLM's sampler (PR 003), which is written from its description, because there is no
+package.
 
-Judged by profile `rosellm`: the token that crosses p is dropped, and the clamp of all probabilities
-to 1e-9 makes masked tokens drawable. Each row is processed alone: temperature, top-k, top-p,
-softmax, clamp, torch.multinomial. RoseLLM has no min_p.
+The sampler is judged by profile `rosellm`: the token that crosses p is dropped, and the clamp of
+all probabilities to 1e-9 makes masked tokens drawable. Each row is processed alone, by temperature,
+top-k, top-p, softmax, clamp and torch.multinomial. RoseLLM has no min_p.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 
 def probabilities(logits: Any, temperature: float, top_k: int, top_p: float) -> Any:
-    """Returns [vocab] float32 of one row; ValueError or RuntimeError if the engine refuses it."""
+    """Returns the probabilities [vocab] float32 of one row. Raises ValueError or RuntimeError if
+    the engine refuses the row."""
     import torch
 
     if temperature <= 0:
@@ -54,7 +56,7 @@ def make(seed: int) -> Sampler:
                 continue
             try:
                 probs[row] = probabilities(logits[row], *parameters)
-            except RuntimeError:  # torch.topk raises for a k above the vocabulary
+            except RuntimeError:  # torch.topk raises for a k above the vocabulary's size
                 refused[row] = True
         refused |= ~torch.isfinite(probs).all(dim=1)
         return draw_outputs(

@@ -1,11 +1,13 @@
-"""Row operations of libraries, each judged by itself: softmax, log-softmax, masks, renormalisation.
+"""Adapts row operations of libraries, each of which is judged by itself: softmax, log-softmax,
+masks, renormalisation.
 
-`torch_operations`, by profile `hf`, which refuses temperature 0: torch.softmax of logits divided by
-the temperature, and torch.log_softmax; 16-bit rows are computed as float32, as in engines.
-`flashinfer_operations`, by profile `flashinfer`: flashinfer.sampling.softmax, top_k_mask_logits,
-top_k_renorm_probs and top_p_renorm_probs on a CUDA device. `flashinfer_renorm`, by the same
-profile: a sampler built from these operations (softmax, top_k_renorm_probs, top_p_renorm_probs,
-sampling_from_probs), whose mask is the tokens that they leave, which its draws follow.
+`torch_operations` are judged by profile `hf`, which refuses temperature 0. They are torch.softmax
+of logits divided by the temperature, and torch.log_softmax. Rows of 16 bits are computed as
+float32, as in engines. `flashinfer_operations` are judged by profile `flashinfer`. They are
+flashinfer.sampling.softmax, top_k_mask_logits, top_k_renorm_probs and top_p_renorm_probs on a CUDA
+device. `flashinfer_renorm`, judged by the same profile, is a sampler built from these operations
+(softmax, top_k_renorm_probs, top_p_renorm_probs, sampling_from_probs). Its mask has the tokens that
+the operations leave, which its draws follow.
 """
 
 from __future__ import annotations
@@ -45,14 +47,15 @@ def make_flashinfer(seed: int) -> Operations:
     sampling = package("flashinfer.sampling")
 
     def dense(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Adapts calls to FlashInfer's kernels, which need rows without gaps, at least one
+        """Adapts calls to FlashInfer's kernels, which need at least one row, and rows without gaps
         (python/engines/README.md)."""
         return lambda rows, parameter: (
             function(rows.contiguous(), parameter) if len(rows) > 0 else rows.clone()
         )
 
     def that_ends(function: Callable[..., Any]) -> Callable[..., Any]:
-        """Raises instead of making a call that would never return, so that judging continues."""
+        """Raises an error instead of making a call that would never return, so that the judging
+        continues."""
 
         def call(rows: Any, top_p: Any) -> Any:
             if rows.isinf().any():

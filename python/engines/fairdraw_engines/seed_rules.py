@@ -1,8 +1,10 @@
-"""Rules by which engines turn a request's seed into random numbers, written from their sources.
+"""Defines rules by which engines turn a request's seed into random numbers, written from the
+engines' sources.
 
-No package is called. Each rule says which numbers decide a draw, and a textbook sampler draws by
-them, so that the gate can answer the questions of docs/seeds.md: which tokens are the same, and
-which are different? `python -m fairdraw engines seeds` writes the answers.
+The module calls no package of an engine. Each rule says which numbers decide a draw, and a
+textbook's sampler draws by these numbers. The gate can then answer the questions of docs/seeds.md:
+which tokens are the same, and which are different? `python -m fairdraw engines seeds` writes the
+answers.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ FLAT = "streams/all_equal/v131072/none/t1"
 
 @dataclass(frozen=True)
 class Question:
-    """A question about seeds, and the cases that answer it.
+    """A question about seeds, and the cases that answer the question.
 
-    The tokens are "same" or "different": `kept` if the sampler keeps the promises, `broken` if a
-    failure's message has the text `sign`. Any other failure answers another question.
+    The tokens are "same" or "different". The answer is `kept` if the sampler keeps the promises,
+    and `broken` if a failure's message contains the text `sign`. Any other failure answers another
+    question.
     """
 
     name: str
@@ -91,7 +94,8 @@ QUESTIONS = (
         "alone",
     ),
 )
-#: Answered by fairdraw alone: no adapter splits another engine's vocabulary over ranks.
+#: Only fairdraw answers this question, because no adapter splits another engine's vocabulary over
+#: ranks.
 RANKS = Question("ranks", "one GPU and tensor parallel", MATES, (), "same", "different", "expected")
 
 
@@ -107,7 +111,8 @@ class Draws:
         self.output, self.sample = np.indices(shape, np.uint64)
         self.size = np.full(shape, batch.outputs, np.uint64)
         self.call = np.full(shape, calls, np.uint64)
-        #: Number of the request among those of one seed. Requests with seeds of their own have 0.
+        #: Number of the request among the requests with the same seed. Requests with seeds of their
+        #: own have number 0.
         self.request = self.output if batch.seed_is_scalar else np.zeros(shape, np.uint64)
 
     @property
@@ -126,7 +131,8 @@ class Draws:
 
 @dataclass(frozen=True)
 class SeedRule:
-    """One engine's rule: the numbers by which a draw is decided, the rest being the textbook's."""
+    """One engine's rule, which is the numbers that decide a draw. Everything else is the
+    textbook's."""
 
     name: str
     engine: str
@@ -228,7 +234,7 @@ RULES = (
 
 
 def hashed(*parts: Array) -> Array:
-    """Mixes uint64 arrays of one shape into one, by the finaliser of splitmix64."""
+    """Mixes several uint64 arrays of one shape into one array, by the finaliser of splitmix64."""
     state = np.zeros_like(parts[0])
     for part in parts:
         state = (state + part + np.uint64(0x9E3779B97F4A7C15)) & ~np.uint64(0)
@@ -303,8 +309,8 @@ def answers_of(rule: SeedRule) -> dict[str, dict[str, Any]]:
 def own_answers() -> dict[str, dict[str, Any]]:
     """Asks the gate about fairdraw's own samplers, which make all promises.
 
-    Their tokens are compared with the integer model's, which has no ranks: so tokens of a split
-    vocabulary are the same as of a whole one.
+    The samplers' tokens are compared with those of the integer model, which has no ranks. Tokens of
+    a split vocabulary are therefore the same as those of a whole vocabulary.
     """
     return {
         question.name: _answer(

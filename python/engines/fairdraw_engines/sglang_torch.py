@@ -1,9 +1,11 @@
-"""SGLang's PyTorch backend (--sampling-backend pytorch), written from its description.
+"""Adapts SGLang's PyTorch backend (--sampling-backend pytorch), which is written from its
+description.
 
-Judged by profile `sglang_torch`. Order: temperature, softmax, sort. The filters drop ranks from k
-on, then tokens with a mass before them above p (summed over the whole row), then tokens below min_p
-of the largest. The tokens left, in sorted order, go to torch.multinomial. The adapter calls no
-package.
+The sampler is judged by profile `sglang_torch`. The steps are temperature, softmax and sort, in
+this order. The filters drop the ranks from k on. They then drop the tokens for which the mass
+before them (summed over the whole row) is above p, and then the tokens below min_p times the
+largest probability. torch.multinomial draws from the tokens that are left, in sorted order. The
+adapter calls no package.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""vLLM's rejection sampler of V1 (vllm/v1/sample/rejection_sampler.py), a verifier of drafts.
+"""Adapts vLLM's rejection sampler of V1 (vllm/v1/sample/rejection_sampler.py), which is a verifier
+of drafts.
 
-Judged by profile `vllm_torch` under the token-wise rule. Calls apply_sampling_constraints and
-rejection_sample of the package's module, with the PyTorch path of apply_top_k_top_p. The bonus
-token is drawn first, as in RejectionSampler.forward: temperature, the same filters and
-random_sample. Drafts come with or without probabilities. V1 refuses min_p together with drafts.
-Requests that vLLM's SamplingParams refuses give no token. Requests have no random generators of
-their own in this adapter, so that the device's torch generator decides.
+The verifier is judged by profile `vllm_torch` under the token-wise rule. The adapter calls
+apply_sampling_constraints and rejection_sample of the package's module, with the PyTorch path of
+apply_top_k_top_p. The bonus token is drawn first, as in RejectionSampler.forward, with temperature,
+the same filters and random_sample. Drafts come with probabilities or without. V1 refuses min_p
+together with drafts. Requests that vLLM's SamplingParams refuses give no token. Requests have no
+random generators of their own in this adapter, so that the device's torch generator draws.
 
 The kernels are written in Triton. The Triton kernels run on a CUDA device, or slowly in Triton's
 interpreter (_vllm_wheel.py).
@@ -62,7 +63,7 @@ def version() -> str:
 
 
 def _metadata(batch: Any, device: str) -> SimpleNamespace:
-    """Returns SamplingMetadata of requests as V1 normalises them: greedy requests have no
+    """Returns the SamplingMetadata of requests as V1 normalises them: greedy requests have no
     filters."""
     import torch
 
@@ -81,7 +82,8 @@ def _metadata(batch: Any, device: str) -> SimpleNamespace:
 
 
 def _bonus_tokens(logits: Any, metadata: Any) -> Any:
-    """Draws one bonus token per request, [requests], from its last row, by V1's sampler."""
+    """Draws one bonus token per request, [requests], from the request's last row, by V1's
+    sampler."""
     sampler = vllm_package.load()
     greedy = metadata.temperature == 0
     largest = logits.argmax(dim=-1)

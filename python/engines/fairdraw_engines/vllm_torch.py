@@ -1,8 +1,10 @@
-"""vLLM's PyTorch sampler, written from its description: top-k and top-p by a sort, then a race.
+"""Adapts vLLM's PyTorch sampler, which is written from its description: top-k and top-p by a sort,
+then an exponential race.
 
-Judged by profile `vllm_torch`. The adapter calls no package: it restates vLLM's documentation and
-source, so that a matrix can be made where vLLM cannot be installed; `vllm_package` calls the real
-module. Order: greedy rows, temperature, min_p, top-k, top-p, exponential race.
+The sampler is judged by profile `vllm_torch`. The adapter calls no package. It restates vLLM's
+documentation and source, so that a matrix can be made where vLLM cannot be installed;
+`vllm_package` calls vLLM's own module. The order of steps is: greedy rows, temperature, min_p,
+top-k, top-p, exponential race.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ SAMPLING_EPS = 1e-5
 
 
 def refused_by_params(batch: Batch) -> Any:
-    """Returns the requests that vLLM's SamplingParams refuses before sampling: [rows] bool.
+    """Returns the requests that vLLM's SamplingParams refuses before sampling, as [rows] bool.
 
-    SamplingParams also refuses top_p 0, which is not in this mask, because the PyTorch path and the
-    profile take it as greedy.
+    SamplingParams also refuses a top_p of 0. It is not in this mask, because the PyTorch path and
+    the profile treat it as greedy.
     """
     refused = (batch.temperature < 0) | (batch.top_k < -1)
     refused |= (batch.top_p < 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
@@ -33,8 +35,8 @@ def refused_by_params(batch: Batch) -> Any:
 def before_top_k(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
     """Runs vLLM's steps before top-k and top-p, for requests as vLLM normalises them.
 
-    Returns (greedy [rows] bool, their argmax [rows], logits after temperature and min_p, top_k
-    with "off" as the vocabulary's size, top_p).
+    Returns the greedy rows [rows] bool, their argmax [rows], the logits after temperature and
+    min_p, top_k with "off" as the vocabulary's size, and top_p.
     """
     import torch
 
@@ -69,7 +71,7 @@ def draw_or_largest(
 
 
 def filtered(logits: Any, top_k: Any, top_p: Any) -> Any:
-    """Returns logits with -inf outside top-k and top-p; each filter runs if any row of the call
+    """Returns logits with -inf outside top-k and top-p. Each filter runs if any row of the call
     needs it."""
     import torch
 

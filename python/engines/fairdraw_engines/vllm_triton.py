@@ -1,11 +1,12 @@
-"""vLLM's Triton kernel for top-k and top-p (topk_topp_triton.py), on a CUDA device.
+"""Adapts vLLM's Triton kernel for top-k and top-p (topk_topp_triton.py), on a CUDA device.
 
-Judged by profile `vllm_triton`. Calls apply_top_k_top_p_triton of the package's module, then
-softmax and vLLM's exponential race; temperature, min_p and greedy rows are those of `vllm_torch`.
-The module comes from an installed vllm, or from a wheel (_vllm_wheel.py).
+The sampler is judged by profile `vllm_triton`. The adapter calls apply_top_k_top_p_triton of the
+package's module, then softmax and vLLM's exponential race. Temperature, min_p and greedy rows are
+handled by the code of the adapter `vllm_torch`. The module comes from an installed vllm, or from a
+wheel (_vllm_wheel.py).
 
-With TRITON_INTERPRET=1 and no device, Triton's interpreter runs the kernel, slowly, with vLLM's
-tile sizes for CPUs and without its pipeline for small batches on CUDA.
+With TRITON_INTERPRET=1 and without a device, Triton's interpreter runs the kernel. The interpreter
+is slow. It uses vLLM's tile sizes for CPUs, and not the pipeline for small batches on CUDA.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def on_device(packages: str) -> str:
 
 
 def refused(batch: Any) -> Any:
-    """Returns the requests that SamplingParams refuses, including top_p 0: [rows] bool."""
+    """Returns the requests that SamplingParams refuses, including a top_p of 0, as [rows] bool."""
     return refused_by_params(batch) | (batch.top_p <= 0)
 
 
@@ -58,7 +59,7 @@ def make(seed: int) -> Sampler:
             largest.to(device),
             logits,
             lambda probs: exponential_race(probs, generator),
-            # requests that are refused before the kernel
+            # The requests that vLLM refuses before the kernel runs.
             refused(batch).to(device),
         )
 

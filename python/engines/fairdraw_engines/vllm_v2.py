@@ -1,11 +1,12 @@
-"""The sampler of vLLM's model runner V2 (vllm/v1/worker/gpu/sample), on a CUDA device.
+"""Adapts the sampler of vLLM's model runner V2 (vllm/v1/worker/gpu/sample), on a CUDA device.
 
-Judged by profile `vllm_triton`. Calls the package's kernels in the order of vLLM's Sampler, for
-requests as SamplingParams normalises them: apply_temperature, apply_min_p, apply_top_k_top_p_triton
-with V2's properties of its rows, gumbel_sample with a seed and a position for each token. V2 runs
-these kernels for requests that have a seed, and always if FlashInfer is off; without seeds it
-passes rows with top-k or top-p to FlashInfer (`flashinfer_probs`, `flashinfer_logits`). The modules
-come from an installed vllm, or from a wheel (_vllm_wheel.py).
+The sampler is judged by profile `vllm_triton`. The adapter calls the package's kernels in the order
+of vLLM's Sampler, for requests as SamplingParams normalises them: apply_temperature, apply_min_p,
+apply_top_k_top_p_triton with V2's properties of its rows, and gumbel_sample with a seed and a
+position for each token. V2 runs these kernels for requests that have a seed, and always if
+FlashInfer is off. Without seeds V2 passes rows with top-k or top-p to FlashInfer
+(`flashinfer_probs`, `flashinfer_logits`). The modules come from an installed vllm, or from a wheel
+(_vllm_wheel.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from .vllm_triton import on_device, refused
 GUMBEL = "vllm.v1.worker.gpu.sample.gumbel"
 MIN_P = "vllm.v1.worker.gpu.sample.min_p"
 
-#: 2^64 over the golden ratio, as int64: spreads its multiples as far apart as possible.
+#: 2^64 divided by the golden ratio, as int64. Multiples of this number are as far apart as
+#: possible.
 SEEDS_APART = 0x9E3779B97F4A7C15 - (1 << 64)
 
 ABILITIES: tuple[Ability, ...] = (
@@ -46,7 +48,8 @@ def version() -> str:
 
 
 def processed(batch: Batch, greedy: Any, device: str) -> tuple[Any, Any]:
-    """Returns logits after every filter, and temperatures with 0 for greedy rows, on the device."""
+    """Returns the logits after every filter, and temperatures with 0 for greedy rows, on the
+    device."""
     import torch
 
     gumbel, filters, min_p_module = (triton_module(m) for m in (GUMBEL, FILTERS, MIN_P))
@@ -69,8 +72,8 @@ def processed(batch: Batch, greedy: Any, device: str) -> tuple[Any, Any]:
 
 
 def make(seed: int) -> Sampler:
-    """Makes a sampler that takes every token's seed from the batch; `seed` is for stateful
-    samplers."""
+    """Makes a sampler that takes every token's seed from the batch. `seed` is only for samplers
+    with a state."""
     device = triton_device()
     gumbel = triton_module(GUMBEL)
 
@@ -87,7 +90,7 @@ def make(seed: int) -> Sampler:
 
         rows = rows_of(batch)
         seeds, positions = batch.seed, batch.offset
-        if batch.seed_is_scalar:  # vLLM has one seed per request: give outputs distant seeds
+        if batch.seed_is_scalar:  # vLLM has one seed per request, so that outputs get distant seeds here
             seeds = seeds + SEEDS_APART * torch.arange(len(rows))
             positions = positions.expand(len(rows))
         tokens = torch.full((len(rows),), -1, dtype=torch.int64)

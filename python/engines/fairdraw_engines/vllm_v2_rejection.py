@@ -1,14 +1,15 @@
-"""vLLM's rejection sampler of model runner V2 (vllm/v1/worker/gpu/spec_decode), on a CUDA device.
+"""Adapts vLLM's rejection sampler of model runner V2 (vllm/v1/worker/gpu/spec_decode), on a CUDA
+device.
 
-Judged by profile `vllm_triton`: `vllm_v2_rejection` under the token-wise rule, `vllm_v2_block` as
-block verification. Calls apply_temperature, apply_min_p, apply_top_k_top_p_triton and
-rejection_sample, in the order of V2's Sampler and RejectionSampler, for requests as SamplingParams
-normalises them; refused requests give no token. Seeds and positions come from the batch, so that a
-request's tokens depend only on the request.
+Two verifiers are judged by profile `vllm_triton`: `vllm_v2_rejection` under the token-wise rule,
+and `vllm_v2_block` as block verification. The adapter calls apply_temperature, apply_min_p,
+apply_top_k_top_p_triton and rejection_sample, in the order of V2's Sampler and RejectionSampler,
+for requests as SamplingParams normalises them. Refused requests give no token. Seeds and positions
+come from the batch, so that a request's tokens depend only on the request.
 
-V2 keeps the draft's logits before dividing by their temperature, which is the target's: a draft's
-probabilities p are passed as T ln p. Without draft probabilities the drafted token counts as
-certain. Greedy requests do not read draft probabilities.
+V2 keeps the draft's logits before they are divided by their temperature, which is the target's.
+Therefore a draft's probabilities p are passed as T ln p. Without draft probabilities the drafted
+token counts as certain. Greedy requests do not read draft probabilities.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ MODULE = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
 
 
 def _needs() -> dict[str, Any]:
-    """Returns stand-ins for the members of other modules that the loaded module calls or names;
-    no watermarks are drawn here."""
+    """Returns stand-ins for the members of other modules that the loaded module calls or names. No
+    watermarks are drawn here."""
     gumbel = triton_module(GUMBEL)
     return {
         GUMBEL: vars(gumbel),
@@ -71,8 +72,8 @@ def _processed(batch: Any, rows: Any, requests: Any, temperature: Any, device: s
 
 
 def make(block: bool, seed: int) -> Any:
-    """Makes a verifier that takes every token's seed from the batch; `seed` is for stateful
-    samplers."""
+    """Makes a verifier that takes every token's seed from the batch. `seed` is only for samplers
+    with a state."""
     module = triton_module(MODULE, _needs)
     device = triton_device()
 
@@ -84,10 +85,10 @@ def make(block: bool, seed: int) -> Any:
         used = steps <= lengths[:, None]
         requests = torch.arange(batch.requests, dtype=torch.int32)[:, None].expand(used.shape)
         temperature = batch.temperature.masked_fill(batch.temperature < SAMPLING_EPS, 0.0)
-        # The token that each row follows; the entry of row 0 is not read.
+        # The token that each row follows. The entry of row 0 is not read.
         before = torch.cat([torch.zeros_like(lengths)[:, None], batch.draft_tokens.long()], dim=1)
         seed_of, offset_of = batch.seed, batch.offset
-        if batch.seed_is_scalar:  # gives requests of one call distant positions
+        if batch.seed_is_scalar:  # gives the requests of one call distant positions
             seed_of = seed_of.expand(batch.requests)
             offset_of = offset_of + torch.arange(batch.requests) * (batch.max_draft + 1)
         drafts = None

@@ -1,5 +1,5 @@
-"""Loads the part of SGLang that calls a custom logit processor: from an installed sglang, or
-from the wheel that FAIRDRAW_SGLANG_WHEEL names (as in vllm_sampler.py)."""
+"""Loads the part of SGLang that calls a custom logit processor. The part comes from an installed
+sglang, or from the wheel that FAIRDRAW_SGLANG_WHEEL names (as in vllm_sampler.py)."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ WHEEL = "FAIRDRAW_SGLANG_WHEEL"
 PROCESSOR = "sglang.srt.sampling.custom_logit_processor"
 SAMPLER = "sglang.srt.layers.sampler"
 
-#: Names that SGLang's two files need at import: no platform is available.
+#: Names that SGLang's two files need at import. No platform is available.
 FACTS = {
     "sglang.srt.arg_groups.choices": {"BUILT_IN_SAMPLING_BACKENDS": frozenset()},
     "sglang.srt.utils.common": dict.fromkeys(
@@ -42,6 +42,7 @@ def source(path_inside):
 
 @contextlib.contextmanager
 def modules():
-    """Imports SGLang's modules with CustomLogitProcessor, and with the code that applies it."""
+    """Imports SGLang's module with CustomLogitProcessor, and the module with the code that applies
+    the processor."""
     with importing("sglang", (PROCESSOR, SAMPLER), FACTS, source) as found:
         yield found

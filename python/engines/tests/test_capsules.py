@@ -1,4 +1,4 @@
-"""Tests capsules of failed cases: small rows, and the script that shows a defect without
+"""Tests the capsules of failed cases: the small rows, and the script that shows a defect without
 fairdraw.
 """
 
@@ -23,8 +23,8 @@ DRAWS = "chi_squared/gaussian_wide/v1000/none/t1/n100000"
 
 MAIN = '\n\nif __name__ == "__main__":'
 
-#: A sampler in NumPy by fairdraw's profile, and its defect: "nothing", one token too many for
-#: top_k, or weights of odd ids that are half of the right ones.
+#: A sampler in NumPy by fairdraw's profile, with one defect: "nothing", one token too many for
+#: top_k, or weights of odd ids that are half of the right weights.
 SAMPLER = """
 
 RANDOM = np.random.default_rng(1)
@@ -61,7 +61,8 @@ ANSWERS = {"planted": answer}
 
 @pytest.fixture(autouse=True)
 def show(tmp_path, monkeypatch):
-    """Adds the sampler of these tests to the script that shows capsules, which calls it."""
+    """Adds the sampler of these tests to the script that shows capsules, which calls the
+    sampler."""
     text, file = capsules.SHOW.read_text(), tmp_path / "show.py"
     assert text.count(MAIN) == 1
     file.write_text(text.replace(MAIN, SAMPLER + MAIN))
@@ -70,7 +71,7 @@ def show(tmp_path, monkeypatch):
 
 
 def planted(wrong):
-    """Makes an engine of the test's sampler, which the capsule script calls, too."""
+    """Makes an engine of the tests' sampler, which the capsule script calls, too."""
     namespace = {"np": np}
     exec(SAMPLER, namespace)
 
@@ -108,8 +109,8 @@ def run(show, case):
 @pytest.mark.parametrize(
     "wrong, case, symptom, most_tokens",
     [
-        # k + 1 tokens stay. For k = 1 this sampler is greedy, so k = 2 shows the defect, with 3
-        # tokens.
+        # k + 1 tokens stay. For k = 1 this sampler is greedy, so that k = 2 shows the defect, with
+        # 3 tokens.
         ("top_k", MASK, "keeps", 3),
         # An odd and an even id are the minimum that shows a halved weight.
         ("odd", DRAWS, "counts", 2),
@@ -181,7 +182,7 @@ def test_an_older_capsule_stays_while_its_case_is_red_and_in_no_new_one(tmp_path
     untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
     capsules.write_all(made, {"planted": untrue}, out)
     assert (folder / "case.json").read_text() == before
-    # Once the case passes again, the capsule is deleted.
+    # When the case passes again, the capsule is deleted.
     capsules.write_all(matrix_of(right, MASK), {"planted": right}, out)
     assert [entry.name for entry in out.iterdir()] == ["README.md"]
 
@@ -192,7 +193,7 @@ def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
     made = matrix.updated(
         None, [matrix.run_engine(engine, "smoke", [MASK], SEED) for engine in (wrong, same)]
     )
-    # A second record of that engine, in Triton's interpreter, in which the case passes.
+    # A second record of that engine, from Triton's interpreter, in which the case passes.
     interpreted = {"version": INTERPRETER, "red": []}
     made = matrix.updated(made, [{**made["engines"][0], **interpreted}])
     assert len(made["engines"]) == 3
@@ -223,8 +224,8 @@ def test_shrinking_ends_at_the_row_that_matters():
 
 
 def test_counts_of_a_right_sampler_are_allowed():
-    # n/2 of two tokens of probability 1/2, within 6 sigma: rarer than 1e-8, more frequent than
-    # 1e-12.
+    # n draws of two tokens of probability 1/2 give n/2 each, within 6 sigma. A larger deviation is
+    # rarer than 1e-8 and more frequent than 1e-12.
     expected = {"probability": [0.5, 0.5], "total_variation_bound": 0.0}
     draws = 1 << 16
     low, high = _one_row.counts_allowed(expected, draws)[0]

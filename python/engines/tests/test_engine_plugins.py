@@ -1,7 +1,7 @@
-"""Tests code of fairdraw that engines load as plugins or by name, in the engines' own code.
+"""Tests code of fairdraw that engines load as plugins or by name. The engines' own code loads it.
 
-Skipped if vllm or sglang can neither be imported nor loaded from a wheel in FAIRDRAW_VLLM_WHEEL or
-FAIRDRAW_SGLANG_WHEEL (README.md).
+The tests are skipped if vllm or sglang can neither be imported nor loaded from a wheel in
+FAIRDRAW_VLLM_WHEEL or FAIRDRAW_SGLANG_WHEEL (README.md).
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def or_skipped(modules):
 
 
 def entry_points_of_the_package():
-    """Returns the entry points of vLLM's plugins in the package's wheel, from pyproject.toml."""
+    """Returns the entry points for vLLM's plugins in the package's wheel, from pyproject.toml."""
     project = Path(__file__).parents[3] / "pyproject.toml"
     (table,) = re.findall(
         rf'^\[project\.entry-points\."{re.escape(GROUP)}"\]\n((?:\w+ = ".*"\n)+)',
@@ -50,7 +50,8 @@ def entry_points_of_the_package():
 
 @pytest.fixture
 def vllm(tmp_path, monkeypatch):
-    """Returns vLLM's sampler and its plugins, in an environment with the package installed."""
+    """Returns vLLM's sampler and its plugins, in an environment in which the package is
+    installed."""
     for name in (vllm_plugin.SWITCH, vllm_plugin.FAILED_TOKEN, vllm_plugin.RUNNER, "VLLM_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
     metadata = tmp_path / "fairdraw_for_a_test-1.dist-info"
@@ -128,7 +129,8 @@ def test_vllms_second_runner_draws_by_us(vllm, monkeypatch, mode):
     plugins.load_general_plugins()
     theirs = vllm_sampler.runner_v2_sampler(sampler.runner_v2, mode)
 
-    # Requests in slots whose order differs from the batch's rows, one of them twice, like drafts.
+    # Requests are in slots whose order differs from the order of the batch's rows. One of them has
+    # two rows, as with drafts.
     requests = {
         5: params(temperature=0.7, top_k=10, top_p=0.8, seed=11),
         2: params(temperature=0.0, seed=12),
@@ -208,7 +210,7 @@ def test_sglang_applies_our_processor():
             for row in range(ROWS)
         ]
 
-        class Batch(types.SimpleNamespace):  # the fields of SamplingBatchInfo that are read
+        class Batch(types.SimpleNamespace):  # the fields of SamplingBatchInfo that SGLang reads
             def __len__(self):
                 return ROWS
 
@@ -219,7 +221,8 @@ def test_sglang_applies_our_processor():
             applied = logits.clone()
             layer.apply_custom_logit_processor(applied, batch)
             assert torch.equal(applied[1], logits[1])
-            # SGLang then draws, in a row with one finite logit, that logit's token, greedy or not.
+            # In a row with one finite logit SGLang then draws that logit's token, whether greedy or
+            # not.
             tokens = torch.multinomial(applied[chosen].softmax(-1), 1)[:, 0]
             assert tokens.tolist() == applied[chosen].argmax(-1).tolist()
             want = fairdraw.sample(

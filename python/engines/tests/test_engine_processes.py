@@ -1,5 +1,5 @@
-"""Tests cases of an engine judged by several processes: the record equals that of one process,
-even if processes die."""
+"""Tests the judging of an engine's cases by several processes. The record must equal that of one
+process, even if processes die."""
 
 import json
 import multiprocessing
@@ -26,7 +26,8 @@ RED = [
     "bets/gaussian_wide/v1000/none/t1/n100000",
     "binomial/gaussian/v1000/none/t1/n100000",
 ]
-#: The only case of these tests with rows of so many tokens; it comes first in the table.
+#: The only case of these tests with rows of so many tokens, which comes first in the table of
+#: cases.
 DEADLY, DEADLY_VOCAB = "streams/all_equal/v131072/none/t1", 131072
 
 
@@ -53,7 +54,7 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
     assert judged_and_skipped(together) == len(table)
     assert together["skip_reasons"]["about filters that the engine does not have"] > 0
     assert together["seconds"] > 0
-    # The record was saved while results came in.
+    # The record was saved while results arrived.
     assert seen[-1] == ([], len(table))
     counts = [count for _, count in seen]
     assert counts == sorted(counts) and len(set(counts)) > 2
@@ -118,7 +119,7 @@ def test_an_error_in_what_was_asked_ends_them_all(processes):
 
 
 class DiesOnArrival:
-    """An object that kills the process that unpickles it."""
+    """An object that kills the process that unpickles the object."""
 
     def __call__(self, seed):
         return tilted(seed)
@@ -155,7 +156,8 @@ def test_no_case_begins_in_any_process_when_the_time_is_over():
         keep=lambda record: begun.update(record["running"]),
     )  # fmt: skip
     assert never["skip_reasons"] == {matrix.OUT_OF_TIME: cases} and not begun
-    # The time limit passes after at least two cases have begun: they end, and no other begins.
+    # The time limit passes after at least two cases have begun. These cases end, and no other case
+    # begins.
     clock, in_time = SimpleNamespace(now=0.0), set()
 
     def keep(record):

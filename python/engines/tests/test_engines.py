@@ -1,4 +1,5 @@
-"""Tests adapters of other engines, each by its own profile, and the matrix made from them.
+"""Tests the adapters of other engines, each by its own profile, and the matrix made from the
+results.
 
 An engine whose package or device is missing is skipped, and the reason names the missing part.
 """
@@ -30,8 +31,8 @@ from fairdraw_engines import (
 SEED = 1
 BASELINE = Path(__file__).parents[1] / "conformance.json"
 
-#: One case of a mask and one of a distribution for each engine; only the distribution for engines
-#: without filters.
+#: One case of a mask and one case of a distribution for each engine. Engines without filters have
+#: only the case of a distribution.
 CASES = [
     "mask/gaussian/v1000/edges",
     "mask/mass_exactly_p/v31/partial_sums",
@@ -50,7 +51,7 @@ def engine_or_skip(name):
     return engine
 
 
-#: Engines that follow their profile; rules that break it have their own tests
+#: Engines that follow their profile. Rules that break it have tests of their own
 #: (test_from_source.py).
 KEEPING = {name: engine for name, engine in ENGINES.items() if not engine.source}
 SAMPLERS = [
@@ -107,7 +108,7 @@ def test_engine_says_what_it_is(engine):
 
 
 def test_the_tests_of_engines_can_fail():
-    # Two engines, one of which drops the token that crosses p and one keeps it: each fails by the
+    # There are two engines: one drops the token that crosses p, and one keeps it. Each fails by the
     # other's profile.
     engine = engine_or_skip("rosellm")
     case = "mask/mass_exactly_p/v31/partial_sums"
@@ -118,7 +119,7 @@ def test_the_tests_of_engines_can_fail():
 
 
 def tilted(seed):
-    """Draws by numpy's choice from weights that are half of the right ones for odd ids."""
+    """Draws by numpy's choice from weights that are half of the right weights for odd ids."""
 
     def sample(batch):
         weights = np.exp(batch.logits.astype(np.float64) / batch.temperature[:, None])

@@ -1,5 +1,5 @@
-"""Tests rules written from engines' sources: each rule fails, its report names the defect first,
-and the corrected rule passes."""
+"""Tests rules written from engines' sources. Each rule must fail, its report must name the defect
+first, and the corrected rule must pass."""
 
 import functools
 import json
@@ -16,7 +16,8 @@ from fairdraw_engines.standalone import rules
 from fairdraw_engines.standalone import show as standalone_show
 
 SEED = 1
-#: Cases per rule: all of suite smoke, or only those that detect such a rule and take seconds.
+#: The cases for each rule: all of suite smoke, or only those that detect such a rule and take
+#: seconds.
 CASES = {
     "sonicsampler": "mask/*/v1000/edges",
     "sonicsampler_top_p": "mask/*/v1000/edges",
@@ -58,8 +59,8 @@ def judged(engine, case):
 
 
 def mended(engine):
-    """Returns the engine with the textbook's rule in place of the wrong one, or with the rule of
-    its own definitions.
+    """Returns the engine with the textbook's rule, or with the rule of the engine's own
+    definitions, in place of the wrong rule.
     """
     if isinstance(engine, RunningEngine):
         make = functools.partial(from_source.make_requests, from_source.Requests)
@@ -122,8 +123,8 @@ def test_capsules_are_pages_with_a_source():
 
 
 def test_bfloat16_rounds_to_even():
-    # bfloat16 has eight bits of significand: 1 + 2^-8 is between 1 and 1 + 2^-7, 1 + 3 2^-8 between
-    # 1 + 2^-7 and 1 + 2^-6.
+    # bfloat16 has eight bits of significand: 1 + 2^-8 is between 1 and 1 + 2^-7, and 1 + 3 2^-8 is
+    # between 1 + 2^-7 and 1 + 2^-6.
     halves = np.array([1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 1 + 2.0**-8 + 2.0**-20])
     assert rules.bfloat16(halves).tolist() == [1, 1 + 2.0**-6, -1, 1 + 2.0**-7]
     ends = np.array([np.inf, -np.inf, 0, np.finfo(np.float32).max], np.float32)
@@ -132,8 +133,8 @@ def test_bfloat16_rounds_to_even():
 
 
 def test_the_noise_that_made_a_draft_decides_the_correction_as_where_it_is_drawn_first():
-    # Here the same noise makes the draft and decides about it; the rule draws the noise for a given
-    # draft.
+    # In this test the same noise makes the draft and decides about it. The rule draws the noise for
+    # a given draft.
     target, draft = np.array([0.2, 0.4, 0.4]), np.array([0.7, 0.299, 0.001])
     requests = 200000
     random = np.random.default_rng(3)
@@ -148,15 +149,15 @@ def test_the_noise_that_made_a_draft_decides_the_correction_as_where_it_is_drawn
     ones = np.ones(requests, np.int64)
     emitted = rules.SonicCorrection(1).verify(p, q[:, :1], drafted[:, None], ones)[:, 0]
     direct, ruled = (np.bincount(tokens) / requests for tokens in (first, emitted))
-    # Hoeffding: two means of n draws differ by e with a probability of at most 2 exp(-n e^2); for
-    # three tokens 1e-12.
+    # By Hoeffding's inequality two means of n draws differ by e with a probability of at most 2
+    # exp(-n e^2), which is 1e-12 for three tokens.
     most = math.sqrt(math.log(6 / 1e-12) / requests)
     assert np.abs(direct - ruled).max() < most
     assert np.abs(ruled - target).max() > 2 * most
 
 
 def test_a_coin_of_101_sides_accepts_what_the_target_excludes():
-    # The coin is 0 once in 101 draws, and then 0 q <= p for any p. Hoeffding for 1e-12.
+    # The coin is 0 once in 101 draws, and then 0 q <= p holds for any p. Hoeffding for 1e-12.
     draws = 100000
     coin = rules.OpenVinoCoin(1).accepts(np.zeros(draws), np.ones(draws)).mean()
     assert abs(coin - 1 / 101) < math.sqrt(math.log(2 / 1e-12) / (2 * draws)) < coin * 2
@@ -175,7 +176,7 @@ def test_a_ban_of_id_0_is_lost_beside_a_longer_list():
 def test_a_penalty_of_one_half_takes_twice_the_logit_off():
     scores = np.array([4, 4, -4, 3], np.float32)
     rules.tgi_penalise(scores, 0.5, np.array([0, 2]), np.array([1, 1]))
-    # The penalty is applied once per position: 4 - 2 (4 / 0.5), -4 + 4 0.5; id 0 is padding.
+    # The penalty is applied once per position: 4 - 2 (4 / 0.5), -4 + 4 0.5. Id 0 is padding.
     assert scores.tolist() == [4, -12, -2, 3]
     scores = np.array([4, 4, -4, 3], np.float32)
     rules.penalise(scores, 0.5, np.array([0, 2]), np.array([1, 1]))

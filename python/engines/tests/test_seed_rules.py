@@ -1,4 +1,5 @@
-"""seeds.json is what the gate says of each rule, and the rules differ where their sources do."""
+"""seeds.json must equal the gate's answers for each rule, and the rules must differ where their
+sources differ."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Tests vLLM's own Sampler with fairdraw.torch.TopKTopPSampler in place of vLLM's class of that
 name.
 
-Skipped without an importable vllm and without a wheel in FAIRDRAW_VLLM_WHEEL (README.md).
+The tests are skipped if vllm cannot be imported and FAIRDRAW_VLLM_WHEEL names no wheel (README.md).
 """
 
 import math
@@ -34,7 +34,7 @@ def vllm():
 
 
 def with_ours(vllm, mode, monkeypatch):
-    """Makes vLLM's Sampler, with fairdraw's class under the name of vLLM's."""
+    """Makes vLLM's Sampler, with fairdraw's class under the name of vLLM's class."""
     monkeypatch.setattr(vllm, "TopKTopPSampler", drop_in.TopKTopPSampler)
     sampler = vllm.Sampler(mode)
     assert type(sampler.topk_topp_sampler) is drop_in.TopKTopPSampler
@@ -69,8 +69,7 @@ def metadata_of(vllm, temperature, top_k=None, top_p=None, generators=None, logp
 
 
 def mixed():
-    """Returns logits of greedy and random rows, filters of all kinds, and generators for some
-    rows.
+    """Returns logits of greedy and random rows, filters of all kinds, and generators for some rows.
     """
     temperature = torch.tensor([0.7, 0, 1, 1.3, 0, 0.9, 1, 0.5])
     top_k = torch.tensor([5, 3, VOCAB, 40, VOCAB, 1, VOCAB, 20], dtype=torch.int32)
@@ -85,8 +84,8 @@ def next_word(generator):
 
 
 def expected_tokens(logits, temperature, top_k, top_p, seeds):
-    """Draws the expected tokens with `sample`: rows with their own seed at offset 0, others at
-    their row's number.
+    """Draws the expected tokens with `sample`. Rows with their own seed draw at offset 0, and other
+    rows at their row's number.
     """
     shared = next_word(None)
     signed = [seeds.get(row, shared) for row in range(len(logits))]
@@ -138,8 +137,8 @@ def test_all_random_and_all_greedy_batches(vllm, monkeypatch):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_logprobs_are_those_of_vllms_own_sampler(vllm, mode, monkeypatch):
-    """Without ties the masks are equal, so that vLLM reports the same for whole rows, and the
-    values of those rows for the tokens that fairdraw's class drew."""
+    """Without ties the masks are equal. vLLM then reports the same log-probabilities for whole
+    rows, and for the tokens that fairdraw's class drew it reports the values of those rows."""
     temperature, top_k, top_p, generators = mixed()
     own = vllm.Sampler(mode)
     ours = with_ours(vllm, mode, monkeypatch)
@@ -160,9 +159,9 @@ def test_logprobs_are_those_of_vllms_own_sampler(vllm, mode, monkeypatch):
 
 
 def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
-    """Compares frequencies with vLLM's own processed probabilities.
+    """Compares frequencies of tokens with vLLM's own processed probabilities.
 
-    Hoeffding: the frequency of one of 12 tokens among n draws is off by more than
+    By Hoeffding's inequality the frequency of one of 12 tokens among n draws is off by more than
     sqrt(ln(2 * 12 / 1e-9) / (2 n)) with probability below 1e-9 / 12.
     """
     draws, vocab = 40000, 12
@@ -179,7 +178,7 @@ def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
         .logprobs_tensors.logprobs[0]
         .exp()
     )
-    assert 2 <= (law > 0).sum() < 9  # both filters matter: top_p keeps fewer than top_k's nine
+    assert 2 <= (law > 0).sum() < 9  # both filters matter, because top_p keeps fewer than top_k's nine tokens
     sampler = with_ours(vllm, "processed_logprobs", monkeypatch)
     metadata = metadata_of(vllm, ones, *filters)
     tokens = sampler.forward(logits.clone(), metadata).sampled_token_ids[:, 0]
@@ -188,7 +187,7 @@ def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
     assert (counts[law == 0] == 0).all()
     assert (counts - law).abs().max() < bound
     unfiltered = (row / 1.2).softmax(-1)
-    assert (counts - unfiltered).abs().max() > bound  # another mask would be noticed
+    assert (counts - unfiltered).abs().max() > bound  # the test would notice another mask
 
 
 def test_it_takes_the_place_in_a_sampler_that_exists(vllm):
@@ -223,7 +222,7 @@ def test_a_row_of_nan_beside_logprobs_needs_an_id(vllm):
     logits = logits_of(12)
     logits[3, 7] = math.nan
     metadata = metadata_of(vllm, torch.ones(ROWS), logprobs=2)
-    # The class's docstring says about its default that vLLM gathers at -1.
+    # The docstring of the class says about its default that vLLM gathers at index -1.
     sampler.topk_topp_sampler = drop_in.TopKTopPSampler()
     with pytest.raises(RuntimeError, match="index -1 is out of bounds"):
         sampler.forward(logits.clone(), metadata)

@@ -1,8 +1,8 @@
 """Loads vLLM's sampler, from an installed vllm or from the wheel that FAIRDRAW_VLLM_WHEEL names.
 
-Importing vLLM needs CUDA, but its sampler does not. The texts of vllm/v1/sample,
-vllm/v1/outputs.py, vllm/plugins and vllm/envs.py run unchanged from the wheel; for model runner V2
-also vllm/v1/worker/gpu/sample, whose Triton kernels are not called here.
+Importing vLLM needs CUDA, but vLLM's sampler does not. The texts of vllm/v1/sample,
+vllm/v1/outputs.py, vllm/plugins and vllm/envs.py run unchanged from the wheel. Model runner V2 also
+needs vllm/v1/worker/gpu/sample, whose Triton kernels are not called here.
 """
 
 import contextlib
@@ -28,14 +28,14 @@ REAL = (
 
 
 class Platform(Nothing):
-    """A platform without CUDA and without vLLM's CPU extension: its sampler takes its PyTorch
-    path."""
+    """A platform without CUDA and without vLLM's CPU extension, on which vLLM's sampler takes its
+    PyTorch path."""
 
     simple_compile_backend = "eager"
 
 
 class Triton(Nothing):
-    """Lets kernels be defined, but not called."""
+    """Lets files define kernels, but not call them."""
 
     @staticmethod
     def jit(kernel=None, **_):
@@ -43,8 +43,8 @@ class Triton(Nothing):
 
 
 class SharedArray:
-    """A stand-in for vLLM's UvaBackedTensor when the GPU is the CPU: one memory, written as an
-    array.
+    """A stand-in for vLLM's UvaBackedTensor if the CPU takes the GPU's place: one memory, which is
+    written as an array.
     """
 
     def __init__(self, size, dtype, max_concurrency=None):
@@ -72,13 +72,13 @@ class NoProcessing:
 
 
 def divide_by_temperature(logits, slots, temperature):
-    """Does in torch what V2's Triton kernel of this name does."""
+    """Does in torch the work of V2's Triton kernel of this name."""
     chosen = temperature[slots]
     logits.div_(torch.where(chosen == 0, 1, chosen)[:, None])
 
 
 def runner_v2_sampler(module, logprobs_mode="raw_logprobs", return_sampling_mask=False):
-    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids; its processing and
+    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids. Its processing and
     temperature do not call kernels."""
     for name in ("PenaltiesState", "LogitBiasState", "BadWordsState", "ThinkingBudgetState"):
         setattr(module, name, NoProcessing)
@@ -118,13 +118,13 @@ def source(path_inside):
 
 
 def modules(*names):
-    """Returns a context that imports and yields the named modules of vLLM."""
+    """Returns a context that imports the named modules of vLLM and yields them."""
     return importing("vllm", names, FACTS, source, REAL)
 
 
 def load():
-    """Returns the modules with vLLM's Sampler and with SamplingMetadata. Raises Unavailable,
-    with the reason, if the modules cannot be loaded."""
+    """Returns the modules with vLLM's Sampler and with SamplingMetadata. Raises Unavailable, with
+    the reason, if the modules cannot be loaded."""
     names = (SAMPLER, "vllm.v1.sample.metadata", "vllm.v1.sample.logits_processor.state")
     with modules(*names) as found:
         return tuple(found)

@@ -1,7 +1,7 @@
-"""Loads modules of an engine whose import needs CUDA from the engine's wheel.
+"""Loads those modules of an engine whose import needs CUDA from the engine's wheel.
 
-The texts of a few files run unchanged; their other imports from the package are replaced by classes
-without members, except for the few names that they need at import.
+The texts of a few files run unchanged. Their other imports from the package are replaced by classes
+without members, except for the few names that the files need at import.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ def member_of_a_stand_in(name):
 
 
 class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every module of a package: `real` are prefixes of modules from the wheel, `facts`
-    has members of the other modules, and `source` reads a file of the wheel."""
+    """Finds every module of a package. `real` are prefixes of modules from the wheel, `facts` has
+    members of the other modules, and `source` reads a file of the wheel."""
 
     def __init__(self, package, real, facts, source):
         self.package, self.real, self.facts, self.source = package, tuple(real), facts, source
@@ -48,13 +48,13 @@ class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @contextlib.contextmanager
 def importing(package, names, facts, source, real=None):
-    """Imports modules of these names, installed or from the wheel, while the body runs. Raises
-    Unavailable, with the reason, if a module cannot be imported."""
+    """Imports modules of these names, installed or from the wheel, while the body of the with
+    statement runs. Raises Unavailable, with the reason, if a module cannot be imported."""
     try:
         found = [importlib.import_module(name) for name in names]
     except Exception:  # a CUDA package may raise any exception
         forget(package)
-        source(names[0].replace(".", "/") + ".py")  # raises an error that says what is missing
+        source(names[0].replace(".", "/") + ".py")  # raises an error that names the missing part
         finder = FromWheel(package, real or names, facts, source)
         sys.meta_path.insert(0, finder)
         try:
@@ -67,8 +67,7 @@ def importing(package, names, facts, source, real=None):
 
 
 def forget(package):
-    """Removes all modules of the package from sys.modules, so that later imports do not find
-    them.
+    """Removes all modules of the package from sys.modules, so that later imports do not find them.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]

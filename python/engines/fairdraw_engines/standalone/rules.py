@@ -1,8 +1,9 @@
-"""Rules of engines' samplers, written from their public sources as differences from `Textbook`.
+"""Defines rules of engines' samplers, written from their public sources as differences from
+`Textbook`.
 
 The file needs only NumPy, because show.py runs it from its own folder. The adapters of
-from_source.py let these rules be judged, and name the sources. The docstring of a class or function
-states only its rule; everything else is the textbook's.
+from_source.py make it possible to judge these rules, and name the sources. The docstring of a class
+or function states only its rule; everything else is the textbook's.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ Array = np.ndarray[Any, Any]
 
 
 def _mass_above(weights: Array) -> Array:
-    """Returns for each weight of a row the sum of the larger weights."""
+    """Returns, for each weight of a row, the sum of the larger weights."""
     order = np.argsort(-weights, axis=-1, kind="stable")
     ranked = np.take_along_axis(weights, order, axis=-1)
     before = np.zeros_like(ranked)
     before[..., 1:] = ranked.cumsum(axis=-1)[..., :-1]
-    before[..., 1:][ranked[..., 1:] == ranked[..., :-1]] = 0  # kept at the first of a tie
+    before[..., 1:][ranked[..., 1:] == ranked[..., :-1]] = 0  # kept at the first token of a tie
     found = np.empty_like(weights)
     np.put_along_axis(found, order, np.maximum.accumulate(before, axis=-1), axis=-1)
     return found
 
 
 class Textbook:
-    """A right sampler of rows in float64: min_p, top_k and top_p in this order; ties stay."""
+    """A right sampler of rows in float64, with min_p, top_k and top_p in this order. Ties stay."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -36,21 +37,23 @@ class Textbook:
         self._filtered: Any = None
 
     def stays_by_min_p(self, weights: Array, min_p: Array) -> Any:
-        """Takes weights [..., vocab], the largest of a row being 1, and parameters [..., 1]."""
+        """Takes weights [..., vocab], of which the largest in a row is 1, and parameters [...,
+        1]."""
         return weights >= min_p
 
     def stays_by_top_p(self, weights: Array, top_p: Array) -> Any:
         return _mass_above(weights) < top_p * weights.sum(axis=-1, keepdims=True)
 
     def refuses(self, logits: Array, t: Any, k: Any, p: Any, m: Any) -> Any:
-        """Returns [...] bool: rows without a distribution or with parameters out of range."""
+        """Returns [...] bool: true for rows without a distribution, or with parameters out of
+        range."""
         valid = (t == 0) | (t >= 2.0**-126) & (t <= 2.0**64)
         valid &= (k >= -1) & (p >= 0) & (p <= 1) & (m >= 0) & (m <= 1)
         return ~(valid & np.isfinite(logits.max(axis=-1)))
 
     def filtered(self, logits: Array, t: Any, k: Any, p: Any, m: Any) -> tuple[Array, Array]:
-        """Returns ([..., vocab] bool: survivors, their weights), from logits and accepted [...]
-        parameters."""
+        """Takes logits and accepted parameters [...]. Returns the survivors [..., vocab] bool, and
+        their weights."""
         x, vocab = logits.astype(np.float64), logits.shape[-1]
         x -= x.max(axis=-1, keepdims=True)
         largest = np.arange(vocab) == x.argmax(axis=-1)[..., None]
@@ -73,8 +76,8 @@ class Textbook:
     def answer(
         self, logits: Array, t: float, k: int, p: float, m: float, draws: int
     ) -> tuple[Array, Array]:
-        """Returns ([vocab] bool: survivors, [draws] tokens) of one row; no survivors and -1 if
-        the row is refused."""
+        """Returns the survivors [vocab] bool and the tokens [draws] of one row. If the row is
+        refused, there are no survivors, and the tokens are -1."""
         if self.refuses(logits, t, k, p, m):
             return np.zeros(len(logits), bool), np.full(draws, -1)
         row = (logits.tobytes(), t, k, p, m)
@@ -85,21 +88,22 @@ class Textbook:
 
 
 class LiteRtLm(Textbook):
-    """TopKTopPSampling: continues over cumulative probabilities after it has found its token."""
+    """TopKTopPSampling: continues its walk over cumulative probabilities after it has found its
+    token."""
 
     def draw(self, weights: Array, draws: int) -> Array:
         nucleus = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
         cumulative = weights[nucleus].cumsum()
         chosen = self.random.uniform(0, cumulative[-1], draws)
         sampled = np.zeros(draws, np.int64)
-        for token, mass in zip(nucleus[-2:], cumulative[-2:], strict=True):  # the last ones suffice
+        for token, mass in zip(nucleus[-2:], cumulative[-2:], strict=True):  # the last tokens suffice
             sampled[chosen <= mass] = token
         return sampled
 
 
 class Mnn(Textbook):
-    """LocalSampler::minP: compares the probability itself with min_p, not its ratio to the
-    largest."""
+    """LocalSampler::minP: compares the probability itself with min_p, not the ratio of the
+    probability to the largest."""
 
     def stays_by_min_p(self, weights: Array, min_p: Array) -> Any:
         first = np.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]
@@ -107,14 +111,14 @@ class Mnn(Textbook):
 
 
 def bfloat16(values: Any) -> Array:
-    """Rounds to bfloat16, ties to even; the results are float32."""
+    """Rounds to bfloat16, with ties to even. The results are float32."""
     bits = np.asarray(values, np.float32).view(np.uint32)
     return ((bits + (0x7FFF + (bits >> 16 & 1))) & 0xFFFF0000).astype(np.uint32).view(np.float32)
 
 
 class SonicTopP(Textbook):
-    """nucleus_masking (ops/base.py): keeps a token if the mass up to and including it is at most
-    p."""
+    """nucleus_masking (ops/base.py): keeps a token if the mass up to and including the token is at
+    most p."""
 
     def stays_by_top_p(self, weights: Array, top_p: Array) -> Any:
         order = np.argsort(-weights, axis=-1, kind="stable")
@@ -127,9 +131,9 @@ class SonicTopP(Textbook):
 
 
 class Sonic(Textbook):
-    """SonicSampler by its definitions, in exact arithmetic: takes the largest logits over the
-    temperature, of equal ones the lower id first; then top_k, top_p as above, min_p; draws the
-    largest difference of logit and noise.
+    """SonicSampler by its definitions, in exact arithmetic. It takes the largest logits over the
+    temperature, with the lower id first among equal logits. It then applies top_k, top_p as above,
+    and min_p, and draws the token with the largest difference of logit and noise.
     """
 
     largest_top_k = 128
@@ -145,7 +149,7 @@ class Sonic(Textbook):
         kept, tokens = np.zeros(len(logits), bool), np.full(draws, -1)
         if k > self.largest_top_k or self.refuses(logits, t, max(k, -1), min(p, 1), m):
             return kept, tokens
-        if t == 0:  # a greedy row, as SonicSampler's callers request it
+        if t == 0:  # a greedy row, in the form that SonicSampler's callers request
             t, k = 1, 1
         with np.errstate(over="ignore"):
             x = self.rounded(self.rounded(logits) / self.rounded(t))
@@ -171,7 +175,7 @@ class Sonic(Textbook):
 
 
 class SonicPool(Sonic):
-    """docs/concepts.md: without top_k, at most 128 tokens stay."""
+    """docs/concepts.md: keeps at most 128 tokens if there is no top_k."""
 
     candidates = 128
 
@@ -183,8 +187,8 @@ class SonicMinPOne(Sonic):
 
 
 class SonicArithmetic(Sonic):
-    """ops/prologue.py, ops/singular.py, core/buffer.py: logits, logits over the temperature,
-    parameters, noise and the difference that decides are bfloat16.
+    """ops/prologue.py, ops/singular.py, core/buffer.py: keeps logits, logits over the temperature,
+    parameters, noise and the difference that decides in bfloat16.
     """
 
     def rounded(self, values: Any) -> Array:
@@ -199,18 +203,19 @@ class SonicSampler(SonicArithmetic, SonicPool, SonicMinPOne):
 
 
 class Verifier:
-    """A right verifier of drafts: accepts with probability min(1, p / q), otherwise draws from
-    the excess of p over q."""
+    """A right verifier of drafts, which accepts a draft with probability min(1, p / q), and
+    otherwise draws from the excess of p over q."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
 
     def accepts(self, p: Array, q: Array) -> Any:
-        """Returns [...] bool, from the drafted tokens' probabilities in target and draft."""
+        """Returns whether each draft is accepted, [...] bool, from the drafted tokens'
+        probabilities in target and draft."""
         return self.random.random(p.shape) * q < p
 
     def race(self, weights: Array, draft: Array, drafted: Array) -> Any:
-        """Returns [...] tokens drawn by weights [..., vocab], which replace rejected drafts."""
+        """Returns tokens [...] drawn by weights [..., vocab], which replace rejected drafts."""
         return self.drawn(weights)
 
     def drawn(self, weights: Array) -> Any:
@@ -220,10 +225,11 @@ class Verifier:
         return np.minimum(below.sum(axis=-1), last)
 
     def verify(self, target: Array, draft: Array, drafted: Array, lengths: Array) -> Array:
-        """Returns [requests, n + 1] tokens, -1 after the last one, for `lengths` drafts per
+        """Returns tokens [requests, n + 1], with -1 after the last token, for `lengths` drafts per
         request.
 
-        target: [requests, n + 1, vocab], draft: [requests, n, vocab] probabilities; drafted: [requests, n].
+        `target` [requests, n + 1, vocab] and `draft` [requests, n, vocab] are probabilities, and
+        `drafted` is [requests, n].
         """
         requests, n = drafted.shape
         p, q = (
@@ -244,7 +250,8 @@ class Verifier:
 
 
 class OpenVinoCoin(Verifier):
-    """Sampler::validate_candidate: the coin is 0, 1/100, ... or 1, and equality accepts."""
+    """Sampler::validate_candidate: draws a coin of 0, 1/100, ... or 1, and also accepts on
+    equality."""
 
     def accepts(self, p: Array, q: Array) -> Any:
         return self.random.integers(0, 101, p.shape) / 100 * q <= p
@@ -253,9 +260,9 @@ class OpenVinoCoin(Verifier):
 class SonicCorrection(Verifier):
     """rejection_sample (ops/verify.py): reuses the draft's noise, which step_weights carries over.
 
-    Drafts are given here, so the noise is drawn conditionally on them: the largest sum of log q and
-    noise belongs to the drafted token, and the other sums are below it. For Gumbel noise the
-    distributions of the largest and of the other sums are known.
+    The drafts are given here, so that the noise is drawn conditionally on the drafts: the largest
+    sum of log q and noise belongs to the drafted token, and the other sums are below it. For Gumbel
+    noise the distributions of the largest sum and of the other sums are known.
     """
 
     def race(self, weights: Array, draft: Array, drafted: Array) -> Any:
@@ -263,7 +270,8 @@ class SonicCorrection(Verifier):
         with np.errstate(divide="ignore"):
             log_q, log_w = np.log(draft), np.log(weights)
         free = self.random.gumbel(size=draft.shape)
-        # Conditioned below the largest: -log(exp(-largest) + exp(-sum)) of an unconditioned sum.
+        # The sum is conditioned to be below the largest sum: -log(exp(-largest) + exp(-sum)) of an
+        # unconditioned sum.
         sums = -np.logaddexp(-largest, -(log_q + free))
         np.put_along_axis(sums, drafted[..., None], largest, axis=-1)
         noise = np.where(draft > 0, sums - np.where(draft > 0, log_q, 0), free)
@@ -274,7 +282,7 @@ class SonicCorrection(Verifier):
 
 
 def ban(scores: Array, banned: Sequence[Sequence[int]]) -> None:
-    """Bans tokens of each row of scores, [rows, vocab]."""
+    """Bans tokens in each row of scores, [rows, vocab]."""
     for row, ids in enumerate(banned):
         scores[row, list(ids)] = -np.inf
 
@@ -292,14 +300,15 @@ def lmdeploy_ban(scores: Array, banned: Sequence[Sequence[int]]) -> None:
 
 
 def penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> None:
-    """Subtracts the penalty times the token's count in the output, in one row, [vocab] float32."""
+    """Subtracts the penalty times the token's count in the output from one row, [vocab] float32."""
     ids, counts = np.unique(output, return_counts=True)
     scores[ids] -= np.float32(penalty) * counts.astype(np.float32)
 
 
 def tgi_penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> None:
     """FrequencyPenaltyLogitsProcessor: for each position of prompt and output, subtracts the logit
-    over the penalty, or the logit times the penalty if it is negative; id 0 counts as padding.
+    divided by the penalty, or the logit times the penalty if the logit is negative. Id 0 counts as
+    padding.
     """
     ids = np.concatenate([prompt, output])
     score = scores[ids]

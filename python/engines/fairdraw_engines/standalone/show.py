@@ -1,10 +1,10 @@
-"""Shows a sampler's defect: `python show.py case.json` gives the case's row to the sampler's
+"""Shows a sampler's defect. `python show.py case.json` gives the case's row to the sampler's
 package, or to a rule written from an engine's source, in rules.py beside this script.
 
-Prints what is wrong and ends with 1, or prints "right" and ends with 0. Needs NumPy, the package
-that the case names in `seen_with`, and torch if that package does. A case named vllm_* uses an
-installed vllm, or the wheel that the environment variable VLLM_WHEEL names: only the called file of
-the wheel, with stand-ins for its other imports.
+The script prints the errors and ends with 1, or prints "right" and ends with 0. The script needs
+NumPy, the package that the case names in `seen_with`, and torch if that package does. A case named
+vllm_* uses an installed vllm, or the wheel that the environment variable VLLM_WHEEL names. Only the
+called file of the wheel is run, with stand-ins for its other imports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-#: Ids that the filters keep, or None if a package does not report them; and the drawn tokens.
+#: Ids that the filters keep, or None if a package does not report them, and the drawn tokens.
 Answer = tuple["set[int] | None", "list[int]"]
 
 
@@ -107,8 +107,8 @@ def llamacpp(
     )
     llama_cpp.llama_sampler_apply(filters, ctypes.byref(array))
     left = candidates[: array.size]
-    # The temperature sampler comes last and drops nothing if T is above 0: the original logits show
-    # the allowed ids.
+    # The temperature sampler comes last and drops no token if T is above 0, so that the original
+    # logits show the allowed ids.
     values = np.array(logits, np.float32)[left["id"]] if temperature > 0 else left["logit"]
     kept = set(left["id"][values > -np.inf].tolist())
     draw = chain(llama_cpp.llama_sampler_init_dist(1))
@@ -129,7 +129,7 @@ class Nothing:
 def from_wheel(
     name: str, stand_ins: Mapping[str, Mapping[str, Any]], edits: Mapping[str, str]
 ) -> Any:
-    """Loads a module of the wheel VLLM_WHEEL, with its text edited and `stand_ins` for its
+    """Loads a module of the wheel VLLM_WHEEL, with its text edited and with `stand_ins` for its
     imports."""
     for other, content in stand_ins.items():
         sys.modules[other] = types.ModuleType(other)
@@ -148,8 +148,8 @@ def from_wheel(
 def vllm_package(
     logits: list[float], temperature: float, top_k: int, top_p: float, min_p: float, draws: int
 ) -> Answer:
-    """Draws by vLLM's PyTorch path (vllm/v1/sample/ops/topk_topp_sampler.py), in its Sampler's
-    order."""
+    """Draws by vLLM's PyTorch path (vllm/v1/sample/ops/topk_topp_sampler.py), in the order of
+    vLLM's Sampler."""
     import torch
 
     name = "vllm.v1.sample.ops.topk_topp_sampler"
@@ -187,7 +187,8 @@ def vllm_package(
 
 
 def dispatcher(kernel: Any, **_: Any) -> Any:
-    """Launches a kernel with a launcher's arguments, by name, and the strides of its tensors."""
+    """Launches a kernel with a launcher's arguments, by name, and with the strides of its
+    tensors."""
 
     def decorate(specification: Callable[..., Any]) -> Any:
         signature = inspect.signature(specification)
@@ -213,8 +214,8 @@ def dispatcher(kernel: Any, **_: Any) -> Any:
 
 
 def triton_module(device: str) -> Any:
-    """Returns vLLM's module of its Triton kernel; on the CPU from a wheel, for Triton's
-    interpreter."""
+    """Returns vLLM's module of its Triton kernel. On the CPU the module comes from a wheel, for
+    Triton's interpreter."""
     name = "vllm.v1.sample.ops.topk_topp_triton"
     if "VLLM_WHEEL" not in os.environ:
         return importlib.import_module(name)
@@ -258,10 +259,11 @@ def triton_module(device: str) -> Any:
 def vllm_triton(
     logits: list[float], temperature: float, top_k: int, top_p: float, min_p: float, draws: int
 ) -> Answer:
-    """Draws by vLLM's Triton kernel (vllm/v1/sample/ops/topk_topp_triton.py), in its Sampler's
-    order.
+    """Draws by vLLM's Triton kernel (vllm/v1/sample/ops/topk_topp_triton.py), in the order of
+    vLLM's Sampler.
 
-    Needs a CUDA device, or TRITON_INTERPRET=1 for Triton's interpreter together with VLLM_WHEEL.
+    The function needs a CUDA device, or TRITON_INTERPRET=1 for Triton's interpreter together with
+    VLLM_WHEEL.
     """
     import torch
 
@@ -291,7 +293,7 @@ def vllm_triton(
 
 
 def rules() -> Any:
-    """Loads rules.py beside this script."""
+    """Loads rules.py, which is beside this script."""
     file = Path(__file__).with_name("rules.py")
     specification = importlib.util.spec_from_file_location("rules", file)
     assert specification is not None and specification.loader is not None
@@ -317,7 +319,8 @@ def rule(
 
 
 def drafted(target: list[float], draft: list[float], draws: int, rule: str) -> Answer:
-    """Returns first tokens after drafts that are drawn from `draft`, by a verifier of rules.py."""
+    """Returns the first tokens after drafts that are drawn from `draft`, by a verifier of
+    rules.py."""
     p, q = (
         np.broadcast_to(np.array(law)[None, None], (draws, 2, len(law))) for law in (target, draft)
     )
@@ -327,7 +330,7 @@ def drafted(target: list[float], draft: list[float], draws: int, rule: str) -> A
 
 
 def banned(logits: list[list[float]], banned: list[list[int]], rule: str) -> Answer:
-    """Returns the largest logit's id in a batch's first row, after banning ids in each row."""
+    """Returns the id of the largest logit in a batch's first row, after banning ids in each row."""
     scores = np.array(logits, np.float32)
     getattr(rules(), rule)(scores, banned)
     return None, [int(scores[0].argmax())]
@@ -336,14 +339,14 @@ def banned(logits: list[list[float]], banned: list[list[int]], rule: str) -> Ans
 def penalised(
     logits: list[float], prompt: list[int], output: list[int], penalty: float, rule: str
 ) -> Answer:
-    """Returns the largest logit's id in a row, after the frequency penalty for a history."""
+    """Returns the id of the largest logit in a row, after the frequency penalty for a history."""
     scores = np.array(logits, np.float32)
     histories = (np.array(history, np.int64) for history in (prompt, output))
     getattr(rules(), rule)(scores, penalty, *histories)
     return None, [int(scores.argmax())]
 
 
-#: Maps the name in a case's `answer` to its function.
+#: Maps the name in a case's `answer` to the function of that name.
 ANSWERS: dict[str, Callable[..., Answer]] = {
     "banned": banned,
     "drafted": drafted,
@@ -359,7 +362,7 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
 def faults(
     kept: set[int] | None, tokens: list[int], draws: int, expected: Mapping[str, Any]
 ) -> list[str]:
-    """Returns what is wrong with an answer, in sentences."""
+    """Returns the errors of an answer, in sentences."""
     wrong = []
     must, may = expected["kept"], expected["may_be_kept"]
     fewest, most = expected["fewest"], expected["most"]
@@ -389,7 +392,7 @@ def faults(
 def main(file: str) -> int:
     case = json.loads(Path(file).read_text())
     call = dict(case["call"])
-    if "logits" in call:  # non-finite values are names such as "-inf"
+    if "logits" in call:  # values that are not finite are names such as "-inf"
         call["logits"] = np.array(call["logits"], np.float64).tolist()
     kept, tokens = ANSWERS[case["answer"]](**call)
     wrong = faults(kept, tokens, len(tokens), case["expected"])
