@@ -1,8 +1,10 @@
-"""The public names of the C and C++ headers, as Doxygen reads them, and their part of the site.
+"""Lists the public names of the C and C++ headers, as Doxygen reads them, and makes their part of
+the site.
 
-A page of docs/api/ has a line `::: PATH` for each header; stage.py puts the header's names there.
-This reads Doxygen's XML and not its HTML, and needs no plugin of MkDocs, because the pages then have
-the site's menu, search and check of links, and one header stays one piece that can be read through.
+A page of docs/api/ has a line `::: PATH` for each header, and stage.py puts the header's names in
+its place. The script reads Doxygen's XML and not its HTML, and needs no plugin of MkDocs. The pages
+therefore have the site's menu, search and check of links, and one header stays one piece that can
+be read through.
 """
 
 import pathlib
@@ -16,10 +18,10 @@ import statements
 
 DIRECTIVE = re.compile(r"^::: (\S+\.h)$", re.MULTILINE)
 LIBRARY = "kernels/include/fairdraw"
-PLUGIN = "harness/plugin/CMakeLists.txt"  # installs the headers that a plugin is built from
-#: Parameters of these types are arrays, whose shape the function's comment has to say.
+PLUGIN = "harness/plugin/CMakeLists.txt"  # this file installs the headers with which a plugin is built
+#: Parameters of these types are arrays, whose shape the function's comment must state.
 ARRAY = re.compile(r"\b(View|PerRequest|RowsView|FloatRows|BitRows|TileRows|TokenLists)\b")
-#: Fields likewise; the other types say themselves what their rows are.
+#: Fields of these types are arrays, too. Other types state themselves what their rows are.
 ARRAY_FIELD = re.compile(r"\b(View|PerRequest)<|\b(float|u?int\d+_t)\*$")
 #: Functions of these types report errors: the statement at the head of their header holds for them.
 REPORTS = re.compile(r"(?:fairdraw::)?Error|int32_t")
@@ -112,7 +114,7 @@ class Name:
 
     def lacks_statements(self, root, owner, head):
         """Lists the statements that hold for a function by none of its comment, its type's and its
-        header's; the last two hold for errors only of functions that report them."""
+        header's; the last two hold for errors that of functions that report them."""
         if self.kind != "function" or self.is_implied():
             return []
         own, shared = [self.text], [owner.text if owner else "", head]
@@ -126,7 +128,7 @@ class Name:
         return [f"{self.where}: {line}" for line in found]
 
     def lacks(self):
-        """Lists what its comment does not say."""
+        """Lists what the comment of a name fails to say."""
         if self.is_implied():
             return []
         where = self.where
@@ -140,20 +142,20 @@ class Name:
 
 
 def flat(element):
-    """The text of a type, without Doxygen's spaces."""
+    """Returns the text of a type, without Doxygen's spaces."""
     text = " ".join("".join(element.itertext()).split()) if element is not None else ""
     return re.sub(r" ?([<>]) ?", r"\1", text).replace(">&", "> &").replace(" &", "&").replace(" *", "*")
 
 
 def headers(root):
-    """The headers that CMake installs, by their paths in the repository."""
+    """Lists the headers that CMake installs, by their paths in the repository."""
     plugin = (root / PLUGIN).read_text(encoding="utf-8")
     return sorted([*(str(path.relative_to(root)) for path in (root / LIBRARY).glob("*.h")),
                    *(f"harness/contract/{name}" for name in re.findall(r"\.\./contract/(\w+\.h)", plugin))])
 
 
 def read(root, files):
-    """The names of these headers, in the order of the files and of their lines."""
+    """Lists the names of these headers, in the order of the files and of their lines."""
     with tempfile.TemporaryDirectory() as folder:
         settings = SETTINGS.format(input=" ".join(files), output=folder)
         run = subprocess.run(["doxygen", "-"], input=settings, cwd=root, capture_output=True, text=True,
@@ -177,7 +179,7 @@ def read(root, files):
             if element.get("prot") == "private" or element.get("kind") == "friend":
                 continue
             if element.get("id") in found and not scope:
-                continue  # a file has the names of its namespaces, too
+                continue  # a file contains the names of its namespaces, too
             name = found[element.get("id")] = Name(element, scope)
             for value in element.findall("enumvalue"):
                 member = Name(value, name.qualified)
@@ -201,7 +203,7 @@ def stated(label, texts):
 
 
 def lacks(names, root):
-    """Lists what the comments of names and of their members do not say."""
+    """Lists what the comments of names and of their members fail to say."""
     found = []
     heads = {file: head_of(root / file) for file in {name.file for name in names}}
     for name in names:
@@ -217,14 +219,15 @@ def lacks(names, root):
 
 
 def escaped(text):
-    """The text for Markdown; what it has in backticks stays code."""
+    """Returns the text for Markdown, in which code in backticks stays code."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(part if number % 2 else re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", part)
                    for number, part in enumerate(parts))
 
 
 def marked_up(element, anchors):
-    """A comment's or a type's text as Markdown in one line, with links to other names."""
+    """Returns the text of a comment or a type as Markdown in one line, with links to other
+    names."""
     is_type = element.tag == "type"
 
     def code(text):
@@ -252,7 +255,7 @@ def described(name, anchors):
 
 
 def signature(name):
-    """The declaration, in lines of at most 96 characters."""
+    """Returns the declaration, in lines of at most 96 characters."""
     before = f"template <{', '.join(part.strip() for part in name.templates)}>\n" if name.templates else ""
     if name.kind in ("struct", "class", "union"):
         return f"{before}{name.kind} {name.qualified}"
@@ -273,7 +276,7 @@ def signature(name):
 
 
 def bare(comment):
-    """The text of a comment, in its lines."""
+    """Returns the text of a comment, with its lines."""
     lines = comment.strip().splitlines()
     if comment.lstrip().startswith("//"):
         return "\n".join(re.sub(r"^\s*/{2,3} ?", "", line) for line in lines)
@@ -282,12 +285,13 @@ def bare(comment):
 
 
 def is_set(text):
-    """Says whether a comment has lines that are set by themselves: lists, formulas, tables."""
+    """Returns true if a comment has lines that must stay as they are: lists, formulas, tables."""
     return re.search(r"^(?:[ ]|- )", text, re.MULTILINE) is not None
 
 
 def essay(text):
-    """A long comment: its prose as it is, and as text what is set in lines of its own."""
+    """Returns a long comment as Markdown: prose stays prose, and lines that must stay as they are
+    become a block of text."""
     parts = []
     for part in re.split(r"\n{2,}", text.strip("\n")):
         before, lines = re.match(r"((?:(?! |- )[^\n]+(?:\n|\Z))*)(.*)", part, re.DOTALL).groups()
@@ -300,7 +304,7 @@ def essay(text):
 
 
 def head(text):
-    """The comment that a header begins with."""
+    """Returns the comment at the beginning of a header."""
     found = re.match(r"(?://[^\n]*\n)+|/\*.*?\*/", text, re.DOTALL)
     return bare(found[0]) if found else ""
 
@@ -310,7 +314,8 @@ def head_of(path):
 
 
 def comment_above(text, line):
-    """The comment that ends in the line before a declaration, or before its template's."""
+    """Returns the comment that ends in the line before a declaration, or before the declaration's
+    template line."""
     lines = text.splitlines()[: line - 1]
     while lines and lines[-1].startswith("template"):
         lines.pop()
@@ -351,7 +356,7 @@ def head_anchor(file):
 
 
 def pointer(name, text):
-    """Says which statements about the name's functions stand at the head of its header alone."""
+    """Says which statements about the name's functions stand at of head of its header alone."""
     functions = [each for each in (name, *name.members) if each.kind == "function" and not each.is_implied()]
     labels = [label for label in (statements.ERRORS, statements.DEFINITION)
               if statements.statements(head(text), label)
@@ -362,7 +367,8 @@ def pointer(name, text):
 
 
 def section(name, text, own, anchors):
-    """A name's part of a page; `own` has the anchors of the page, `anchors` links from it."""
+    """Returns a name's part of a page. `own` has the anchors of the page, and `anchors` the links
+    from it."""
     above = comment_above(text, name.line)
     parts = [f'<a id="{own[name.identifier]}"></a>', f"### {escaped(name.qualified)}",
              f"```cpp\n{signature(name)}\n```",
@@ -377,7 +383,7 @@ def section(name, text, own, anchors):
 
 
 def expand(root, pages):
-    """The pages, by their paths, with the names of the headers that they list."""
+    """Returns the pages, by their paths, with the names of the headers that they list."""
     files = [file for text in pages.values() for file in DIRECTIVE.findall(text)]
     names = read(root, files)
     own = unique_anchors(names)

@@ -1,5 +1,6 @@
-"""Every public name of the C and C++ headers has its comment, arrays have their shapes, functions say how
-they fail and whose definition they implement, and the pages of docs/api/ have every header that is
+"""Tests that every public name of C and C++ has its comment, that arrays have their shapes, functions say how
+they fail and whose definition they implement, and
+that the pages of docs/api/ have every header that is
 installed.
 
 Usage: c_reference_test.py REPOSITORY
@@ -72,7 +73,7 @@ class Headers(unittest.TestCase):
 
 @unittest.skipIf(shutil.which("doxygen") is None, "doxygen is not installed")
 class Checks(unittest.TestCase):
-    """The same on a header that is made up."""
+    """Makes the same tests on a header that is made up."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,13 +1,15 @@
-"""The examples of README.md and docs/, and the notebooks, run as they are, and print what they say.
+"""Runs the examples of README.md and docs/, and the notebooks, as they are, and tests that they
+print what the pages say.
 
-Every fenced block of `python` or `sh` is run: those of a page one after the other, as a reader would,
-the Python in one process and the shell in one folder. A block of `text` that follows at once is what
-the block prints. A comment in the line before a block says what is different:
+Every fenced block of `python` or `sh` is run. The blocks of a page run one after the other, as a
+reader would run them: the Python in one process, and the shell in one folder. A block of `text`
+that follows at once is the expected output of the block. A comment in the line before a block says
+what is different for this block:
 
     <!-- needs: MODULE, MODULE -->   run where Python has these modules; skipped with that reason
     <!-- not run: REASON -->         never run here
 
-Python runs where the package is built; without it these blocks are skipped.
+Python runs only where the package is built; otherwise these blocks are skipped.
 
 Usage: examples_test.py REPOSITORY BUILD_FOLDER FAIRDRAW_BINARY [PYTHON PACKAGE_FOLDER]
 """
@@ -25,11 +27,12 @@ import unittest
 import pages
 
 ROOT = BUILD = BINARY = PYTHON = PACKAGE = None
-SHELLS = {"bash", "console", "shell", "shell-session", "zsh"}  # as sh is written here
+SHELLS = {"bash", "console", "shell", "shell-session", "zsh"}  # written in the way of sh
 MARK = re.compile(r"(needs|not run): (\S.*)", re.DOTALL)
-SECONDS = 300  # of a page; the machine may have other work
+SECONDS = 300  # time limit of a page, because the machine may have other work
 
-# Runs (text, modules) of each block; prints for each what it printed, or why it was not run.
+# Runs the (text, modules) of each block, and prints for each block its output, or the reason why it
+# was not run.
 RUNNER = """
 import contextlib, importlib.util, io, json, sys, traceback
 results, names = [], {"__name__": "__main__"}
@@ -48,7 +51,7 @@ json.dump(results, sys.stdout)
 
 
 class Example:
-    """A block that is to be run, or the reason why it is not."""
+    """A block that is to be run, or the reason why it is not run."""
 
     def __init__(self, name, block):
         self.where = f"{name}:{block.line}"
@@ -65,7 +68,7 @@ class Example:
 
 
 def examples(name, page):
-    """(examples in Python, examples in sh, what is wrong with the page)"""
+    """Returns (examples in Python, examples in sh, errors of the page)."""
     python, shell, wrong = [], [], []
     for block in pages.blocks(page):
         where = f"{name}:{block.line}"
@@ -84,7 +87,7 @@ def examples(name, page):
 
 
 class Cell:
-    """A cell of a notebook, as an example."""
+    """Returns a cell of a notebook as an example."""
 
     def __init__(self, name, number, cell):
         outputs = ["".join(each["text"]) for each in cell["outputs"]]
@@ -101,7 +104,7 @@ def cells(name, notebook):
 
 
 def run_python(found):
-    """(what is wrong, what was skipped)"""
+    """Returns (errors, skipped examples)."""
     texts = [[example.block.text, example.modules] for example in found]
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([PYTHON, "-c", RUNNER], input=json.dumps(texts), cwd=folder,
@@ -121,8 +124,8 @@ def run_python(found):
 
 
 def run_shell(found):
-    """Lists what is wrong. The folder looks like the repository after a build, and ./fairdraw is the
-    program itself: verbs of the launcher would build."""
+    """Lists the errors. The folder looks like the repository after a build, and ./fairdraw is the
+    program itself, because verbs of the launcher would start a build."""
     wrong = []
     with tempfile.TemporaryDirectory() as name:
         folder, home = pathlib.Path(name) / "tree", pathlib.Path(name) / "home"
@@ -183,7 +186,7 @@ class Examples(unittest.TestCase):
 
 
 class Checks(unittest.TestCase):
-    """The checks on pages that are made up."""
+    """Tests the checks on pages that are made up."""
 
     def shell_of(self, page):
         return run_shell(examples("page", page)[1])

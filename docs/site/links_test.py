@@ -1,5 +1,5 @@
-"""Every link to a file of the repository, every anchor, and every path that a page names exists;
-the site has every page.
+"""Tests that every link to a file of the repository, every anchor, and every path that a page names
+exists, and that the site has every page.
 
 Usage: links_test.py REPOSITORY
 """
@@ -19,7 +19,8 @@ ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 def wrong_link(root, path, target):
-    """Why a link of the page at `path` leads nowhere; None if it does not."""
+    """Returns the reason why a link of the page at `path` leads nowhere, or None if the link is
+    right."""
     name, _, anchor = urllib.parse.unquote(target).partition("#")
     linked = (path.parent / name).resolve() if name else path.resolve()
     if not linked.is_relative_to(root.resolve()):
@@ -40,7 +41,7 @@ def wrong_links(root, path):
 
 
 def alternatives(path):
-    """`a.{h,cpp}` as two paths."""
+    """Returns `a.{h,cpp}` as two paths."""
     braces = re.search(r"\{([^{}]*)\}", path)
     if not braces:
         return [path]
@@ -49,8 +50,9 @@ def alternatives(path):
 
 
 def wrong_paths(root, path):
-    """Paths from the repository's root, as code: `suites/gate/cases/*_cases.cpp`. One without an
-    extension may be that of a header and its source: `reference/stop_model`."""
+    """Lists paths from the repository's root that are written as code:
+    `suites/gate/cases/*_cases.cpp`. A path without an extension may be that of a header and its
+    source: `reference/stop_model`."""
     folders = "|".join(re.escape(entry.name) for entry in root.iterdir()
                        if entry.is_dir() and not entry.name.startswith(".") and entry.name != "build")
     page = pages.FENCE.sub(lambda match: "\n" * match[0].count("\n"),
@@ -94,11 +96,12 @@ class Links(unittest.TestCase):
 
     def test_the_picture_is_small(self):
         size = (ROOT / "docs" / "pictures" / "red-report.png").stat().st_size
-        self.assertLessEqual(size, 200_000)  # as make_red_report.py: what a page should load at most
+        # Maximum size of a picture that a page should load, as in make_red_report.py.
+        self.assertLessEqual(size, 200_000)
 
 
 class Checks(unittest.TestCase):
-    """The checks on a repository that is made up."""
+    """Tests the checks on a repository that is made up."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -6,13 +6,14 @@ import subprocess
 
 FENCE = re.compile(r"^(?P<fence>```+|~~~+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)[ \t]*$",
                    re.MULTILINE | re.DOTALL)
-# The line in front of a block of code, if it is a comment.
+# The line in front of a block of code, if that line is a comment.
 MARK = re.compile(r"<!--(?P<words>(?:(?!-->).)*)-->[ \t]*\n\Z", re.DOTALL)
 NO_SOURCES = {"build", "fairdraw-report"}
 
 
 class Block:
-    """Fenced code: its language, its text, the comment in front of it and its line."""
+    """A block of fenced code, with its language, its text, the comment in front of it and its
+    line."""
 
     def __init__(self, page, match):
         self.language = match["language"].strip()
@@ -20,7 +21,7 @@ class Block:
         self.line = page.count("\n", 0, match.start()) + 1
         mark = MARK.search(page[: match.start()])
         self.mark = mark["words"].strip() if mark else ""
-        # Output of the example, if a block of text follows at once.
+        # Expected output of the example, if a block of text follows at once.
         rest = page[match.end():].lstrip("\n")
         follows = FENCE.match(rest)
         self.output = follows["text"] if follows and follows["language"].strip() == "text" else None
@@ -31,14 +32,14 @@ def blocks(page):
 
 
 def without_code(page):
-    """The page with blocks and spans of code emptied, and with as many lines."""
+    """Returns the page with empty blocks and spans of code, and with the same number of lines."""
     page = FENCE.sub(lambda match: "\n" * match[0].count("\n"), page)
     return re.sub(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", lambda match: "\n" * match[0].count("\n"), page,
                   flags=re.DOTALL)
 
 
 def links(page):
-    """(line, target) of every link and picture."""
+    """Lists (line, target) for every link and picture."""
     text = without_code(page)
     found = []
     for pattern in [r"\]\(\s*<?([^()\s<>]+)>?(?:\s+\"[^\"]*\")?\s*\)",  # [text](target "title")
@@ -50,7 +51,7 @@ def links(page):
 
 
 def anchors(page):
-    """The names that headings have on GitHub and in the rendered site."""
+    """Lists the names that headings have on GitHub and in the rendered site."""
     found = set()
     text = FENCE.sub("", page)
     for heading in re.findall(r"^#{1,6}\s+(.+?)\s*#*\s*$", text, re.MULTILINE):
@@ -65,7 +66,7 @@ def anchors(page):
 
 
 def markdown_files(root):
-    """The Markdown files of the repository, or of a copy without git."""
+    """Lists the Markdown files of the repository, or of a copy without git."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
                             cwd=root, capture_output=True, text=True, check=False)
     if listed.returncode == 0 and listed.stdout:

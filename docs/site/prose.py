@@ -1,7 +1,8 @@
-"""The prose of the tree: comments of C++, CUDA, Python and shell, docstrings, and pages.
+"""Reads the prose of the tree: comments of C++, CUDA, Python and shell, docstrings, and pages.
 
-A Block is what a reader takes in at once: a comment, a docstring, or a paragraph, an item or a cell of
-a page. sentence_sample.py draws from their sentences, reports/ci/openings.py reads how they begin.
+A Block is a unit that a reader reads at once: a comment, a docstring, or a paragraph, an item or a
+cell of a page. sentence_sample.py draws from the sentences of the blocks, and
+reports/ci/openings.py reads how they begin.
 """
 
 import ast
@@ -16,7 +17,8 @@ from typing import NamedTuple
 import pages
 
 CPP = (".h", ".cpp", ".cuh", ".cu", ".c")
-# In the order in which they hide each other: text of a string is no comment.
+# The alternatives are in the order in which they hide each other: the text of a string is not a
+# comment.
 CPP_TOKEN = re.compile(r'R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"'
                        r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'|(?P<comment>//[^\n]*|/\*.*?\*/)",
                        re.DOTALL)
@@ -25,15 +27,16 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\[])")
 
 
 class Block(NamedTuple):
-    line: int  # its first, from 1 on
+    line: int  # the first line of the block, from 1 on
     kind: str  # comment, reference (of the name after it), trailing, docstring or page
     text: str
-    follows: str = ""  # the line of code after a comment; the line that has a docstring
+    follows: str = ""  # the line of code after a comment, or the line that has a docstring
     last: int = 0  # its last line
 
 
 def tree_files(root):
-    """The files of the tree that git knows, or would; of an archive all but what is built."""
+    """Lists the files of the tree that git tracks, or would track. For an archive without git,
+    lists all files except built files."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=root,
                             capture_output=True, text=True, check=False)
     if listed.returncode == 0 and listed.stdout:
@@ -53,8 +56,9 @@ def is_python(name, text):
 
 
 def joined(found, lines):
-    """Makes blocks of single comments: (line, column, text, kind). A comment below another one in the same
-    column continues its block, unless code stands before it."""
+    """Makes blocks of single comments, which are given as (line, column, text, kind). A comment
+    below another comment in the same column continues the other comment's block, unless code stands
+    before it."""
     blocks = []
     for line, column, text, kind in found:
         parts = text.splitlines() or [""]
@@ -115,7 +119,7 @@ def shell_blocks(text):
 
 
 def page_blocks(text):
-    """Paragraphs, items of lists and cells of tables; no headings, no code."""
+    """Yields paragraphs, items of lists and cells of tables, without headings and code."""
     text = pages.FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = re.sub(r"<!--.*?-->", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
     current, first = [], 0
@@ -141,7 +145,7 @@ def page_blocks(text):
 
 
 def blocks(name, text):
-    """The blocks of a file, by what its name and first line say it is."""
+    """Returns the blocks of a file, whose kind is found from its name and first line."""
     if name.endswith(".md"):
         return list(page_blocks(text))
     if name.endswith(CPP):
@@ -154,7 +158,8 @@ def blocks(name, text):
 
 
 def sentences(block):
-    """The sentences of a block of at least four words, without what is meant for tools."""
+    """Yields the sentences of a block that have at least four words, without text that is meant for
+    tools."""
     paragraphs = re.split(r"\n\s*\n", textwrap.dedent(block.text))
     for paragraph in paragraphs:
         if re.search(r"^ {2,}\S", paragraph, re.MULTILINE) and block.kind != "page":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/seeds.md from the records of the gate's runs.
 
-`python -m fairdraw engines seeds` makes python/engines/seeds.json, `python -m fairdraw engines
+`python -m fairdraw engines seeds` makes python/engines/seeds.json, and `python -m fairdraw engines
 matrix` makes python/engines/conformance.json.
 
 Usage: seed_tables.py REPOSITORY
@@ -13,7 +13,7 @@ import re
 import sys
 
 PAGE = "docs/seeds.md"
-#: Engines of conformance.json that draw by the engine's package, with the name that users know.
+#: Engines of conformance.json that draw with the engine's package, with the names that users know.
 PACKAGES = {
     "vllm_package": "vLLM, V1, PyTorch path",
     "vllm_triton": "vLLM, V1, Triton kernel",
@@ -42,7 +42,7 @@ def linked(engine, sources):
 
 
 def answers(seeds, _):
-    """One row per rule, one column per question."""
+    """Returns a table with one row per rule and one column per question."""
     return table(["engine", *seeds["questions"].values()],
                  [[rule["engine"], *(rule["answers"][name]["tokens"] for name in seeds["questions"])]
                   for rule in seeds["rules"]])
@@ -54,7 +54,7 @@ def rules(seeds, _):
 
 
 def failures(seeds, _):
-    """The gate's message for each answer that a failed case gives."""
+    """Lists the gate's message for each answer that comes from a failed case."""
     lines = []
     for rule in seeds["rules"]:
         for name, question in seeds["questions"].items():
@@ -72,7 +72,8 @@ def counts(verdicts):
 
 
 def packages(_, conformance):
-    """One row per engine that ran: the checks of batches, of replays and of shared random bits."""
+    """Returns a table with one row per engine that ran: the checks of batches, of replays and of
+    shared random bits."""
     found = {each["engine"]: each for each in conformance["engines"]
              if not each["version"].endswith("interpreter")}
     rows = []
@@ -90,7 +91,7 @@ MAKERS = {maker.__name__: maker for maker in (answers, rules, failures, packages
 
 
 def filled(page, seeds, conformance):
-    """Returns the page with every table between its marks as the records have it."""
+    """Returns the page, in which every table between marks has the content of the records."""
     def written(match):
         return match[1] + "\n" + "\n".join(MAKERS[match[2]](seeds, conformance)) + "\n\n" + match[4]
     return TABLE.sub(written, page)

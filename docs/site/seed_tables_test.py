@@ -1,4 +1,4 @@
-"""docs/seeds.md says what the records of the gate's runs say, and nothing else in its tables.
+"""Tests that the tables of docs/seeds.md equal the records of the gate's runs.
 
 Usage: seed_tables_test.py REPOSITORY
 """

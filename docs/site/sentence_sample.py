@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws sentences from the comments and pages of the tree, for somebody who rates them.
+"""Draws sentences from the comments and pages of the tree, for a person who rates them.
 
-Prints tab-separated lines: a column for the rating, the name of the file, the sentence. Nothing else is
-said of it, because a reader who does not know the code is to judge. The same seed draws the same
-sentences of the same tree.
+Prints tab-separated lines with a column for the rating, the name of the file, and the sentence.
+Nothing else is printed about the sentence, because the rater is a reader who does not know the
+code. The same seed draws the same sentences of the same tree.
 
 Usage: sentence_sample.py [--seed N] [--count N] [--per-kind] [REPOSITORY]
 """
@@ -24,7 +24,8 @@ def kind(name, text):
 
 
 def all_sentences(root):
-    """(kind of the file, its name, the sentence) of all sentences, in the order of the paths."""
+    """Lists (kind of the file, its name, the sentence) for all sentences, in the order of the
+    paths."""
     found = []
     for name in prose.tree_files(root):
         text = prose.read(root, name)
@@ -34,7 +35,7 @@ def all_sentences(root):
 
 
 def sample(found, count, seed, per_kind=False):
-    """`count` of the sentences, each as likely as any other; or as many of each kind."""
+    """Draws `count` of the sentences, each with the same probability, or as many of each kind."""
     chosen = random.Random(seed)
     if not per_kind:
         return chosen.sample(found, min(count, len(found)))

@@ -1,4 +1,5 @@
-"""sentence_sample.py: what is a sentence of each kind of file, and that a seed draws the same ones.
+"""Tests which sentences sentence_sample.py finds in each kind of file, and that a seed always draws
+the same sentences.
 
 Usage: sentence_sample_test.py REPOSITORY
 """
@@ -110,7 +111,8 @@ class Sample(unittest.TestCase):
         drawn = self.printed("--seed", "1", "--count", "6")
         self.assertEqual(drawn, self.printed("--seed", "1", "--count", "6"))
         self.assertEqual(len(set(drawn.splitlines()[1:])), 6)
-        # Orders of 6 of 21 sentences: five seeds that all give this one would be no accident.
+        # Number of orders of 6 of 21 sentences. Five seeds that all give this order would be no
+        # accident.
         others = {self.printed("--seed", str(seed), "--count", "6") for seed in range(2, 7)}
         self.assertNotEqual(others, {drawn})
 

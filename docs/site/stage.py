@@ -1,8 +1,9 @@
-"""Copies the repository's pages, and the files that they link to, to where MkDocs reads them.
+"""Copies the repository's pages, and the files to which they link, into a folder from which MkDocs
+reads.
 
-Pages lie next to what they describe, and MkDocs reads one folder: paths stay as they are in the
-repository, so that links do too. Markdown that is no page is data of a test. Pages that list headers
-get what these declare.
+Pages lie next to the code that they describe, but MkDocs reads one folder. Paths stay as they are
+in the repository, so that links stay right, too. A Markdown file that is not a page is data of a
+test. Pages that list headers get the names that the headers declare.
 
 Usage: stage.py REPOSITORY FOLDER
 """
@@ -25,7 +26,7 @@ def is_page(path, root):
 
 
 def linked_files(root, path):
-    """Files of the repository that a page links to."""
+    """Lists the files of the repository to which a page links."""
     for _, target in pages.links(path.read_text(encoding="utf-8")):
         name = urllib.parse.unquote(target.partition("#")[0])
         linked = (path.parent / name).resolve()
@@ -34,7 +35,7 @@ def linked_files(root, path):
 
 
 def staged_files(root):
-    """Pages, and what they link to, directly or through a linked page."""
+    """Lists the pages, and the files to which they link, directly or through a linked page."""
     staged, ahead = set(), [path for path in pages.markdown_files(root) if is_page(path, root)]
     while ahead:
         path = ahead.pop()
