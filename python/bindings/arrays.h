@@ -71,8 +71,8 @@ struct Rows {
 Rows rows_of(const char* name, nb::handle object, std::size_t axes = 2,
              const Place* expect_place = nullptr);
 
-/// Returns the matrix that a call writes. Its dtype is float32, or `dtype` if the call copies its
-/// input.
+/// Returns the matrix that a call writes. The matrix has the dtype float32, or `dtype` if the call
+/// copies its input.
 FloatRows float_rows(const char* name, nb::handle object, const RowsView& like, const Place& place,
                      OutputArray& keep);
 

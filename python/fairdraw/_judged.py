@@ -15,8 +15,8 @@ from ._device_calls import DeviceFunction, device_running_batch
 
 Arrays = Literal["numpy", "torch"]
 #: Names of a sampler's abilities beyond float32 logits with temperature, top_k, top_p and min_p.
-#: They are fields of SamplerDescription in harness/contract/sampler.h, which defines each ability.
-#: Only running batches can have the ability "processing".
+#: The names are fields of SamplerDescription in harness/contract/sampler.h, which defines each
+#: ability. Only running batches can have the ability "processing".
 Ability = Literal[
     "active_rows",
     "allowed_mask",

@@ -133,7 +133,7 @@ class Operator(NamedTuple):
     """A torch operator that calls a function of the table."""
 
     name: str
-    #: Results of the operator, in order. Their axes are names in `sizes`.
+    #: Results of the operator, in order. The axes of the results are names in `sizes`.
     results: Results
     given: Mapping[str, Any] = {}  #: arguments with fixed values, with which the operator calls the function
     #: Arguments that come before all others with a default value. If such an argument is None, it

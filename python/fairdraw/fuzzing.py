@@ -36,7 +36,8 @@ class Finding:
     `case` is the number of the call in the search: first_case=case, cases=1 and the same seed find
     the call again, unshrunk. `python_call` is a Python program with the shrunk rows that calls
     sampler(batch); the program needs only NumPy. `c_call` is the same call as a C program, for the
-    source of a plugin. Both texts are empty for calls of more than 4096 logits.
+    source of a plugin. The texts `python_call` and `c_call` are empty for calls of more than 4096
+    logits.
     """
 
     property: str

@@ -53,8 +53,8 @@ def verify_operations(
     """Judges row operations, each by itself, and returns the report. Raises an exception only for
     bad arguments.
 
-    `operations` maps names to functions, which are called as in flashinfer.sampling. Their rows
-    [rows, vocab] are lent for the call:
+    `operations` maps names to functions, which are called as in flashinfer.sampling. The functions'
+    rows [rows, vocab] are lent for the call:
 
             softmax(logits, temperature)          top_k_renorm_probs(probs, top_k)
             log_softmax(logits)                   top_p_renorm_probs(probs, top_p)

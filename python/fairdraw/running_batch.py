@@ -61,7 +61,8 @@ class RunningBatch(Protocol):
         """
 
     def evict(self, slot: int) -> object:
-        """Preempts a request. Its slot becomes free, and the object forgets the request."""
+        """Preempts a request. The request's slot becomes free, and the object forgets the
+        request."""
 
     def restore(self, slot: int, request: BatchRequest, output: list[int]) -> object:
         """Restores a preempted request in any free slot, from the arguments alone.

@@ -11,9 +11,9 @@ target's distribution, whatever the drafts are.
 
 Rows and drafts have one of two layouts, padded or packed. In the padded layout, the logits are
 [batch, n + 1, vocab], and the drafted tokens [batch, n]. In the packed layout, with `row_begins`
-[batch + 1], request b has rows row_begins[b] to row_begins[b + 1] of logits [rows, vocab]. Its
-drafted tokens, one fewer than its rows, begin at row_begins[b] - b. `draft_lengths` [batch] is the
-number of drafts of each request; entries after these drafts are not read.
+[batch + 1], request b has rows row_begins[b] to row_begins[b + 1] of logits [rows, vocab]. The
+request's drafted tokens, one fewer than its rows, begin at row_begins[b] - b. `draft_lengths`
+[batch] is the number of drafts of each request; entries after these drafts are not read.
 
 The arguments temperature, top_k, top_p, min_p, seed and offset have the same meaning as in
 `sample`, with one value or one value per request. With an array of seeds and no distribution of the

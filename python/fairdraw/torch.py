@@ -10,8 +10,9 @@ SGLang.
 - `ShardedSampler`: local logits of tensor-parallel ranks, in any engine.
 - `replay_logprobs`: log-probabilities under the sets that tokens were drawn from, for trainers.
 
-GenerationSampler, RequestSampler and SglangSampler draw instead of the engine. They give a finite
-score only to the drawn token, so that any sampling of the engine (also greedy) takes that token.
+GenerationSampler, RequestSampler and SglangSampler draw instead of the engine. These classes give a
+finite score only to the drawn token, so that any sampling of the engine (also greedy) takes that
+token.
 
 Definition: the code of the engines: vLLM's TopKTopPSampler, transformers' `generate`,
 TensorRT-LLM's and SGLang's logits processors; docs/semantics.md for the draws.
@@ -107,10 +108,11 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
     Every row is sampled by the same kernels, whether or not the row has a seed or greedy
     neighbours. A row that has a generator in `generators` draws only from that generator: one
     64-bit seed per step, which advances the generator. Generators are on the CPU or on the GPU of
-    the logits. No random number is drawn on the GPU from a generator on a GPU. Its seed and offset
-    are on the host, and the offset advances by 4 as in any other use (vLLM sets the offset back by
-    4 when it discards a token). The host never waits for the device. Rows without a generator share
-    a seed from torch's default generator, and each of these rows has an offset of its own.
+    the logits. No random number is drawn on the GPU from a generator on a GPU. The generator's seed
+    and offset are on the host, and the offset advances by 4 as in any other use (vLLM sets the
+    offset back by 4 when it discards a token). The host never waits for the device. Rows without a
+    generator share a seed from torch's default generator, and each of these rows has an offset of
+    its own.
 
     The class differs from vLLM in two respects. Logits that tie with the k-th largest, or with the
     end of the nucleus, all stay, whatever the size of the batch. A row with NaN, with +inf or

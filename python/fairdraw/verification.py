@@ -72,7 +72,7 @@ class VerificationFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a report of the gate. `measures`, `statistic` and further fields are in `raw`, in
+    """One case in a report of the gate. `measures`, `statistic` and further fields are in `raw`, in
     the form of report.json.
     """
 

@@ -118,8 +118,8 @@ def check_probs(sampler, rows, whole):
 
 
 def check_graphs(sampler, rows):
-    """Alternates graphs of batches of two sizes, and calls without a graph. All of them use one
-    exchange memory.
+    """Alternates graphs of batches of two sizes, and calls without a graph. The graphs and the
+    calls use one exchange memory.
     """
     filters = {"temperature": 0.8, "top_k": 50, "top_p": 0.9}
     graphs = []

@@ -1,4 +1,5 @@
-"""Tests kept sets on a GPU. They must equal the CPU's, also in CUDA graphs, and have vLLM's layout.
+"""Tests kept sets on a GPU. The GPU's kept sets must equal the CPU's, also in CUDA graphs, and have
+vLLM's layout.
 
 The tests are skipped without torch, a GPU, or the package's CUDA part.
 """

@@ -159,8 +159,8 @@ def test_gradients_by_finite_differences():
                 for each in moved
             )
             # Central differences are off by step^2 / 6 times a third derivative, which is at most
-            # 1/8 (of ln of a logistic function). They are also off by 2^-22 of a value near 4 over
-            # 2 steps.
+            # 1/8 (of ln of a logistic function). Central differences are also off by 2^-22 of a
+            # value near 4 over 2 steps.
             bound = step**2 / 48 + 4 * 2**-22 / step
             assert abs((up - down) / (2 * step) - logits.grad[row, token]) < bound
 

@@ -1,5 +1,5 @@
-"""Tests the sampling operations. They must equal the integer model, and have the signatures of
-flashinfer.sampling.
+"""Tests the sampling operations. The operations must equal the integer model, and have the
+signatures of flashinfer.sampling.
 """
 
 import inspect
@@ -205,7 +205,7 @@ def test_softmax_and_renormalised_rows(logits, probs):
     assert (np.abs(got - want) <= bound + 2.0**-149).all()
     top = fairdraw.top_k_renorm_probs(probs, 3)
     assert ((top > 0).sum(axis=1) == 3).all()
-    # Each of three probabilities is rounded once, by at most half an ulp of 1.
+    # Each of the three probabilities is rounded once, by at most half an ulp of 1.
     assert np.abs(top.sum(axis=1, dtype=np.float64) - 1).max() <= 3 * 2.0**-25
     assert (fairdraw.top_p_renorm_prob(probs, 0.0).max(axis=1) == 1).all()
 
@@ -257,8 +257,8 @@ def test_details_of_sample(logits):
     kept = np.unpackbits(details.mask.view(np.uint8), axis=1, bitorder="little")[:, :VOCAB]
     assert (kept.astype(bool) == (details.probs > 0)).all()
     drawn = np.take_along_axis(details.probs, details.tokens, axis=1)
-    # Both values are float32 roundings of the quotient w / Z', and a logarithm of at most 30 is off
-    # by an ulp.
+    # The two values are float32 roundings of the quotient w / Z', and a logarithm of at most 30 is
+    # off by an ulp.
     assert np.allclose(np.exp(details.logprob_filtered), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
@@ -277,8 +277,8 @@ def test_top_n_sigma_keeps_what_is_near_the_largest(logits):
         logits, details.tokens, 0, "processed_logprobs", temperature=2.0, top_n_sigma=n
     ).values
     drawn = np.take_along_axis(details.probs, details.tokens[:, None], axis=1)[:, 0]
-    # Both values are float32 roundings of the same quotient, and a logarithm of at most 30 is off
-    # by an ulp.
+    # The two values are float32 roundings of the same quotient, and a logarithm of at most 30 is
+    # off by an ulp.
     assert np.allclose(np.exp(values), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 

@@ -5,7 +5,7 @@ symbol whose probability is unknown.
 
 Equal requests rarely get different texts, by the stated `divergence`, whatever tokens are drawn.
 
-Texts of one prompt without a seed are exchangeable. Each text may equal the text that came after the
+Texts of one prompt without a seed are exchangeable. A text may equal the text that came after the
 same seeded request only with the probability that a random order of the texts has this property.
 """
 

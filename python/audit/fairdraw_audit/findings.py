@@ -16,7 +16,7 @@ ALIKE = ("seeds_alike", "unseeded_alike", "unseeded_follow_seeds", "choices_alik
 
 @dataclass
 class Check:
-    """One check of the report, with its verdict."""
+    """One check in the report of an audit, with its verdict."""
 
     id: str
     verdict: Verdict

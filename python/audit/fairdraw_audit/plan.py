@@ -180,7 +180,8 @@ def streams(settings: Settings) -> dict[str, Claim]:
 
 
 def _exact(settings: Settings) -> list[Record]:
-    """Returns the requests whose outputs are compared. Their ids are assigned later."""
+    """Returns the requests whose outputs are compared. The ids of these requests are assigned
+    later."""
     plain = Claim(order=settings.order)
     drawing = settings.claim if settings.temperature > 0 else plain
     greedy = replace(plain, temperature=0.0)

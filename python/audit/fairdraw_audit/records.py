@@ -49,7 +49,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Choice:
-    """One output of a response."""
+    """One of the outputs of a response."""
 
     text: str
     finish_reason: str

@@ -182,8 +182,8 @@ def test_different_sequences_are_evidence_by_how_rarely_they_may_part():
 
 
 def test_pairs_that_differ_now_and_then_add_up():
-    # The payoffs are 80 and 0.1. They are multiplied over pairs, for bets that all, half or a fifth
-    # of the pairs differ.
+    # The payoffs are 80 and 0.1. The payoffs are multiplied over pairs, for bets that all, half or
+    # a fifth of the pairs differ.
     products = [8.0, (0.5 + 40) * (0.5 + 0.05), (0.8 + 16) * (0.8 + 0.02)]
     assert some_differ(np.log([80, 0.1])) == pytest.approx(np.log(sum(products) / 3))
 

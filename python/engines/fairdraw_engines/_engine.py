@@ -98,8 +98,8 @@ class RunningEngine(Engine):
 
 
 #: Abilities of an adapter that computes on float32 tensors. Such an adapter reads other dtypes as
-#: float32, as engines do, and sets excluded tokens to -inf. It filters a row once, and draws any
-#: number of tokens from the row one by one.
+#: float32, as engines do, and sets excluded tokens to -inf. The adapter filters a row once, and
+#: draws any number of tokens from the row one by one.
 TENSOR_ABILITIES: tuple[Ability, ...] = (
     "float16",
     "bfloat16",

@@ -102,9 +102,9 @@ def counts_allowed(expected: dict[str, Any], draws: int) -> dict[int, tuple[int,
     sampler gives.
 
     By Bernstein's inequality a count of n draws of probability q is off n q by t or more with a
-    probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). This probability is the rate r
-    at t = l / 3 + sqrt(l^2 / 9 + 2 n q (1 - q) l), with l = ln(2 / r). q may differ from the
-    profile's probability by the bound on the total variation.
+    probability of at most 2 exp(-t^2 / (2 (n q (1 - q) + t / 3))). Bernstein's probability is the
+    rate r at t = l / 3 + sqrt(l^2 / 9 + 2 n q (1 - q) l), with l = ln(2 / r). The probability q may
+    differ from the profile's probability by the bound on the total variation.
     """
     known = [(token, q) for token, q in enumerate(expected["probability"]) if q >= 0]
     if not known:

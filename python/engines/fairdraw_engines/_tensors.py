@@ -81,8 +81,8 @@ def draw_outputs(
 
 
 def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Returns the argmax of probs / Exp(1) over the last axis, in float32, as [n]. This is the
-    exponential race of engines."""
+    """Returns the argmax of probs / Exp(1) over the last axis, in float32, as [n]. The argmax is
+    the exponential race with which engines draw."""
     import torch
 
     noise = torch.empty_like(probs).exponential_(generator=generator)

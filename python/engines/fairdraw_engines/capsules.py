@@ -299,9 +299,9 @@ def write_all(
     """Writes the capsules of a matrix, one folder per capsule, and the page that lists them.
     Returns the page's path.
 
-    Older capsules in the folder stay if they belong to other engines. They also stay if one of
-    their cases failed in the matrix and is in no new capsule (the case may need another machine).
-    Several processes may write the capsules of different engines into one folder.
+    Older capsules in the folder stay if they belong to other engines. Older capsules also stay if
+    one of their cases failed in the matrix and is in no new capsule (the case may need another
+    machine). Several processes may write the capsules of different engines into one folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [r["engine"] for r in matrix["engines"] if not r["skipped_because"]]

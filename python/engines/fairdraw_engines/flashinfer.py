@@ -4,15 +4,15 @@ logits.
 The samplers are judged by the profiles `flashinfer` (top_k_first) and `flashinfer_joint` (both
 filters apply to the whole row's mass). Probabilities come from flashinfer.softmax with the
 temperature, and top_k_top_p_sampling_from_probs then draws. Rows with min_p use top_k_renorm_probs,
-top_p_renorm_probs and min_p_sampling_from_probs, one after the other. That order exists only for
-top_k_first, so that the joint order has no cases with min_p. Logits are multiplied by the inverse
-temperature (0 for 0, as in softmax), and top_k_top_p_sampling_from_logits draws. Its parameters are
-in tensors, which selects its slow path. The function cake_sampling is judged by `flashinfer_cake`.
-It runs after softmax, with top_k and top_p in tensors and also the largest k, in cases in which
-every row has a top_k. The function chain_speculative_sampling is judged as a verifier of drafts by
-profile `flashinfer`, whose probabilities sum to 1. The adapter uses only the number of emitted
-drafts, because the other count tests the rejected position again. FlashInfer compiles its kernels
-with nvcc at the first call.
+top_p_renorm_probs and min_p_sampling_from_probs, one after the other. That order of filters exists
+only for top_k_first, so that the joint order has no cases with min_p. Logits are multiplied by the
+inverse temperature (0 for 0, as in softmax), and top_k_top_p_sampling_from_logits draws. The
+parameters of this function are in tensors, which selects its slow path. The function cake_sampling
+is judged by `flashinfer_cake`. The function cake_sampling runs after softmax, with top_k and top_p
+in tensors and also the largest k, in cases in which every row has a top_k. The function
+chain_speculative_sampling is judged as a verifier of drafts by profile `flashinfer`, whose
+probabilities sum to 1. The adapter uses only the number of emitted drafts, because the other count
+tests the rejected position again. FlashInfer compiles its kernels with nvcc at the first call.
 """
 
 from __future__ import annotations

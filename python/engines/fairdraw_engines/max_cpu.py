@@ -30,8 +30,8 @@ MOST_VALUES = 1 << 24
 
 @functools.cache
 def compiled() -> Callable[..., Any]:
-    """Returns the function that MAX's pipelines build. It takes (logits, top_k, max_k, temperature,
-    top_p, min_top_p, seeds) and returns tokens."""
+    """Returns the function that MAX's pipelines build. The function takes (logits, top_k, max_k,
+    temperature, top_p, min_top_p, seeds) and returns tokens."""
     driver, engine = package("max.driver"), package("max.engine")
     graphs, kernels = package("max.graph"), package("max.nn.kernels")
     dtypes, cpu = package("max.dtype").DType, graphs.DeviceRef.CPU()

@@ -1,6 +1,6 @@
 """Adapts the basic draws of libraries: torch.multinomial and numpy's Generator.choice.
 
-Only cases without filters are run. They are judged by profile `fairdraw`, whose distribution
+Only cases without filters are run. These cases are judged by profile `fairdraw`, whose distribution
 without filters is the softmax. Both functions leave greedy rows to the caller, so that no greedy
 row is tested.
 """

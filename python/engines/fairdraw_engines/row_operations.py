@@ -1,13 +1,13 @@
 """Adapts row operations of libraries, each of which is judged by itself: softmax, log-softmax,
 masks, renormalisation.
 
-`torch_operations` are judged by profile `hf`, which refuses temperature 0. They are torch.softmax
-of logits divided by the temperature, and torch.log_softmax. Rows of 16 bits are computed as
-float32, as in engines. `flashinfer_operations` are judged by profile `flashinfer`. They are
-flashinfer.sampling.softmax, top_k_mask_logits, top_k_renorm_probs and top_p_renorm_probs on a CUDA
-device. `flashinfer_renorm`, judged by the same profile, is a sampler built from these operations
-(softmax, top_k_renorm_probs, top_p_renorm_probs, sampling_from_probs). Its mask has the tokens that
-the operations leave, which its draws follow.
+`torch_operations` are judged by profile `hf`, which refuses temperature 0. The operations are
+torch.softmax of logits divided by the temperature, and torch.log_softmax. Rows of 16 bits are
+computed as float32, as in engines. `flashinfer_operations` are judged by profile `flashinfer`.
+FlashInfer's operations are flashinfer.sampling.softmax, top_k_mask_logits, top_k_renorm_probs and
+top_p_renorm_probs on a CUDA device. `flashinfer_renorm`, judged by the same profile, is a sampler
+built from these operations (softmax, top_k_renorm_probs, top_p_renorm_probs, sampling_from_probs).
+The sampler's mask has the tokens that the operations leave, which the sampler's draws follow.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class SeedRule:
-    """One engine's rule, which is the numbers that decide a draw. Everything else is the
+    """One engine's rule about seeds: the numbers that decide a draw. Everything else is the
     textbook's."""
 
     name: str

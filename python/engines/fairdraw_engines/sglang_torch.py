@@ -2,10 +2,10 @@
 description.
 
 The sampler is judged by profile `sglang_torch`. The steps are temperature, softmax and sort, in
-this order. The filters drop the ranks from k on. They then drop the tokens for which the mass
-before them (summed over the whole row) is above p, and then the tokens below min_p times the
-largest probability. torch.multinomial draws from the tokens that are left, in sorted order. The
-adapter calls no package.
+this order. The filters drop the ranks from k on. The filters then drop the tokens for which the
+mass before them (summed over the whole row) is above p, and then the tokens below min_p times the
+largest probability. The function torch.multinomial draws from the tokens that are left, in sorted
+order. The adapter calls no package.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 The sampler is judged by profile `vllm_torch`. The adapter calls apply_top_k_top_p and random_sample
 of the package's module. Temperature, min_p and greedy rows are handled by the code of the adapter
-`vllm_torch`. The module comes from an installed vllm or from a wheel (_vllm_wheel.py). Its imports
-from vLLM are replaced by stand-ins with the few values that it needs (a CPU platform, no Triton).
+`vllm_torch`. The module comes from an installed vllm or from a wheel (_vllm_wheel.py). The module's
+imports from vLLM are replaced by stand-ins with the few values that the module needs (a CPU
+platform, no Triton).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Adapts vLLM's PyTorch sampler, which is written from its description: top-k and top-p by a sort,
 then an exponential race.
 
-The sampler is judged by profile `vllm_torch`. The adapter calls no package. It restates vLLM's
-documentation and source, so that a matrix can be made where vLLM cannot be installed;
+The sampler is judged by profile `vllm_torch`. The adapter calls no package. The adapter restates
+vLLM's documentation and source, so that a matrix can be made where vLLM cannot be installed;
 `vllm_package` calls vLLM's own module. The order of steps is: greedy rows, temperature, min_p,
 top-k, top-p, exponential race.
 """
@@ -24,8 +24,8 @@ SAMPLING_EPS = 1e-5
 def refused_by_params(batch: Batch) -> Any:
     """Returns the requests that vLLM's SamplingParams refuses before sampling, as [rows] bool.
 
-    SamplingParams also refuses a top_p of 0. It is not in this mask, because the PyTorch path and
-    the profile treat it as greedy.
+    SamplingParams also refuses a top_p of 0. A top_p of 0 is not in this mask, because the PyTorch
+    path and the profile treat it as greedy.
     """
     refused = (batch.temperature < 0) | (batch.top_k < -1)
     refused |= (batch.top_p < 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)

@@ -6,7 +6,8 @@ handled by the code of the adapter `vllm_torch`. The module comes from an instal
 wheel (_vllm_wheel.py).
 
 With TRITON_INTERPRET=1 and without a device, Triton's interpreter runs the kernel. The interpreter
-is slow. It uses vLLM's tile sizes for CPUs, and not the pipeline for small batches on CUDA.
+is slow. The interpreter uses vLLM's tile sizes for CPUs, and not the pipeline for small batches on
+CUDA.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def test_vllms_second_runner_draws_by_us(vllm, monkeypatch, mode):
     plugins.load_general_plugins()
     theirs = vllm_sampler.runner_v2_sampler(sampler.runner_v2, mode)
 
-    # Requests are in slots whose order differs from the order of the batch's rows. One of them has
-    # two rows, as with drafts.
+    # Requests are in slots whose order differs from the order of the batch's rows. One of the
+    # requests has two rows, as with drafts.
     requests = {
         5: params(temperature=0.7, top_k=10, top_p=0.8, seed=11),
         2: params(temperature=0.0, seed=12),

@@ -31,8 +31,8 @@ from fairdraw_engines import (
 SEED = 1
 BASELINE = Path(__file__).parents[1] / "conformance.json"
 
-#: One case of a mask and one case of a distribution for each engine. Engines without filters have
-#: only the case of a distribution.
+#: The cases of each engine: one case of a mask and one case of a distribution. Engines without
+#: filters have only the case of a distribution.
 CASES = [
     "mask/gaussian/v1000/edges",
     "mask/mass_exactly_p/v31/partial_sums",
@@ -108,8 +108,8 @@ def test_engine_says_what_it_is(engine):
 
 
 def test_the_tests_of_engines_can_fail():
-    # There are two engines: one drops the token that crosses p, and one keeps it. Each fails by the
-    # other's profile.
+    # There are two engines: one drops the token that crosses p, and one keeps it. Each of the two
+    # engines fails by the other's profile.
     engine = engine_or_skip("rosellm")
     case = "mask/mass_exactly_p/v31/partial_sums"
     filters = "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/n100000"

@@ -78,8 +78,8 @@ def divide_by_temperature(logits, slots, temperature):
 
 
 def runner_v2_sampler(module, logprobs_mode="raw_logprobs", return_sampling_mask=False):
-    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids. Its processing and
-    temperature do not call kernels."""
+    """Makes V2's Sampler with its own __init__, for 8 requests of 50 ids. The sampler's processing
+    and temperature do not call kernels."""
     for name in ("PenaltiesState", "LogitBiasState", "BadWordsState", "ThinkingBudgetState"):
         setattr(module, name, NoProcessing)
     module.LogprobTokenIdsState = NoProcessing

@@ -1,7 +1,7 @@
 """Loads those modules of an engine whose import needs CUDA from the engine's wheel.
 
-The texts of a few files run unchanged. Their other imports from the package are replaced by classes
-without members, except for the few names that the files need at import.
+The texts of a few files run unchanged. The files' other imports from the package are replaced by
+classes without members, except for the few names that the files need at import.
 """
 
 import contextlib

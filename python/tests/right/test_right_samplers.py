@@ -16,8 +16,8 @@ CASES = ("chi_squared/gaussian/v1000/*", "replay/*/v31/*", "status/*/v31/*", "su
 
 
 def judge(verify, right, cases):
-    """Returns the number of cases that passed. With SUITE set, all cases of that suite run. None of
-    the judged cases may fail; cases that cannot be judged are skipped."""
+    """Returns the number of cases that passed. With SUITE set, all cases of that suite run. No
+    judged case may fail; cases that cannot be judged are skipped."""
     passed = 0
     for case in [None] if SUITE else cases:
         how = {"suite": SUITE or "smoke", "case": case, "seed": SEED, **right.claims}

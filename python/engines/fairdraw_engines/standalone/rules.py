@@ -131,9 +131,9 @@ class SonicTopP(Textbook):
 
 
 class Sonic(Textbook):
-    """SonicSampler by its definitions, in exact arithmetic. It takes the largest logits over the
-    temperature, with the lower id first among equal logits. It then applies top_k, top_p as above,
-    and min_p, and draws the token with the largest difference of logit and noise.
+    """SonicSampler by its definitions, in exact arithmetic. The rule takes the largest logits over
+    the temperature, with the lower id first among equal logits. The rule then applies top_k, top_p
+    as above, and min_p, and draws the token with the largest difference of logit and noise.
     """
 
     largest_top_k = 128
