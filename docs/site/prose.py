@@ -28,7 +28,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\[])")
 
 class Block(NamedTuple):
     line: int  # the first line of the block, from 1 on
-    kind: str  # comment, reference (of the name after it), trailing, docstring or page
+    kind: str  # kind of the block: comment, reference (of the name after it), trailing, docstring or page
     text: str
     follows: str = ""  # the line of code after a comment, or the line that has a docstring
     last: int = 0  # its last line

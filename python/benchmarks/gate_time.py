@@ -4,10 +4,11 @@ time.
 
     python python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
 
-Two samplers are judged. The sampler `everything` claims all abilities of fairdraw.sample, so that
-few cases are skipped. The sampler `tokens` claims no ability and only returns tokens, so that draws
-from one row come as batches of copies of the row. Times are CPU times, so that other programs on
-the machine do not count. OpenMP uses one thread, so that a call's time is the time of its thread.
+The script judges two samplers. The sampler `everything` claims all abilities of fairdraw.sample, so
+that few cases are skipped. The sampler `tokens` claims no ability and only returns tokens, so that
+draws from one row come as batches of copies of the row. Times are CPU times, so that other programs
+on the machine do not count. OpenMP uses one thread, so that a call's time is the time of its
+thread.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Rules {
       for (std::int64_t i = 0; i < each.size; ++i) {
         converted_.push_back(static_cast<Rule>(each.data[i]));
       }
-      converted_.reserve(1);  // so that data() is not null if the array is empty
+      converted_.reserve(1);  // keeps data() from being null if the array is empty
       value = {converted_.data(), each.size};
     }
   }

@@ -36,7 +36,8 @@ struct Callable {
   std::mutex one_call;
   std::atomic<bool> cancelled = false;  ///< whether the run is being cancelled, so that calls are
                                         ///< refused
-  std::string retained;  ///< reason why no further call is made, or empty; guarded by one_call
+  std::string retained;  ///< reason why no further call is made, or empty; guarded by the mutex
+                         ///< one_call
 };
 
 }  // namespace fairdraw::python

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # read when the libraries below are loaded
+os.environ["OMP_NUM_THREADS"] = "1"  # read from the environment when the libraries below are loaded
 
 import torch  # noqa: E402
 
@@ -56,9 +56,9 @@ def measure(
     p = torch.full((rows,), 0.9, device=device) if filters else None
     seeded = {row: torch.Generator(device).manual_seed(row) for row in range(rows)}
     times: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-    for _ in range(repeats + 1):  # the first run warms up caches
+    for _ in range(repeats + 1):  # the first run of a function warms up caches
         for with_generators in (False, True):
-            given = logits.clone()  # vLLM's sampler changes its logits
+            given = logits.clone()  # vLLM's sampler changes its logits in place
             generators = seeded if with_generators else {}
             times[with_generators].append(timed(device, forward, given, generators, k, p))
     what = "top_k 50, top_p 0.9" if filters else "no filter"

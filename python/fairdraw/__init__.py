@@ -5,14 +5,15 @@
 
 The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py). `verify`
 judges a callable (fairdraw/verification.py) or a `RunningBatch` (fairdraw/running_batch.py).
-`BatchState` keeps a running batch (fairdraw/serving.py), and `FusedSamplingProcessor` steps over it
-(fairdraw/fused_sampling_processor.py). `verify_chain` and `verify_tree` verify drafted tokens
-(fairdraw/speculative.py), and `BeamSearch` does beam search (fairdraw/beam_search.py). `check_stop`
-finds the requests that have ended, `best_of` picks the outputs to return, and `from_vllm` and
-similar functions translate an engine's request. `python -m fairdraw` is the command line.
+`BatchState` keeps a running batch (fairdraw/serving.py), and `FusedSamplingProcessor` makes the
+batch's steps (fairdraw/fused_sampling_processor.py). `verify_chain` and `verify_tree` verify
+drafted tokens (fairdraw/speculative.py), and `BeamSearch` does beam search
+(fairdraw/beam_search.py). `check_stop` finds the requests that have ended, `best_of` picks the
+outputs to return, and `from_vllm` and similar functions translate an engine's request. `python -m
+fairdraw` runs the command line.
 
 All submodules are imported when the first name is used, because pytest imports this package for its
-plugin even in test folders that do not use it.
+plugin even in test folders that do not use the package.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -19,7 +19,7 @@ TieRules: TypeAlias = TieRule | Sequence[TieRule] | Any
 FilterOrders: TypeAlias = FilterOrder | Sequence[FilterOrder] | Any
 RowsHold = Literal["logits", "probs"]
 
-# The members are stored, because finding a member through an enum takes three times as long.
+# The members are stored, because the search for a member through an enum takes three times as long.
 _TIE_RULES = _core.TieRule.__members__
 _FILTER_ORDERS = _core.FilterOrder.__members__
 
@@ -41,7 +41,7 @@ LONGEST_SHOWN = 200
 def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
     """Returns the error for a name that is not allowed; the error lists the closest allowed
     names."""
-    import difflib  # imported only when an error is reported
+    import difflib  # difflib is imported only when an error is reported
 
     names = list(allowed)
     meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []

@@ -1,4 +1,4 @@
-"""Beam search of a batch of requests (fairdraw/beam_search.h has the rules).
+"""Defines beam search for a batch of requests (fairdraw/beam_search.h has the rules).
 
 >>> search = fairdraw.BeamSearch(requests=1, width=4, max_tokens=32, end_ids=[2])
 >>> step = search.step(logits)  # [1, vocab]: of the prompt
@@ -163,7 +163,7 @@ class BeamSearch:
 
     @property
     def done(self) -> bool:
-        """Returns whether all requests are done."""
+        """Returns true if all requests are done."""
         return not bool((_rows_each(self._memory) > 0).any())
 
     @property

@@ -149,7 +149,7 @@ class RequestParameters:
 
     def _check_rules(self, tie_rule: TieRule, filter_apply_order: FilterOrder) -> None:
         """Checks that the request's rule for ties and its filter order are those of the state.
-        Without a filter the rules have no effect."""
+        Without a filter the rules for ties and filter order have no effect."""
         by_top_k = self.top_k != 0 and not self.greedy
         if by_top_k and self.tie_rule != tie_rule:
             raise unsupported("tie_rule", self.tie_rule, f"{tie_rule}, the batch state's")
@@ -169,7 +169,7 @@ class RequestParameters:
 
 @dataclass(frozen=True)
 class VllmRequest:
-    """vLLM's SamplingParams (vllm/sampling_params.py).
+    """A request in the form of vLLM's SamplingParams (vllm/sampling_params.py).
 
     A temperature between 0 and 0.01 is first raised to 0.01, so that only 0 is below the engine's
     threshold for greedy, 1e-5. A greedy request drops top_k, top_p and min_p, and has n = 1.
@@ -200,7 +200,8 @@ class VllmRequest:
 
 @dataclass(frozen=True)
 class SglangRequest:
-    """SGLang's SamplingParams (python/sglang/srt/sampling/sampling_params.py).
+    """A request in the form of SGLang's SamplingParams
+    (python/sglang/srt/sampling/sampling_params.py).
 
     A temperature of at least 0 and below 1e-6 is greedy. `top_k` -1 is off, and 0 is refused. The
     repetition penalty counts only the output. `top_p` and `top_k` both apply to the whole row
@@ -226,8 +227,9 @@ class SglangRequest:
 
 @dataclass(frozen=True)
 class TensorRtLlmRequest:
-    """TensorRT-LLM's SamplingParams (tensorrt_llm/sampling_params.py; ranges of
-    cpp/tensorrt_llm/executor/samplingConfig.cpp; greedy as TorchSampler decides).
+    """A request in the form of TensorRT-LLM's SamplingParams (tensorrt_llm/sampling_params.py; the
+    ranges are those of cpp/tensorrt_llm/executor/samplingConfig.cpp, and a request is greedy if
+    TorchSampler decides so).
 
     A request is greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature,
     top_k and top_p are all unset. A greedy request with n or best_of above 1 is refused. In all
@@ -271,8 +273,8 @@ class TensorRtLlmRequest:
 
 @dataclass(frozen=True)
 class HuggingFaceRequest:
-    """transformers' GenerationConfig (generation/configuration_utils.py, logits_process.py, version
-    5), and the length of the prompt.
+    """A request in the form of transformers' GenerationConfig (generation/configuration_utils.py,
+    logits_process.py, version 5), with the length of the prompt.
 
     Requests with neither do_sample nor beams are greedy, whatever the filters. With do_sample the
     temperature is above 0. `top_k` is 50 by default, and an unset value or 0 is off. A `top_p`
@@ -309,7 +311,8 @@ class HuggingFaceRequest:
 
 @dataclass(frozen=True)
 class MaxRequest:
-    """MAX's SamplingParams (max/python/max/pipelines/context/sampling_params.py).
+    """A request in the form of MAX's SamplingParams
+    (max/python/max/pipelines/context/sampling_params.py).
 
     The temperature is in [0, 2], and 0 is greedy. `top_k` 0 and -1 are off. Unset fields have the
     class's defaults. A request without a seed is unseeded (MAX draws a seed of 32 bits). `top_p`
@@ -333,7 +336,8 @@ class MaxRequest:
 
 @dataclass(frozen=True)
 class LlamaCppRequest:
-    """llama.cpp's common_params_sampling (common/common.h; src/llama-sampler.cpp).
+    """A request in the form of llama.cpp's common_params_sampling (common/common.h;
+    src/llama-sampler.cpp).
 
     Samplers run in the order of `samplers`, and samplers that are not listed are off. A `temp` of
     at most 0 is greedy. A `top_k` of at most 0 is off; otherwise exactly k tokens stay. A `top_p`

@@ -105,7 +105,7 @@ def _top_k_of(top_k: int, vocab: int) -> int:
 
 
 def _seed(seed: int | None) -> int | None:
-    """Returns a seed as 64 bits in two's complement."""
+    """Returns a seed as the same 64 bits in two's complement."""
     return None if seed is None else seed % 2**64
 
 

@@ -1,7 +1,7 @@
 """Defines samplers with the interfaces of engines: vLLM, Hugging Face transformers, TensorRT-LLM,
 SGLang.
 
-`import fairdraw.torch` imports torch. All of these samplers draw as `fairdraw.sample` does.
+`import fairdraw.torch` imports torch. All samplers of this module draw as `fairdraw.sample` does.
 
 - `TopKTopPSampler`: vllm/v1/sample/ops/topk_topp_sampler.py, the same arguments and results.
 - `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.

@@ -68,7 +68,7 @@ def check_rows(sampler, columns):
     ]:
         expected = getattr(fairdraw, name)(probs, parameter)
         same(name, getattr(sampler, name)(columns.of(probs), parameter), columns.of(expected))
-    # Rows with several axes before the vocabulary.
+    # Calls with rows that have several axes before the vocabulary.
     folded = whole.unflatten(0, (2, 3))
     expected = fairdraw.softmax(folded, temperatures.reshape(2, 3))
     same("softmax", sampler.softmax(columns.of(folded), temperatures.reshape(2, 3)),

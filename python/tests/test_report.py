@@ -20,7 +20,7 @@ CASE = "support/peaked/v1000/everyday"
 
 
 def ends_at_zero(batch):
-    """A batch with some of its arrays replaced by others."""
+    """A batch in which other arrays replace some of its arrays."""
     return np.zeros(batch.outputs, int)
 
 
@@ -85,7 +85,7 @@ def test_causes_are_those_that_the_command_line_names(tmp_path):
 
 
 class Altered:
-    """A batch with some of its arrays replaced."""
+    """A batch in which some arrays are replaced."""
 
     def __init__(self, batch, **others):
         self._batch, self._others = batch, others

@@ -48,7 +48,7 @@ def test_sample_is_the_integer_model(logits, temperature, top_k, top_p, min_p):
 def test_parameters_by_row_equal_scalar_ones(logits):
     seeds = np.arange(ROWS, dtype=np.uint64)
     temperature = np.linspace(0, 2, ROWS)  # float64, which is NumPy's default type, is converted
-    top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64; a top_k outside int32 is off
+    top_k = np.array([0, 1, 5, 50, -1, 2**40])  # int64 is accepted; a top_k outside int32 is off
     tokens = fairdraw.sample(logits, temperature, top_k, np.float32(0.9), seed=seeds)
     for row in range(ROWS):
         alone = fairdraw.sample(

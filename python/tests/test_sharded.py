@@ -95,7 +95,8 @@ def test_wrong_arguments_are_named(tmp_path):
         assert sampler.gathered_rows == 0
         again = fairdraw.torch.ShardedSampler()
         assert torch.equal(again(wide, top_p=0.9, seed=1), fairdraw.sample(wide, top_p=0.9, seed=1))
-        assert again.exchanges == 3 and again.gathered_rows == 0  # decided by sums above proposals
+        # The sums above the proposals decide these rows.
+        assert again.exchanges == 3 and again.gathered_rows == 0
         assert torch.equal(again(wide, top_k=999, seed=1), fairdraw.sample(wide, top_k=999, seed=1))
         assert again.exchanges == 2 and again.gathered_rows == 2
         with pytest.raises(ValueError, match="logits.vocab is 4; allowed: 3"):

@@ -1,4 +1,4 @@
-"""`python -m fairdraw audit`: judges a served model from outside, over any OpenAI-compatible server.
+"""Judges a served model from outside, over any OpenAI-compatible server: `python -m fairdraw audit`.
 
 A response has tokens and, for each position, the largest log-probabilities. These log-probabilities
 define the distribution that the next token must follow under the claimed temperature and filters.

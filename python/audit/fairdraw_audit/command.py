@@ -1,5 +1,5 @@
-"""`python -m fairdraw audit`: judges a served model from outside, or the stored records of an
-earlier audit.
+"""Judges a served model from outside, or the stored records of an earlier audit:
+`python -m fairdraw audit`.
 
     python -m fairdraw audit --base-url http://localhost:8000/v1 --model M --temperature 0.7 --top-p 0.9
 

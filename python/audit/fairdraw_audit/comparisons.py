@@ -1,4 +1,4 @@
-"""Checks that compare outputs: seeds, repeats, n, greedy, logit_bias and stop strings.
+"""Makes the checks that compare outputs: seeds, repeats, n, greedy, logit_bias and stop strings.
 
 If a server reports no log-probabilities, some checks compare texts instead. A text is then one
 symbol whose probability is unknown.

@@ -29,7 +29,8 @@ SUM_ERROR = 1e-5
 
 @dataclass(frozen=True)
 class Claim:
-    """The operations that a server claims to apply to raw logits, and their order."""
+    """The operations that a server claims to apply to raw logits, and the order of the
+    operations."""
 
     temperature: float = 1.0
     top_k: int = 0

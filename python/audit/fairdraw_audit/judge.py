@@ -130,8 +130,8 @@ class _Judge:
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
             assert found.best is not None  # some positions exist
-            # These claims change nothing, so that their tokens fit unless the server adds a
-            # penalty.
+            # The claims in this list change nothing, so that their tokens fit unless the server
+            # adds a penalty.
             plain = name in ("plain", "fit") and found.best.fault != "penalties_unasked"
             check.fault = "logprobs_do_not_fit" if plain else found.best.fault
             check.message = (

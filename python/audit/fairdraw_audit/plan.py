@@ -28,7 +28,7 @@ SEVERAL = 4  #: number of outputs of one request
 FOLLOWERS = {"alone": "after_alone", "again": "after_again"}
 PENALTY = 1.0  #: presence and frequency penalty of the requests that check penalties
 #: Bias that a request adds to the logit of one token. Logits of a language model differ by far
-#: less, so that this token is always drawn.
+#: less, so that the token with this bias is always drawn.
 BIAS = 100
 BIAS_TOKENS = 6
 

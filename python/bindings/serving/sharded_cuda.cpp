@@ -125,7 +125,7 @@ std::int64_t most_peer_bytes(const Named& given) {
     }
     return call;
   };
-  static float nothing;  // a placeholder, because only the size is computed
+  static float nothing;  // a placeholder array, because the call only computes its size
   const auto sized = call_over(&nothing);
   Place place;
   place.device_type = nb::device::cuda::value;

@@ -1,17 +1,17 @@
-"""`python -m fairdraw ray verify`: the gate on a Ray cluster, one task per shard.
+"""Runs the gate on a Ray cluster, with one task per shard: `python -m fairdraw ray verify`.
 
     python -m fairdraw ray verify --shards 16 --seed-from 2026-11-24 --suite nightly
     python -m fairdraw ray verify --gpus-per-shard 1 --seed 7 --sampler cuda
     python -m fairdraw ray verify --callable my_engine.gate:sampler --seed 7 \\
         --arguments '{"semantics": "vllm_torch", "device": "cuda"}'
 
-Ray schedules the shards, and restarts a shard whose worker or machine died: a shard gives the same
-result wherever and however often it runs, so that the report equals that of one run. fairdraw has
-to be installed on every machine, and files that options name have to exist there. With
+Ray schedules the shards, and restarts a shard whose worker or machine died. A shard gives the same
+result on any machine and in any try, so that the report equals that of one run. The package
+fairdraw must be installed on every machine, and files that options name must exist there. With
 --gpus-per-shard Ray gives each task GPUs of its own (CUDA_VISIBLE_DEVICES). --require and
 --max-skipped apply to the whole run. All other options are those of `python -m fairdraw verify`.
 
-Exit codes: those of `fairdraw verify`; also 2 if a shard could not be run.
+Exit codes are those of `fairdraw verify`, and also 2 if a shard could not be run.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Runs `python -m fairdraw engines`, which lists the engines that can run here, repeats one case,
-or judges the whole matrix.
+"""Lists the engines that can run here, repeats one case, or judges the whole matrix:
+`python -m fairdraw engines`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ engines' sources.
 The module calls no package of an engine. Each rule says which numbers decide a draw, and a
 textbook's sampler draws by these numbers. The gate can then answer the questions of docs/seeds.md:
 which tokens are the same, and which are different? `python -m fairdraw engines seeds` writes the
-answers.
+gate's answers to seeds.json.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Question:
 
     The tokens are "same" or "different". The answer is `kept` if the sampler keeps the promises,
     and `broken` if a failure's message contains the text `sign`. Any other failure answers another
-    question.
+    question about seeds.
     """
 
     name: str

@@ -67,7 +67,7 @@ def translated(engine, fields):
         ("sglang", {"min_p": 0.1}, {"filter_apply_order": "top_k_first", "differences": ()}),
         ("sglang", {"logit_bias": {4: -INF}}, {"logit_bias": {4: -INF}}),
         ("tensorrt_llm", {}, GREEDY),
-        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),  # temperature, top_k and top_p are unset
+        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),  # the request sets none of temperature, top_k and top_p
         ("tensorrt_llm", {"temperature": 0}, GREEDY),
         ("tensorrt_llm", {"top_p": 0, "temperature": 2}, GREEDY),
         ("tensorrt_llm", {"top_k": 1}, GREEDY),
@@ -360,7 +360,7 @@ def test_tensorrt_llms_nucleus_is_the_engines_own():
     logits = np.log(np.array([[0.5, 0.25, 0.25]], np.float32))
     parameters = fairdraw.from_tensorrt_llm(fairdraw.TensorRtLlmRequest(top_p=0.5), 3)
     details = fairdraw.sample(logits, **parameters.filters(), seed=1, return_details=True)
-    assert details.support_size.tolist() == [1]  # the weights of 0.5 and 0.25 are exact
+    assert details.support_size.tolist() == [1]  # the weights of 0.5 and 0.25 are exact in the draw
     assert "exactly top_p" in parameters.differences[0]
 
 

@@ -196,7 +196,7 @@ class SonicArithmetic(Sonic):
 
 
 class SonicSampler(SonicArithmetic, SonicPool, SonicMinPOne):
-    """All rules of SonicSampler together."""
+    """A sampler with all rules of SonicSampler together."""
 
 
 # --- Drafts ------------------------------------------------------------------------------------
