@@ -111,8 +111,8 @@ class Sample(unittest.TestCase):
         drawn = self.printed("--seed", "1", "--count", "6")
         self.assertEqual(drawn, self.printed("--seed", "1", "--count", "6"))
         self.assertEqual(len(set(drawn.splitlines()[1:])), 6)
-        # Number of orders of 6 of 21 sentences. Five seeds that all give this order would be no
-        # accident.
+        # A draw is one of very many orders of 6 of 21 sentences, so that five other seeds cannot all
+        # give the same draw by accident.
         others = {self.printed("--seed", str(seed), "--count", "6") for seed in range(2, 7)}
         self.assertNotEqual(others, {drawn})
 

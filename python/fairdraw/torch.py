@@ -3,12 +3,18 @@ SGLang.
 
 `import fairdraw.torch` imports torch. All samplers of this module draw as `fairdraw.sample` does.
 
-- `TopKTopPSampler`: vllm/v1/sample/ops/topk_topp_sampler.py, the same arguments and results.
-- `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.
-- `RequestSampler`: a TensorRT-LLM logits processor (tensorrt_llm.sampling_params), one per request.
-- `SglangSampler`: a custom logit processor of SGLang, for requests that name it.
-- `ShardedSampler`: local logits of tensor-parallel ranks, in any engine.
-- `replay_logprobs`: log-probabilities under the sets that tokens were drawn from, for trainers.
+- `TopKTopPSampler` has the arguments and results of vllm/v1/sample/ops/topk_topp_sampler.py.
+
+- `GenerationSampler` is a logits processor for `model.generate(..., logits_processor=[it])`.
+
+- `RequestSampler` is a TensorRT-LLM logits processor (tensorrt_llm.sampling_params) for one request.
+
+- `SglangSampler` is a custom logit processor of SGLang, for requests that name it.
+
+- `ShardedSampler` samples local logits of tensor-parallel ranks, in any engine.
+
+- `replay_logprobs` computes log-probabilities under the sets from which tokens were drawn, for
+  trainers.
 
 GenerationSampler, RequestSampler and SglangSampler draw instead of the engine. These classes give a
 finite score only to the drawn token, so that any sampling of the engine (also greedy) takes that
