@@ -41,8 +41,9 @@ class SampleArguments {
   std::optional<Named> reports_;
 
  public:
-  SampleRequest request;  // last, because it views the members above, and drawing a fresh seed
-                          // takes long
+  // The request is initialised after the members that it views. It gets a seed there, because to draw
+  // a fresh seed takes long.
+  SampleRequest request;
   SampleResult result;
 };
 
