@@ -41,8 +41,8 @@ class SampleArguments {
   std::optional<Named> reports_;
 
  public:
-  // The request is initialised after the members that it views. It gets a seed there, because to draw
-  // a fresh seed takes long.
+  // The request is initialised after the members that it views. It gets a seed there, because a
+  // fresh seed takes long to draw.
   SampleRequest request;
   SampleResult result;
 };
