@@ -192,8 +192,8 @@ harness::RunRecord run_interruptibly(const suites::Plan& plan, suites::PlanOptio
   };
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
     harness::RunRecord run = suites::run_plan(plan, options, harness::threads_of(jobs), report);
-    // The test is skipped for a single case, because each pytest item is one case and would wait
-    // for seconds.
+    // The samplers that failed are not asked again if there is a single case, because each pytest
+    // item is one case and would wait for seconds.
     if (plan.jobs.size() > 1 && !cancelled) {
       suites::ask_failed_samplers(plan.jobs, options.make_sampler, run);
     }

@@ -157,7 +157,7 @@ class AliasTable:
             part[high] -= 1 - part[low]
             if part[high] < 1:
                 small.append(large.pop())
-        part[small + large] = 1  # rounding leaves probabilities of 1
+        part[small + large] = 1  # entries that rounding leaves over have part 1
         self.part, self.other = part, other
 
     def draw(self, of_column, of_part):
