@@ -135,8 +135,8 @@ void expect_extent(const char* name, const Array& array) {
   }
 }
 
-// Reads a Python float or int. NumPy's scalars are read as arrays without axes. The method __index__
-// does not make an object a number here, because arrays have __index__, too.
+// Reads a Python float or int. NumPy's scalars are read as arrays without axes. The method
+// __index__ does not make an object a number here, because arrays have __index__, too.
 template <class T>
 bool read_scalar(const char* name, nb::handle object, T& value) {
   const bool is_float = PyFloat_Check(object.ptr());

@@ -31,8 +31,10 @@ else:
         from . import _public
 
         for each in ("__all__", *_public.__all__):
-            globals().setdefault(each, getattr(_public, each))  # keeps names that a user has replaced
-        if name not in globals():  # otherwise the name is that of a submodule, which the import has loaded
+            # Keeps names that a user has replaced.
+            globals().setdefault(each, getattr(_public, each))
+        # If the name is in globals(), it is that of a submodule, which the import has loaded.
+        if name not in globals():
             reason = f"module {__name__!r} has no attribute {name!r}"
             if not _public._core.HAS_SERVING:
                 reason += "; this build is without serving (CMake's FAIRDRAW_SERVING=OFF)"

@@ -148,7 +148,8 @@ def expect_means(
         if text is not None:
             expect_text(field, text, "a string, or None")
     for field, text in (("name", name), ("version", version)):
-        if text is not None and len(text) > LONGEST_NAME:  # every case of a report repeats this value
+        # Every case of a report repeats this value.
+        if text is not None and len(text) > LONGEST_NAME:
             raise ValueError(f"{field} has {len(text)} letters; allowed: up to {LONGEST_NAME}")
     run_seed = expect_seed(seed, seed_from)
     return gpu, {
@@ -229,7 +230,8 @@ def literal(value: Any) -> str:
         return f'"{value}"' if plain else repr(value)
     if isinstance(value, os.PathLike):
         return literal(os.fspath(value))
-    if isinstance(value, tuple) and len(value) == 2:  # a file of captured logits, and the dtype of the logits
+    # A tuple holds a file of captured logits, and the dtype of the logits.
+    if isinstance(value, tuple) and len(value) == 2:
         return f"({literal(value[0])}, {literal(value[1])})"
     if isinstance(value, bool | int | float):
         return repr(value)

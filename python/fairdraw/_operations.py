@@ -135,11 +135,13 @@ class Operator(NamedTuple):
     name: str
     #: Results of the operator, in order. The axes of the results are names in `sizes`.
     results: Results
-    given: Mapping[str, Any] = {}  #: arguments with fixed values, with which the operator calls the function
+    #: Arguments with fixed values, with which the operator calls the function.
+    given: Mapping[str, Any] = {}
     #: Arguments that come before all others with a default value. If such an argument is None, it
     #: counts as absent.
     first: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()  #: names of the function's arguments that the operator does not have
+    #: Names of the function's arguments that the operator does not have.
+    without: tuple[str, ...] = ()
 
 
 class Operand(NamedTuple):
@@ -169,7 +171,8 @@ class Operation(NamedTuple):
     #: Arguments that are dataclasses, by name. The fields of a dataclass are arguments of the
     #: operators.
     groups: Mapping[str, Any] = {}
-    core: str = ""  #: name of the compiled module's function, if it differs from the operation's name
+    #: Name of the compiled module's function, if it differs from the operation's name.
+    core: str = ""
 
     @property
     def name(self) -> str:

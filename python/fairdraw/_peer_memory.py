@@ -33,7 +33,8 @@ class PeerLimits:
 
     rows: int  #: maximum number of rows, and of outputs in calls with indices
     num_samples: int = 1
-    logprobs: int | None = None  #: maximum number of log-probabilities; None if no call requests any
+    #: Maximum number of log-probabilities; None if no call requests any.
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         self._expect("rows", self.rows, 1, 2**31 - 1)
@@ -130,7 +131,8 @@ class PeerMemory:
         ]
         self._piece.zero_()
         torch.cuda.synchronize(self.device)
-        gathered(torch.zeros(1))  # a barrier, so that all pieces are zeroed before any rank begins a call
+        # A barrier, so that all pieces are zeroed before any rank begins a call.
+        gathered(torch.zeros(1))
 
     def expect_device(self, name: str, device: Any) -> None:
         if device != self.device:

@@ -32,7 +32,8 @@ class BeamStep(NamedTuple):
     tokens: Any  #: [requests, max_width] int32: last token of each live beam
     scores: Any  #: [requests, max_width] float32: cumulative log-probability of each live beam
     live_beams: Any  #: [requests] int32: number of live beams
-    states: Any  #: [requests] int32: 0 for a live request, 1 if its pool ended it, 2 if its length ended it
+    #: [requests] int32: 0 for a live request, 1 if its pool ended it, 2 if its length ended it.
+    states: Any
     statuses: Any  #: [requests] int32: 0; 1 if the request was already done; otherwise an error
 
 

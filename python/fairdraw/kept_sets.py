@@ -44,7 +44,8 @@ _ROOM_AN_OUTPUT = 4096
 class KeptSets(NamedTuple):
     """Kept sets of ids, one set after the other, in the layout of vLLM's SamplingMask."""
 
-    token_ids: Any  #: [offsets[-1]] int32, ascending within a set; on a GPU unused room follows the last set
+    #: [offsets[-1]] int32, ascending within a set; on a GPU unused room follows the last set.
+    token_ids: Any
     offsets: Any  #: [outputs + 1] int64: output i has the ids token_ids[offsets[i]:offsets[i + 1]]
     overflow: Any  #: [outputs] bool: true if the set did not fit into the room, and is empty here
 

@@ -161,7 +161,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "fairdraw.verify",
     )
     chosen = config.getoption("--fairdraw-report")
-    if hasattr(config, "workerinput"):  # a worker of xdist passes its records on to the main process
+    # A worker of xdist passes its records on to the main process.
+    if hasattr(config, "workerinput"):
         return
     folder = None
     if chosen is not None:

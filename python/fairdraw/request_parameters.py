@@ -72,8 +72,10 @@ class RequestParameters:
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_of_prompt: bool = True  #: whether the repetition penalty counts the prompt's tokens
-    counts_of_prompt: bool = False  #: whether frequency and presence penalties count the prompt's tokens too
-    penalty_window: int = -1  #: number of last tokens that the penalties count; -1 counts all tokens
+    #: True if frequency and presence penalties count the prompt's tokens too.
+    counts_of_prompt: bool = False
+    #: Number of last tokens that the penalties count; -1 counts all tokens.
+    penalty_window: int = -1
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
@@ -84,7 +86,8 @@ class RequestParameters:
     ignore_eos: bool = False
     stop_ids: Ids = ()
     stop_sequences: Sequence[Ids] = ()
-    logprobs: int | None = None  #: number of log-probabilities besides the sampled token's; -1 for all tokens
+    #: Number of log-probabilities besides the sampled token's; -1 for all tokens.
+    logprobs: int | None = None
     beam_width: int = 0  #: 0: no beam search
     length_penalty: float = 0.0
     early_stopping: int = 1

@@ -110,7 +110,8 @@ class SampleDetails(NamedTuple):
     tokens: Any  #: [outputs, num_samples]; -1 if the status is not 0
     statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 means ok
     support_size: Any  #: [outputs] int32: number of tokens that survive the filters
-    logprob: Any  #: [outputs, num_samples] float32, natural logarithm of the probability before filtering
+    #: [outputs, num_samples] float32, natural logarithm of the probability before filtering.
+    logprob: Any
     #: [outputs, num_samples] float32, natural logarithm of the probability among the survivors.
     logprob_filtered: Any
     mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), with bit 1 for tokens that survive
@@ -271,7 +272,8 @@ def sampled_sizes(
     logits: Any, indices: Any = None, num_samples: int = 1, logprobs: int | None = None, **_: Any
 ) -> Sizes:
     """Returns the lengths of the axes of the results of `sample` and similar functions."""
-    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]  # the kernels report an array with a wrong shape
+    # The kernels report an array with a wrong shape.
+    rows, vocab = (*getattr(logits, "shape", ()), 0, 0)[:2]
     return {
         "outputs": (rows if indices is None else length(indices),),
         "samples": () if num_samples == 1 else (max(num_samples, 0),),

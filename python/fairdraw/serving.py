@@ -135,7 +135,8 @@ class RequestSnapshot:
     id: int
     request: BatchRequest
     output: tuple[int, ...]
-    allowed: tuple[int, ...]  #: words of the request's bitmask; if there are none, all tokens are allowed
+    #: Words of the request's bitmask; if there are none, all tokens are allowed.
+    allowed: tuple[int, ...]
 
 
 class BatchState:

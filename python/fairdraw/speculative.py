@@ -205,7 +205,8 @@ class _Drafted:
         rows = [nobody] * (int(np.prod(self.logits.shape[:-1])))
         for b in range(self.batch):
             begin, end = int(begins[b]), int(begins[b + 1])
-            if 0 <= begin < end <= len(rows):  # otherwise the request fails, whatever its rows contain
+            # If its begins do not fit, the request fails, whatever its rows contain.
+            if 0 <= begin < end <= len(rows):
                 first = begin - b
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
         return self.small.uploaded("processing", rows_processing(requests, rows))

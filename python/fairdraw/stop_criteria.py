@@ -39,7 +39,8 @@ class StopStep(NamedTuple):
     reasons: Any  #: FinishReason
     kept: Any  #: number of tokens of this step that belong to the output, including the stop
     matched: Any  #: index of the stop id or stop sequence that matched, otherwise -1
-    matched_lengths: Any  #: number of ids of the match: 1, or the length of the stop sequence; otherwise 0
+    #: Number of ids of the match: 1, or the length of the stop sequence; otherwise 0.
+    matched_lengths: Any
     output_lengths: Any  #: length of the output with the tokens that are kept
     statuses: Any  #: 0, or an error of the request, which then keeps no token and continues
 

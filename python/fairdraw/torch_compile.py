@@ -31,7 +31,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import torch_operators as torch_operators  # importing registers the operators that this module uses
+# Importing registers the operators that this module uses.
+from . import torch_operators as torch_operators
 from ._operations import TABLE, Operation
 from .logprobs import Logprobs
 from .sampling import SampleDetails

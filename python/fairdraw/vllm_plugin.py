@@ -89,7 +89,8 @@ def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
         modes = ("processed_logits", "processed_logprobs")
         return draw_and_mask(
             processed_logits,
-            temperature=(temperature != 0).float(),  # 0 is greedy; other temperatures were applied before
+            # 0 is greedy; other temperatures were applied before.
+            temperature=(temperature != 0).float(),
             top_k=top_k,
             top_p=top_p,
             seed=states.seeds.gpu[expanded_idx_mapping],

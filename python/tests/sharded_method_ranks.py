@@ -81,7 +81,8 @@ def check_probs(sampler, columns):
     rows = 5
     seeds = torch.arange(rows) + 40
     probs = fairdraw.softmax(torch.randn(rows, columns.vocab, generator=numbers) * 2)
-    probs[1] = (probs[1] * 64).round() + 1  # this row has ties, and another scale of the probabilities
+    # This row has ties, and another scale of the probabilities.
+    probs[1] = (probs[1] * 64).round() + 1
     whole_calls = [
         (fairdraw.sampling_from_probs, {}),
         (fairdraw.top_k_sampling_from_probs, {"top_k": 9}),

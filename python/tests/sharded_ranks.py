@@ -170,7 +170,8 @@ def check_calls_on_gpu(sampler, rank, widths):
             gathered = sampler.gathered_rows
             tokens = sampler(local, **call, seed=seeds.cuda(), gather=False)
             left = int(sampler.undecided)
-            assert left <= gathered  # wide nuclei are decided unless their support size is requested
+            # Wide nuclei are decided unless their support size is requested.
+            assert left <= gathered
             assert sampler.gather_undecided() == left and int(sampler.undecided) == 0
             same("tokens", tokens.cpu(), expected.tokens)
         banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)

@@ -43,7 +43,8 @@ BY_ROW = {
         {"temperature": 0.7, "top_k": 50, "top_p": 0.9, "min_p": 0.01},
         {"temperature": 0.0},
         BY_ROW,
-        {name: value[1:2] for name, value in BY_ROW.items()},  # one value of the parameter for all rows
+        # One value of the parameter for all rows.
+        {name: value[1:2] for name, value in BY_ROW.items()},
         {"top_k": torch.tensor(7), "filter_apply_order": "joint", "top_p": np.float32(0.9)},
         {"top_k": 50, "tie_rule": "lowest_id"},
         {

@@ -70,7 +70,8 @@ def test_a_search_is_that_of_the_cpu():
 
 
 def test_a_search_over_logits_finds_the_same_beams():
-    logits = table_of(2) * 1.5 + 3  # logits may have any shift or scale, because softmax normalises them
+    # Logits may have any shift or scale, because softmax normalises them.
+    logits = table_of(2) * 1.5 + 3
     here, there = (fairdraw.BeamSearch(2, 4, max_tokens=5, end_ids=[0]) for _ in range(2))
     rows, other = logits[:2], logits[:2].cuda()
     while not here.done:
@@ -329,14 +330,16 @@ def test_copies_come_in_the_order_of_their_steps():
         there.step(logits.cuda())
         there.start_async_token_copy()
         wanted.append([here.new_tokens().tolist(), [1, 1, 1], [0, 0, 0]])
-    assert outputs_of(other) == [[], [], []]  # no copy was waited for, so that the host has no tokens
+    # No copy was waited for, so that the host has no tokens.
+    assert outputs_of(other) == [[], [], []]
     for step, want in enumerate(wanted):
         copied = there.wait_for_tokens(return_details=True)
         assert [array.tolist() for array in copied] == want
         assert len(other.output(0)) == step + 1
     here.step(small_logits(3, 3))
     there.step(small_logits(3, 3).cuda())
-    assert there.get_new_tokens().tolist() == here.new_tokens().tolist()  # by a copy that starts now
+    # The tokens come by a copy that starts now.
+    assert there.get_new_tokens().tolist() == here.new_tokens().tolist()
     for step in range(40):  # more steps than the device remembers
         logits = small_logits(step, 3)
         here.step(logits)

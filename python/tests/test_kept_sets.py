@@ -60,7 +60,8 @@ def test_drafts_have_a_set_for_each_emitted_token():
     call = {"top_p": 0.6, "seed": np.arange(batch, dtype=np.uint64)}
     plain = fairdraw.verify_chain(logits, ids, **call)
     found = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
-    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))  # the same drafts in the form of a tree
+    # The parents give the same drafts in the form of a tree.
+    parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))
     tree = fairdraw.verify_tree_with_kept_sets(logits, ids, parents=parents, **call)
     for mine, other in zip(plain, found.verified, strict=True):
         assert (mine == other).all()

@@ -44,7 +44,8 @@ def test_results_have_the_axes_of_the_rows(operation, rows, parameters, draws):
     want = operation(rows.reshape(ROWS, VOCAB), *flat, **flat_seeds)
     assert got.shape == (LEADING if draws else rows.shape) and got.dtype == want.dtype
     assert np.array_equal(got.reshape(want.shape), want)
-    assert np.array_equal(operation(rows, *flat, **flat_seeds), got)  # parameters along a single axis
+    # The parameters may also have a single axis.
+    assert np.array_equal(operation(rows, *flat, **flat_seeds), got)
 
 
 def test_valid_rows_and_numbers():

@@ -66,6 +66,7 @@ def test_processing_that_is_wrong_is_named(logits):
         fairdraw.sample(logits, seed=1, processing=rows[:1])
     with pytest.raises(ValueError, match="top_n_sigma: is given together with processing"):
         fairdraw.sample(logits, seed=1, processing=rows, top_n_sigma=2.0)
-    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)  # a value that makes only its row fail
+    # A value that makes only its row fail.
+    bad = dataclasses.replace(rows[0], repetition_penalty=0.0)
     tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])
     assert tokens[0] == -1 and tokens[1:].tolist() == plain[1:].tolist()

@@ -92,7 +92,8 @@ def run_items(folder, text, *options):
     (folder / "test_items.py").write_text(text)
     plugin = ["-p", "no:cacheprovider"]
     if not importlib.metadata.entry_points(group="pytest11", name="fairdraw"):
-        plugin += ["-p", "fairdraw.pytest_plugin"]  # needed on machines where the package is not installed
+        # The option is needed on machines where the package is not installed.
+        plugin += ["-p", "fairdraw.pytest_plugin"]
     return python("-m", "pytest", "-q", "-rs", *plugin, *options, "test_items.py", cwd=folder)
 
 

@@ -238,7 +238,8 @@ def test_trees_go_where_the_targets_tokens_are():
     logits = logits_of(3, batch, nodes + 1)
     ids = np.empty((batch, nodes), np.int64)
     parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
-    for b in range(batch):  # half of the nodes are the token that the target draws after their parent
+    # Half of the nodes are the token that the target draws after their parent.
+    for b in range(batch):
         depth = [-1] * (nodes + 1)
         for j, parent in enumerate(parents[b]):
             depth[j + 1] = depth[parent + 1] + 1
@@ -273,7 +274,8 @@ def test_trees_go_where_the_targets_tokens_are():
 def test_a_tree_of_one_branch_with_a_law_is_a_chain():
     batch, n = 50, 3
     logits = logits_of(21, batch, n + 1)
-    drafts = logits_of(22, batch, n + 1)  # row j is for the children of node j; the last node has no children
+    # Row j is for the children of node j; the last node has no children.
+    drafts = logits_of(22, batch, n + 1)
     law = fairdraw.LawFilters(0.9, top_p=0.95)
     seeds = np.arange(batch, dtype=np.uint64)
     ids = np.stack(

@@ -40,7 +40,8 @@ class Transport:
     concurrency: int = 8
     retries: int = 4
     timeout: float = 120.0
-    first_pause: float = 0.5  #: seconds before the second try; the pause doubles before each further try
+    #: Seconds before the second try; the pause doubles before each further try.
+    first_pause: float = 0.5
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):

@@ -29,7 +29,8 @@ class Check:
     min_discrepancy: float | None = None
     #: Log-likelihoods per fault, for streams only.
     by_fault: dict[str, float] = field(default_factory=dict)
-    seen: frozenset[str] = frozenset()  #: steps of the claim whose omission the check would have noticed
+    #: Steps of the claim whose omission the check would have noticed.
+    seen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,8 @@ def _matrix(arguments: argparse.Namespace) -> int:
             lambda unfinished: write(updated(before, [*records, unfinished]), file),
             arguments.processes,
         )
-        write(updated(before, [*records, record]), file)  # saved first, because the next step is slow
+        # The record is saved first, because the next step is slow.
+        write(updated(before, [*records, record]), file)
         if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
             record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
         records.append(record)

@@ -133,7 +133,8 @@ class _Worker:
 
     def begin(self, case: str) -> None:
         self.case = case
-        with contextlib.suppress(OSError):  # the process is dead, and the next wait notices its death
+        # If the process is dead, the next wait notices its death.
+        with contextlib.suppress(OSError):
             self.connection.send(case)
 
     def leave(self) -> None:

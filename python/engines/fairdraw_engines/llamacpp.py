@@ -33,7 +33,8 @@ def float32_rows(batch: Batch) -> np.ndarray[Any, Any]:
     """Copies the batch's logits to float32 [rows, vocab], with excluded tokens at -inf."""
     logits = batch.logits
     rows: np.ndarray[Any, Any]
-    if batch.dtype == "bfloat16":  # NumPy holds the bits of bfloat16, which are the upper half of a float32
+    # NumPy holds the bits of bfloat16, which are the upper half of a float32.
+    if batch.dtype == "bfloat16":
         rows = (logits.astype(np.uint32) << 16).view(np.float32)
     else:
         rows = logits.astype(np.float32)

@@ -41,7 +41,8 @@ def make_numpy(seed: int) -> Sampler:
     random = np.random.default_rng(seed)
 
     def sample(batch: Batch) -> Any:
-        logits = batch.logits.astype(np.float64)  # numpy's choice requires that the sum is 1 within 1e-8
+        # numpy's choice requires that the sum is 1 within 1e-8.
+        logits = batch.logits.astype(np.float64)
         allowed = allowed_ids(batch)
         if allowed is not None:
             logits[~allowed] = -np.inf

@@ -90,7 +90,8 @@ def make(seed: int) -> Sampler:
 
         rows = rows_of(batch)
         seeds, positions = batch.seed, batch.offset
-        if batch.seed_is_scalar:  # vLLM has one seed per request, so that outputs get distant seeds here
+        # vLLM has one seed per request, so that outputs get distant seeds here.
+        if batch.seed_is_scalar:
             seeds = seeds + SEEDS_APART * torch.arange(len(rows))
             positions = positions.expand(len(rows))
         tokens = torch.full((len(rows),), -1, dtype=torch.int64)

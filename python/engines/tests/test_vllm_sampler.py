@@ -178,7 +178,8 @@ def test_the_law_is_that_of_vllms_mask(vllm, monkeypatch):
         .logprobs_tensors.logprobs[0]
         .exp()
     )
-    assert 2 <= (law > 0).sum() < 9  # both filters matter, because top_p keeps fewer than top_k's nine tokens
+    # Both filters matter, because top_p keeps fewer than top_k's nine tokens.
+    assert 2 <= (law > 0).sum() < 9
     sampler = with_ours(vllm, "processed_logprobs", monkeypatch)
     metadata = metadata_of(vllm, ones, *filters)
     tokens = sampler.forward(logits.clone(), metadata).sampled_token_ids[:, 0]

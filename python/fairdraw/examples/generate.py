@@ -24,7 +24,8 @@ import fairdraw
 
 Array = Any  # a NumPy array; NumPy's own types say little about an array's content
 
-ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))  #: one token per character of the alphabet
+#: One token per character of the alphabet.
+ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))
 
 
 @dataclass(frozen=True)

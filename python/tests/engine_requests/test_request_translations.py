@@ -59,7 +59,8 @@ def translated(engine, fields):
             "max_tokens": 128, "filter_apply_order": "joint", "repetition_of_prompt": False,
         }),
         ("sglang", {"temperature": 9e-7}, GREEDY),
-        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),  # top_k is already 1 when the engine checks it
+        # top_k is already 1 when the engine checks it.
+        ("sglang", {"temperature": 0, "top_k": 0}, GREEDY),
         ("sglang", {"top_k": 1}, GREEDY),
         ("sglang", {"temperature": 1e-6}, {"greedy": False, "temperature": float32(1e-6)}),
         ("sglang", {"top_k": -1}, {"top_k": 0}),
@@ -67,7 +68,8 @@ def translated(engine, fields):
         ("sglang", {"min_p": 0.1}, {"filter_apply_order": "top_k_first", "differences": ()}),
         ("sglang", {"logit_bias": {4: -INF}}, {"logit_bias": {4: -INF}}),
         ("tensorrt_llm", {}, GREEDY),
-        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),  # the request sets none of temperature, top_k and top_p
+        # The request sets none of temperature, top_k and top_p.
+        ("tensorrt_llm", {"min_p": 0.5}, GREEDY),
         ("tensorrt_llm", {"temperature": 0}, GREEDY),
         ("tensorrt_llm", {"top_p": 0, "temperature": 2}, GREEDY),
         ("tensorrt_llm", {"top_k": 1}, GREEDY),
@@ -86,7 +88,8 @@ def translated(engine, fields):
         ("tensorrt_llm", {
             "use_beam_search": True, "best_of": 4, "early_stopping": 7, "length_penalty": 0.5,
         }, {"early_stopping": 2, "length_penalty": 0.5}),
-        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),  # the engine does not read these fields
+        # The engine does not read these fields.
+        ("hugging_face", {"temperature": 0, "top_p": 7}, GREEDY),
         ("hugging_face", {"do_sample": True}, {
             "greedy": False, "top_k": 50, "temperature": 1, "seed": None,
         }),

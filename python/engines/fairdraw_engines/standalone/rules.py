@@ -96,7 +96,8 @@ class LiteRtLm(Textbook):
         cumulative = weights[nucleus].cumsum()
         chosen = self.random.uniform(0, cumulative[-1], draws)
         sampled = np.zeros(draws, np.int64)
-        for token, mass in zip(nucleus[-2:], cumulative[-2:], strict=True):  # the last tokens suffice
+        # The last tokens suffice.
+        for token, mass in zip(nucleus[-2:], cumulative[-2:], strict=True):
             sampled[chosen <= mass] = token
         return sampled
 
