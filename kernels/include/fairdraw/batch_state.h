@@ -1,17 +1,20 @@
-// BatchState: the requests of a running batch, as `sample` takes them.
+// BatchState keeps the requests of a running batch in the form that `sample` takes.
 //
 // A batch has a fixed number of slots; slot i is row i of the calls. A request enters a slot with
-// its parameters and its prompt, tokens are appended as they are drawn, and it leaves: for good
-// (remove), or with everything needed to continue later in any slot of any batch (evict, restore).
+// its parameters and its prompt, and its tokens are appended as they are drawn. A request leaves
+// its slot for good (remove), or with everything that it needs to continue later in any slot of any
+// batch (evict, restore).
 //
 // Random bits: a request's offset is the number of tokens that it has drawn, first_offset included,
-// and advances by itself with every append. So its tokens are a function of its logits, parameters
-// and seed, not of its slot, its neighbours, or how often it was preempted.
+// and advances by itself with every append. So a request's tokens are a function of its logits,
+// parameters and seed. They do not depend on its slot, on its neighbours, or on how often it was
+// preempted.
 //
-// Memory: everything is allocated once. Addresses of the arrays that sample_request() returns
-// stay the same as long as the state lives, whatever enters, leaves or moves.
+// Memory: a state allocates all of its memory when it is made. The arrays that sample_request()
+// returns keep their addresses as long as the state lives, whichever requests enter, leave or move.
 //
-// C++17, the standard library alone. One thread at a time.
+// The implementation needs C++17 and the standard library alone. A state is used by one thread at a
+// time.
 //
 // Errors: A call returns invalid_argument if an argument is out of its range, if no request has the
 // id or one has it already, if the slot is occupied or none is free, or if a list or a history has
@@ -37,42 +40,48 @@ namespace serving {
 struct BatchAccess;
 }
 
-/// The caller's name of a request: any number, unique among the requests of a state.
+/// The number by which the caller names a request: any number that no other request of the state
+/// has.
 using RequestId = std::uint64_t;
 
-/// How histories are passed to `sample`. Tokens are the same.
-/// lists: the output as it is, and of a prompt that the repetition penalty reads the different ids;
-/// a call goes through those that have a penalty, which costs their length.
-/// dense: a bitmask of the prompt and counts of the output, kept from token to token. A call reads
-/// them whole, whatever the length, so that on a CPU they pay for histories about as long as the
-/// vocabulary alone; they take capacity * vocab * 4 1/8 bytes.
+/// Form in which `sample` reads the histories of requests. Both forms give the same tokens. lists:
+/// the output's ids in order, and the distinct ids of a prompt that has a repetition penalty. A
+/// call goes through the histories of requests with a penalty, at a cost that grows with their
+/// length. dense: a bitmask of the prompt and counts of the output, which are updated with every
+/// token. A call reads bitmask and counts whole, whatever the length of the history. On a CPU,
+/// dense is faster only if histories are about as long as the vocabulary. The dense arrays take
+/// capacity * vocab * 4 1/8 bytes.
 enum class HistoryForm : std::uint32_t {
-  lists = 0,  ///< the output as it is, and the different ids of the prompt
+  lists = 0,  ///< the ids of the output, and the distinct ids of the prompt
   dense = 1,  ///< a bitmask of the prompt, and counts of the output
 };
 
-/// Sizes of a state. None changes while it lives.
+/// Sizes of a state. No size changes while the state lives.
 struct BatchStateOptions {
   std::int64_t vocab = 0;            ///< 1 to kMaxVocab
   std::int32_t capacity = 0;         ///< slots, >= 1
-  std::int32_t max_length = 0;       ///< most tokens of a request, prompt and output together, >= 1
-  std::int32_t max_bias = 1024;      ///< most entries of a request's bias, >= 0
-  std::int32_t max_stop_ids = 128;   ///< most ids that min_tokens bans, >= 0
+  std::int32_t max_length = 0;       ///< largest number of tokens of a request, prompt and output
+                                     ///< together, >= 1
+  std::int32_t max_bias = 1024;      ///< largest number of entries of a request's bias, >= 0
+  std::int32_t max_stop_ids = 128;   ///< largest number of ids that min_tokens bans in a request,
+                                     ///< >= 0
   std::int32_t max_bad_words = 128;  ///< most bad words, >= 0
-  std::int32_t max_bad_word_tokens = 1024;   ///< most tokens of all of them together, >= 0
+  std::int32_t max_bad_word_tokens = 1024;   ///< largest number of tokens in all bad words of a
+                                             ///< request together, >= 0
   std::int32_t max_allowed_ids = 1024;       ///< most allowed ids, >= 0
-  HistoryForm history = HistoryForm::lists;  ///< form of the histories that calls read
-  TieRule tie_rule = TieRule::keep_all;      ///< of every call, as is the next one
+  HistoryForm history = HistoryForm::lists;  ///< form of the histories that a call reads
+  TieRule tie_rule = TieRule::keep_all;      ///< rule for ties of top_k, the same in every call
   FilterOrder filter_order = FilterOrder::top_k_first;  ///< of every call
 };
 
-/// A token and what is added to its logit. -inf bans it.
+/// A token, and the number that is added to its logit. A bias of -inf bans the token.
 struct TokenBias {
   std::int32_t token = 0;  ///< token id, in [0, vocab)
-  float bias = 0.0F;       ///< added to its logit: -inf, or in [-2^64, 2^64]
+  float bias = 0.0F;       ///< number that is added to the token's logit: -inf, or in [-2^64, 2^64]
 };
 
-/// A request as it enters a batch. Ranges and meanings: sample.h and logits_processing.h.
+/// A request with its parameters and its prompt, as it enters a batch. The headers sample.h and
+/// logits_processing.h give the ranges and meanings of the parameters.
 struct BatchRequest {
   float temperature = 1.0F;  ///< 0 (greedy) or in [2^-126, 2^64]
   std::int32_t top_k = 0;    ///< >= -1; 0 and -1: off
@@ -80,103 +89,116 @@ struct BatchRequest {
   float min_p = 0.0F;        ///< in [0, 1]
 
   float repetition_penalty = 1.0F;   ///< in [2^-64, 2^64]
-  bool repetition_of_prompt = true;  ///< the penalty counts the prompt's tokens (SGLang's does not)
+  bool repetition_of_prompt = true;  ///< true: the repetition penalty counts the prompt's tokens
+                                     ///< (SGLang's does not)
   float frequency_penalty = 0.0F;    ///< in [-2^64, 2^64]
   float presence_penalty = 0.0F;     ///< in [-2^64, 2^64]
 
-  std::uint64_t seed = fresh_seed();  ///< without one of its own it has a fresh one, which is here
-  std::uint64_t first_offset = 0;     ///< tokens drawn from this seed before the output begins
+  std::uint64_t seed = fresh_seed();  ///< seed of the request; by default a fresh one
+  std::uint64_t first_offset = 0;     ///< number of tokens that were drawn from this seed before
+                                      ///< the output begins
 
-  std::int32_t min_tokens = 0;                       ///< >= 0
-  std::vector<std::int32_t> stop_ids;                ///< banned until then
-  std::vector<TokenBias> bias;                       ///< of a token listed twice the last counts
+  std::int32_t min_tokens = 0;         ///< >= 0
+  std::vector<std::int32_t> stop_ids;  ///< banned until then
+  /// biases of tokens; of two entries for one token the last counts
+  std::vector<TokenBias> bias;
   std::vector<std::vector<std::int32_t>> bad_words;  ///< none empty
   std::vector<std::int32_t> allowed_ids;             ///< empty: all
-  float top_n_sigma = 0.0F;                          ///< >= 0, or -1; -1, 0 and +inf: off
+  /// threshold of top_n_sigma: >= 0, or -1; the filter is off at -1, 0 and +inf
+  float top_n_sigma = 0.0F;
 
-  std::vector<std::int32_t> prompt;  ///< ids, or -1 at a position that is no text
+  std::vector<std::int32_t> prompt;  ///< ids of the prompt; -1 at a position that is not text
 };
 
-/// Everything a request needs to continue elsewhere. A value: it may be kept, copied, sent.
+/// A copy of everything that a request needs to continue in another slot or batch. A snapshot is a
+/// plain value, so that it may be kept, copied and sent.
 struct RequestSnapshot {
   RequestId id = 0;                    ///< the caller's name of the request
-  BatchRequest request;                ///< its parameters and prompt, as add() took them
-  std::vector<std::int32_t> output;    ///< drawn so far, oldest first
-  std::vector<std::uint32_t> allowed;  ///< its row of the bitmask; empty: all are allowed
+  BatchRequest request;                ///< parameters and prompt of the request, as add() took them
+  std::vector<std::int32_t> output;    ///< tokens that the request has drawn so far, oldest first
+  std::vector<std::uint32_t> allowed;  ///< row of the request in the bitmask of allowed tokens;
+                                       ///< empty: all tokens are allowed
 };
 
 /// A request that compact() has moved.
 struct SlotMove {
-  std::int32_t from = 0;  ///< slot that the request left
-  std::int32_t to = 0;    ///< slot that it has now
+  std::int32_t from = 0;  ///< slot that the request had before
+  std::int32_t to = 0;    ///< slot that the request has now
 };
 
-/// Every call that returns an Error with a code changes nothing; the message names the field, its
-/// value and the allowed range.
+/// A call that returns an Error with a code changes nothing. The message names the field, its value
+/// and the allowed range.
 class BatchState {
  public:
-  /// Slot that add() and restore() choose themselves: the lowest free one.
+  /// Argument that makes add() and restore() choose the lowest free slot.
   static constexpr std::int32_t kAnySlot = -1;
 
-  /// The only way to make a state. invalid_argument where an option is out of its range,
-  /// unsupported where there is not enough memory.
+  /// Makes a state; there is no other way to make one. Errors: invalid_argument if an option is out
+  /// of its range, unsupported if there is not enough memory.
   static Error make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state);
 
   ~BatchState();
   BatchState(const BatchState&) = delete;
   BatchState& operator=(const BatchState&) = delete;
 
-  // Requests come, move and go.
+  // The functions below add requests, move requests and remove requests.
 
-  /// Into the lowest free slot, or into the one that is named, which must be free.
+  /// Adds a request in the lowest free slot, or in the named slot, which must be free.
   Error add(RequestId id, const BatchRequest& request, std::int32_t slot = kAnySlot);
-  /// Removes a request; its slot is free. invalid_argument where no request has this id.
+  /// Removes a request, and frees its slot. Error: invalid_argument if no request has this id.
   Error remove(RequestId id);
-  /// Exchanges what is in two slots. One of them may be empty: that is a move. Both may be.
+  /// Exchanges the requests of two slots. One of the two slots may be empty: then the request of
+  /// the other slot moves there. Both may be.
   Error swap(std::int32_t first, std::int32_t second);
-  /// Moves the highest requests into the lowest free slots until none is free below slots().
-  /// The moves, in the order in which they were made.
+  /// Moves the requests of the highest slots into the lowest free slots, until no slot below
+  /// slots() is free. Returns the moves in the order in which they were made.
   std::vector<SlotMove> compact();
-  /// As remove, with a snapshot.
+  /// Removes a request as remove() does, and fills its snapshot.
   Error evict(RequestId id, RequestSnapshot& snapshot);
-  /// As add, with the request's id and what it had drawn.
+  /// Adds a request as add() does, with the id and the output of the snapshot.
   Error restore(const RequestSnapshot& snapshot, std::int32_t slot = kAnySlot);
 
   // Tokens.
 
-  /// Appends tokens to a request's output. Its offset advances by `count`.
+  /// Appends tokens to a request's output. The request's offset advances by `count`.
   Error append(RequestId id, const std::int32_t* tokens, std::int64_t count);
-  /// Appends tokens[slot] to the request of each slot; -1: none for this one.
+  /// Appends tokens[slot] to the request of each slot; where tokens[slot] is -1, nothing is
+  /// appended.
   Error append_step(View<const std::int32_t> tokens);
 
-  /// The allowed tokens of the request in each of the first packed.rows slots, from now on until
-  /// they are set again or the request leaves. Rows of empty slots are ignored.
+  /// Sets the tokens that are allowed for the request of each of the first packed.rows slots. A row
+  /// holds until the next call of set_allowed(), or until the request leaves. Rows of empty slots
+  /// are ignored.
   /// `packed`: [slots, ceil(vocab / 32)] words.
   Error set_allowed(const BitRows<const std::uint32_t>& packed);
-  /// All tokens are allowed again, for every request.
+  /// Allows all tokens again, for every request.
   void clear_allowed();
 
   // What is there.
 
   /// Options that the state was made with.
   const BatchStateOptions& options() const noexcept;
-  std::int32_t size() const noexcept;                 ///< requests
-  std::int32_t slots() const noexcept;                ///< one more than the highest occupied slot
+  std::int32_t size() const noexcept;  ///< requests
+  /// Returns the number of the highest occupied slot, plus one.
+  std::int32_t slots() const noexcept;
   std::int32_t slot_of(RequestId id) const noexcept;  ///< -1: no such request
-  /// false, too, of a slot outside [0, capacity)
+  /// Returns true if a request is in the slot; false also for a slot outside [0, capacity).
   bool is_occupied(std::int32_t slot) const noexcept;
-  RequestId id_at(std::int32_t slot) const noexcept;  ///< 0 where the slot is empty
-  /// Tokens of the request of a slot; empty where there is none.
+  /// Returns the id of the request in the slot; 0 if the slot is empty.
+  RequestId id_at(std::int32_t slot) const noexcept;
+  /// Returns the prompt's tokens of the request in a slot; empty if the slot has no request.
   View<const std::int32_t> prompt(std::int32_t slot) const noexcept;
-  /// Tokens that the request of a slot has drawn, oldest first; empty where there is none.
+  /// Returns the tokens that the request in a slot has drawn, oldest first; empty if the slot has
+  /// no request.
   View<const std::int32_t> output(std::int32_t slot) const noexcept;
-  /// Offset of the next token of the request of a slot; 0 where there is none.
+  /// Returns the offset of the next token of the request in a slot; 0 if the slot has no request.
   std::uint64_t offset(std::int32_t slot) const noexcept;
-  /// Outputs of the first `rows` slots as lists.
+  /// Returns the outputs of the first `rows` slots as lists.
   TokenLists outputs(std::int32_t rows) const noexcept;
 
-  /// The call for one step: row i of `logits` belongs to slot i; empty slots are inactive.
-  /// `allowed` is there once set_allowed() has been called. Rows: slots() to capacity.
+  /// Makes the request of `sample` for one step. Row i of `logits` belongs to slot i, and rows of
+  /// empty slots are inactive. The request has a mask `allowed` if set_allowed() has been called.
+  /// The number of rows lies between slots() and capacity.
   /// `logits`: [rows, vocab].
   Error sample_request(const RowsView& logits, SampleRequest& request) const;
 

@@ -1,7 +1,8 @@
 // The operations of fairdraw/sample.h and fairdraw/sampling.h on an NVIDIA GPU.
 //
-// Same requests, same results, same tokens, bit for bit: a request's token does not depend on where
-// it is computed. The contract of a call differs:
+// The same request gives the same results and the same tokens, bit for bit: a request's token does
+// not depend on the device that computes it. A call on the GPU has another contract than one on the
+// CPU:
 //
 //   - Every pointer of a request and of a result is device memory (or managed memory): rows, and
 //     arrays of parameters, seeds and offsets too. Scalars are taken at the call. A pointer of
@@ -36,95 +37,104 @@
 
 namespace fairdraw::cuda {
 
-/// How a row is spread over the GPU. All give the same bits.
-/// cluster: up to 16 thread blocks a row, exchanging through distributed shared memory (compute
-/// capability 9.0 and newer). block: one thread block a row (8.0 and newer). best: by the device,
-/// the number of rows and the vocabulary.
+/// Way in which the work on a row is spread over the GPU. All ways give the same bits. cluster: up
+/// to 16 thread blocks per row, which exchange data through distributed shared memory (compute
+/// capability 9.0 and newer). block: one thread block per row (compute capability 8.0 and newer).
+/// best: cluster or block, chosen by the device, the number of rows and the vocabulary.
 enum class Path : std::uint32_t {
-  best = 0,     ///< cluster or block: by the device, the number of rows and the vocabulary
+  best = 0,     ///< cluster or block, chosen by the device, the number of rows and the vocabulary
   cluster = 1,  ///< up to 16 thread blocks per row; compute capability 9.0 and newer
   block = 2,    ///< one thread block per row; compute capability 8.0 and newer
 };
 
-/// Name of a path, as in the enum.
+/// Returns the name of a path, as in the enum.
 const char* to_string(Path path) noexcept;
 
-/// True where this build has CUDA kernels and the current device can run `path`.
+/// Returns true if this build has CUDA kernels and the current device can run `path`.
 bool is_available(Path path = Path::best) noexcept;
 
-/// Why is_available() is false, e.g. "this build has no CUDA kernels"; empty when it is true.
+/// Returns why is_available() is false, for example "this build has no CUDA kernels". The text is
+/// empty if is_available() is true.
 std::string why_not_available(Path path = Path::best);
 
-/// Bytes of workspace for a call over `rows` rows of logits or probabilities. 0 rows: 0.
+/// Returns the bytes of workspace for a call over `rows` rows of logits or probabilities: 0 for 0
+/// rows.
 std::int64_t workspace_bytes(std::int64_t rows) noexcept;
 
-/// Bytes of workspace for a call of `sample`: with logits processing (request.processing) about
-/// 4.4 bytes a value of the rows more, of which only those of edited tokens are touched.
+/// Returns the bytes of workspace for a call of `sample`. Logits processing (request.processing)
+/// adds about 4.4 bytes per value of the rows; of these, a call touches only the bytes of edited
+/// tokens.
 std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 
-/// The same where the call reports log-probabilities: 12 bytes for every 256 values of a row more.
+/// Returns the bytes of workspace for a call of `sample` that reports log-probabilities: 12 bytes
+/// more per 256 values of a row.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
 
-/// Bytes for process_logits: as for a `sample` that reports.
+/// Returns the bytes of workspace for process_logits: as many as for a `sample` that reports
+/// log-probabilities.
 std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept;
 
 /// Stream, workspace and path of a call.
 struct Execution {
   void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
   void* workspace = nullptr;  ///< device memory, aligned to 256 bytes
-  std::int64_t workspace_bytes = 0;  ///< at least what cuda::workspace_bytes says of the call
+  std::int64_t workspace_bytes = 0;  ///< size of the workspace: at least the result of
+                                     ///< cuda::workspace_bytes for the call
   Path path = Path::best;  ///< how rows are spread over the GPU; results do not depend on it
 };
 
-/// See fairdraw/sample.h. Less than 2^22 rows and as many outputs as tokens have room.
+/// See fairdraw/sample.h. A call may have fewer than 2^22 rows, and as many outputs as the array of
+/// tokens has room for.
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution);
 
-/// See fairdraw/log_probabilities.h. Values may differ from the CPU's by one unit in the last
-/// place; ids, ranks and statuses are the same. The workspace is that of a `sample` that reports.
-/// `token_ids` [outputs, num_samples]; `statuses` [outputs], optional.
+/// Reports the log-probabilities of given tokens, as fairdraw/log_probabilities.h says. Values may
+/// differ from the CPU's by one unit in the last place; ids, ranks and statuses are the same. The
+/// workspace is that of a `sample` that reports log-probabilities. `token_ids` [outputs,
+/// num_samples]; `statuses` [outputs], optional.
 Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,
                         const LogprobsResult& result, View<RowStatus> statuses,
                         const Execution& execution);
 
-/// See fairdraw/process_logits.h. Reads the rows twice and writes them once.
+/// Writes processed rows, as fairdraw/process_logits.h says. Reads the rows twice and writes them
+/// once.
 Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
                      const Execution& execution);
 
-// See fairdraw/sampling.h for each of these.
+// The header fairdraw/sampling.h describes each of the functions below.
 
 /// Computes what fairdraw::softmax does, with the same bits. `logits` [rows, vocab]; `temperature`
 /// scalar or [rows]; `probs` [rows, vocab]; `statuses` [rows], optional.
 Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
               View<RowStatus> statuses, const Execution& execution);
 
-/// Draws what fairdraw::sampling_from_logits does. `logits` [rows, vocab].
+/// Draws the tokens that fairdraw::sampling_from_logits draws. `logits` [rows, vocab].
 Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
                            const DrawResult& result, const Execution& execution);
 
-/// Draws what fairdraw::sampling_from_probs does. `probs` [rows, vocab].
+/// Draws the tokens that fairdraw::sampling_from_probs draws. `probs` [rows, vocab].
 Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
                           const DrawResult& result, const Execution& execution);
 
-/// Draws what fairdraw::top_k_sampling_from_probs does. `probs` [rows, vocab]; `top_k` scalar or
-/// [rows].
+/// Draws the tokens that fairdraw::top_k_sampling_from_probs draws. `probs` [rows, vocab]; `top_k`
+/// scalar or [rows].
 Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws what fairdraw::top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_p` scalar or
-/// [rows].
+/// Draws the tokens that fairdraw::top_p_sampling_from_probs draws. `probs` [rows, vocab]; `top_p`
+/// scalar or [rows].
 Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws what fairdraw::min_p_sampling_from_probs does. `probs` [rows, vocab]; `min_p` scalar or
-/// [rows].
+/// Draws the tokens that fairdraw::min_p_sampling_from_probs draws. `probs` [rows, vocab]; `min_p`
+/// scalar or [rows].
 Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws what fairdraw::top_k_top_p_sampling_from_logits does. `logits` [rows, vocab]; `top_k`,
-/// `top_p` and `filter_order` scalar or [rows].
+/// Draws the tokens that fairdraw::top_k_top_p_sampling_from_logits draws. `logits` [rows, vocab];
+/// `top_k`, `top_p` and `filter_order` scalar or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
                                        const PerRequest<float>& top_p,
@@ -132,28 +142,28 @@ Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const DrawOptions& options, const DrawResult& result,
                                        const Execution& execution);
 
-/// Draws what fairdraw::top_k_top_p_sampling_from_probs does. `probs` [rows, vocab]; `top_k`,
-/// `top_p` and `filter_order` scalar or [rows].
+/// Draws the tokens that fairdraw::top_k_top_p_sampling_from_probs draws. `probs` [rows, vocab];
+/// `top_k`, `top_p` and `filter_order` scalar or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                       const PerRequest<float>& top_p,
                                       const PerRequest<FilterOrder>& filter_order,
                                       const DrawOptions& options, const DrawResult& result,
                                       const Execution& execution);
 
-/// Writes what fairdraw::top_k_mask_logits does. `logits` and `masked` [rows, vocab]; `top_k`
-/// scalar or [rows]; `statuses` [rows], optional.
+/// Writes the rows that fairdraw::top_k_mask_logits writes. `logits` and `masked` [rows, vocab];
+/// `top_k` scalar or [rows]; `statuses` [rows], optional.
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
                         std::int64_t masked_row_stride, View<RowStatus> statuses,
                         const Execution& execution);
 
-/// Writes what fairdraw::top_k_renorm_probs does. `probs` and `renormalised` [rows, vocab]; `top_k`
-/// scalar or [rows]; `statuses` [rows], optional.
+/// Writes the rows that fairdraw::top_k_renorm_probs writes. `probs` and `renormalised` [rows,
+/// vocab]; `top_k` scalar or [rows]; `statuses` [rows], optional.
 Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);
 
-/// Writes what fairdraw::top_p_renorm_probs does. `probs` and `renormalised` [rows, vocab]; `top_p`
-/// scalar or [rows]; `statuses` [rows], optional.
+/// Writes the rows that fairdraw::top_p_renorm_probs writes. `probs` and `renormalised` [rows,
+/// vocab]; `top_p` scalar or [rows]; `statuses` [rows], optional.
 Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);

@@ -1,13 +1,13 @@
-// beam_search_result (fairdraw/beam_search.h) on an NVIDIA GPU: the end of a search whose steps
-// were cuda::beam_search_step (fairdraw/cuda_beam_search.h), on the arrays that they left in device
-// memory.
+// beam_search_result (fairdraw/beam_search.h) on an NVIDIA GPU gives the sequences at the end of a
+// search whose steps were cuda::beam_search_step (fairdraw/cuda_beam_search.h). It reads the arrays
+// that the steps left in device memory.
 //
-// The contract is that of fairdraw/cuda.h: every pointer of the request and of the result is device
-// memory (or managed memory), one of another kind is an error that names it; the call enqueues one
-// kernel and returns, never synchronises, never allocates, and can be captured in a CUDA graph. No
-// workspace is needed.
+// The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
+// memory (or managed memory), and a pointer of another kind is an error that names it. The call
+// enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
+// CUDA graph. No workspace is needed.
 //
-// This header needs no CUDA header.
+// This header includes no CUDA header.
 //
 // Errors: beam_search_result() returns the codes of fairdraw/cuda.h; statuses are those of
 // fairdraw/beam_search.h.
@@ -20,9 +20,9 @@
 
 namespace fairdraw::cuda {
 
-/// Same sequences as the CPU's. Normalised scores of live beams are the CPU's except for the last
-/// unit of the power, which is the device's. `stream`: a cudaStream_t of the current device; null:
-/// the default one.
+/// Gives the same sequences as the CPU. Normalised scores of live beams may differ from the CPU's
+/// in the last unit of the power, which the device computes. `stream`: a cudaStream_t of the
+/// current device; null: the default one.
 Error beam_search_result(const BeamResultRequest& request, const BeamSequences& result,
                          void* stream = nullptr);
 

@@ -1,9 +1,9 @@
-// Kept sets on an NVIDIA GPU: the calls of fairdraw/kept_sets.h, with what fairdraw/cuda.h says of
-// every call. The arrays of KeptSets are device memory, too.
+// Kept sets on an NVIDIA GPU have the calls of fairdraw/kept_sets.h and the contract of
+// fairdraw/cuda.h. The arrays of KeptSets are in device memory, too.
 //
-// Kernels that follow the call's own kernels on the same stream mark and pack the survivors,
-// without synchronising with the host: a graph that holds the call holds its sets. If support_size
-// is requested, the marks give it at no further cost.
+// After the call's own kernels, further kernels on the same stream mark and pack the survivors,
+// without synchronising with the host. So a CUDA graph that holds the call holds its kept sets,
+// too. If support_size is requested, it is counted from these marks at no further cost.
 //
 // Errors: Calls return the codes of fairdraw/cuda.h; statuses are those of fairdraw/kept_sets.h.
 //
@@ -18,36 +18,41 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of workspace for a call of `sample_with_kept_sets` that may report log-probabilities too:
-/// a bit for each value, and about 4 bytes for each 256, more than `sample` asks for.
+/// Returns the bytes of workspace for a call of `sample_with_kept_sets`, which may report
+/// log-probabilities too. They exceed those of `sample` by one bit per value, and about 4 bytes per
+/// 256 values.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs,
                              const KeptSets& kept) noexcept;
 
-/// See fairdraw/kept_sets.h: the same ids, offsets and overflows as the CPU's, and the tokens of
-/// cuda::sample.
+/// Gives the ids, offsets and overflows that fairdraw/kept_sets.h describes, the same as the CPU's,
+/// and draws the tokens of cuda::sample.
 Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
                             const KeptSets& kept, const Execution& execution);
 
-/// Bytes for calls that verify drafts: a bit for each value of the target, and 4 bytes a place of a
-/// token more than without sets.
+/// Returns the bytes of workspace for calls that verify drafts. They exceed those of a call without
+/// kept sets by one bit per value of the target, and 4 bytes per place of a token.
 std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets& kept) noexcept;
 /// As for chains.
 std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets& kept) noexcept;
 
-/// See fairdraw/kept_sets.h: the CPU's sets, and what verify_chain and verify_tree write.
+/// Gives the kept sets that fairdraw/kept_sets.h describes, the same as the CPU's, and the results
+/// of verify_chain.
 Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
                                   const VerifyChainResult& result, const KeptSets& kept,
                                   const Execution& execution);
-/// See fairdraw/kept_sets.h: the CPU's sets, and what verify_tree writes.
+/// Gives the kept sets that fairdraw/kept_sets.h describes, the same as the CPU's, and the results
+/// of verify_tree.
 Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                                  const KeptSets& kept, const Execution& execution);
 
-/// Bytes for kept_sets_of_mask: at most 4 bytes per row, but for few rows 2 KB.
+/// Returns the bytes of workspace for kept_sets_of_mask: at most 4 bytes per row, or 2 KB if there
+/// are few rows.
 std::int64_t workspace_bytes(const KeptMask& rows) noexcept;
 
-/// See fairdraw/kept_sets.h. At most 2^22 - 1 rows. Behind a sharded call (fairdraw/cuda_sharded.h)
-/// on its stream: rows that are left undecided have no mask and no status, so statuses that
-/// begin as RowStatus::inactive leave them without a set.
+/// Packs the kept sets of a mask, as fairdraw/kept_sets.h says. At most 2^22 - 1 rows. The call may
+/// follow a sharded call (fairdraw/cuda_sharded.h) on its stream. Rows that are left undecided have
+/// no mask and no status yet; if their statuses are set to RowStatus::inactive before, these rows
+/// get no kept set.
 Error kept_sets_of_mask(const KeptMask& rows, const KeptSets& kept, const Execution& execution);
 
 }  // namespace fairdraw::cuda

@@ -1,7 +1,8 @@
-// Device memory and a stream, for tests, tools and examples: what a program without a CUDA header
-// needs to call fairdraw/cuda.h. Programs that have memory and streams of their own keep those.
+// Device memory and a stream for tests, tools and examples: a program without a CUDA header needs
+// them to call fairdraw/cuda.h. Programs that have device memory and streams of their own use
+// those.
 //
-// Without CUDA kernels in the build, or without a GPU, every call gives the error that
+// If the build has no CUDA kernels, or the machine no GPU, every call returns the error that
 // why_not_available() explains.
 //
 // Errors: A call returns invalid_argument if the stream has been created already, or if a range is
@@ -16,7 +17,8 @@
 
 namespace fairdraw::cuda {
 
-/// A stream of the current device. Not blocked by the default stream. Moves, does not copy.
+/// A stream of the current device. The stream is not blocked by the default stream. A stream can be
+/// moved, not copied.
 class Stream {
  public:
   Stream() = default;
@@ -28,7 +30,7 @@ class Stream {
   }
 
   Error create();       ///< once, before use
-  Error synchronise();  ///< waits until all work on it has run; reports its errors
+  Error synchronise();  ///< waits until all work on the stream has run, and reports its errors
 
   void* get() const noexcept { return stream_; }  ///< a cudaStream_t
 
@@ -37,8 +39,8 @@ class Stream {
 };
 
 /// A block of device memory, aligned to 256 bytes, that grows and is freed with the object.
-/// Copies and fills are enqueued on a stream; host memory must stay until that has run. A range
-/// outside the block is an error, and nothing is enqueued.
+/// Copies and fills are enqueued on a stream; the host memory must stay unchanged until the stream
+/// has run them. A range outside the block is an error, and nothing is enqueued.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -51,8 +53,8 @@ class DeviceBuffer {
     return *this;
   }
 
-  /// Makes room for at least `bytes`. If this needs a new block, the contents are lost, and the
-  /// call waits for the device.
+  /// Makes room for at least `bytes` bytes. If the buffer needs a new block for this, its contents
+  /// are lost, and the call waits for the device.
   Error reserve(std::int64_t bytes);
 
   /// Copies `bytes` bytes of host memory to `offset` of the block.
@@ -62,7 +64,8 @@ class DeviceBuffer {
   /// Sets `bytes` bytes from `offset` of the block on to `value`.
   Error fill(std::int64_t offset, std::uint8_t value, std::int64_t bytes, const Stream& stream);
 
-  void* data() const noexcept { return data_; }          ///< null where nothing was reserved
+  /// Returns the address of the block; null if nothing was reserved.
+  void* data() const noexcept { return data_; }
   std::int64_t size() const noexcept { return bytes_; }  ///< in bytes
 
  private:

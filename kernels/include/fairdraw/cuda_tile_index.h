@@ -1,12 +1,12 @@
-// tile_index (fairdraw/tile_index.h) on an NVIDIA GPU: same requests, same keys and sums, bit for
-// bit, in one pass at the speed of memory.
+// tile_index (fairdraw/tile_index.h) on an NVIDIA GPU gives the CPU's keys and sums bit for bit, in
+// one pass at the speed of memory.
 //
-// The contract is that of fairdraw/cuda.h: every pointer of the request and of the result is device
-// memory (or managed memory), one of another kind is an error that names it; the call enqueues one
-// kernel and returns, never synchronises, never allocates, and can be captured in a CUDA graph,
-// whose replays read the arrays again. No workspace is needed. Less than 2^22 rows.
+// The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
+// memory (or managed memory), and a pointer of another kind is an error that names it. The call
+// enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
+// CUDA graph, whose replays read the arrays again. No workspace is needed. Less than 2^22 rows.
 //
-// This header needs no CUDA header.
+// This header includes no CUDA header.
 //
 // Errors: tile_index() returns the codes of fairdraw/cuda.h; statuses are those of
 // fairdraw/tile_index.h.
@@ -19,7 +19,7 @@
 
 namespace fairdraw::cuda {
 
-/// `stream`: a cudaStream_t of the current device; null: the default one.
+/// `stream`: a cudaStream_t of the current device; null: the default stream.
 Error tile_index(const TileIndexRequest& request, const TileIndexResult& result,
                  void* stream = nullptr);
 

@@ -1,28 +1,31 @@
-// Log-probabilities of tokens, in the forms in which engines report them.
+// Log-probabilities of tokens, in the forms that inference engines report.
 //
-// `sample` reports them of the tokens that it draws (SampleResult::logprobs); log_probabilities()
-// of tokens that the caller names: those of a prompt, or of another sampler.
+// `sample` reports the log-probabilities of the tokens that it draws (SampleResult::logprobs).
+// log_probabilities() reports those of tokens that the caller names, for example the tokens of a
+// prompt or of another sampler.
 //
-// A row has a value for each token of the vocabulary, by mode (the names are those of vLLM's
-// logprobs_mode):
+// A row has a value for each token of the vocabulary. The mode, named as in vLLM's logprobs_mode,
+// says which value.
 //   raw_logits           x, the caller's logit as float32.
-//   raw_logprobs         ln of softmax(x): at temperature 1, nothing processed, nothing banned.
+//   raw_logprobs         ln of softmax(x) at temperature 1, without processing and bans.
 //   processed_logits     x' / T: one float32 division of the processed logit (logits_processing.h)
-//                        by the temperature; x' where T = 0.
+//                        by the temperature; x' if T = 0.
 //   processed_logprobs   ln of the distribution that `sample` draws from: softmax(x' / T) over the
-//   mask.
-// -inf means that there is no such token: of raw modes a logit of -inf, of processed modes a token
-// that is banned or that the filters drop (greedy rows keep one token). All other values are
-// finite: what float32 cannot hold becomes its largest finite number. NaN never comes out.
+//                        mask.
+// A value of -inf marks a token that has no probability. In raw modes its logit is -inf; in
+// processed modes the token is banned, or the filters drop it (a greedy row keeps one token). All
+// other values are finite: a value beyond float32's range becomes the largest finite float32 of its
+// sign. No value is ever NaN.
 //
-// Order: value descending, token id ascending among equals. It is the order of the logits, which
-// are exact: two tokens whose log-probabilities round to the same float32 keep theirs.
+// Values are ordered by value, descending, and equal values by token id, ascending. The order is
+// that of the logits, which are exact: two tokens with different logits keep their order even if
+// their log-probabilities round to the same float32.
 //
-// Log-probabilities are (x - max) / T - ln(Z / W) in float64, rounded once to float32; Z is the
-// integer sum of the row's weights (sample.h) and W the weight of its largest logit, the same on
-// every backend, so that two backends differ by no more than their logarithms: one unit in the last
-// place. No log-probability is above 0, and that of a token which is alone is 0. Distance to the
-// real value: at most
+// A log-probability is (x - max) / T - ln(Z / W) in float64, rounded once to float32. Z is the
+// integer sum of the row's weights (sample.h), and W the weight of the row's largest logit. Both
+// are the same on every backend, so the results of two backends differ only by their logarithms, at
+// most one unit in the last place. No log-probability is above 0, and the log-probability of a
+// row's only token is 0. Distance to the real value: at most
 //   -log1p(-E) - log1p(-e_0) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
 // p the distribution itself, e_i = 2^-22 + 2^-24 ln2 |y_i| + 2^(|y_i| - 48) the bound on a weight
 // at a distance of y_i octaves from the maximum. E is below 2^-22 + 4.14e-8 E_p|y| + V 2^-48.
@@ -43,63 +46,69 @@ namespace fairdraw {
 
 struct SampleRequest;
 
-/// Most entries of LogprobsResult::top_n. The whole row is `all`.
+/// Largest number of entries of LogprobsResult::top_n. The array `all` has whole rows.
 inline constexpr std::int32_t kLargestTopN = 128;
 
-/// Which value of a token is reported.
+/// Kind of value that is reported for a token.
 enum class LogprobsMode : std::uint32_t {
   raw_logits = 0,          ///< the caller's logit
-  raw_logprobs = 1,        ///< ln of softmax of the caller's logits, at temperature 1
-  processed_logits = 2,    ///< the processed logit over the temperature
-  processed_logprobs = 3,  ///< ln of the distribution that `sample` draws from
+  raw_logprobs = 1,        ///< natural logarithm of softmax of the caller's logits, at temperature
+                           ///< 1
+  processed_logits = 2,    ///< the processed logit divided by the temperature
+  processed_logprobs = 3,  ///< natural logarithm of the probability with which `sample` draws the
+                           ///< token
 };
 
-/// Meaning of a rank. position: the place in the order, from 1 on; no two tokens share one.
-/// at_least: how many values are >= the token's own (vLLM); tokens that tie share the last place.
+/// Meaning of a token's rank. position: the token's place in the order, from 1 on; no two tokens
+/// have the same rank. at_least: the number of values that are >= the token's own (as in vLLM);
+/// tokens with equal values have the last of their places.
 enum class RankRule : std::uint32_t {
-  position = 0,  ///< the place in the order, from 1 on
-  at_least = 1,  ///< how many values are >= the token's own
+  position = 0,  ///< the token's place in the order, from 1 on
+  at_least = 1,  ///< the number of values that are >= the token's own
 };
 
-/// Name of a mode, as in the enum.
+/// Returns the name of a mode, as in the enum.
 const char* to_string(LogprobsMode mode) noexcept;
-/// Name of a rule, as in the enum.
+/// Returns the name of a rule, as in the enum.
 const char* to_string(RankRule rule) noexcept;
 
-/// Choice and destination of reports. All arrays are optional. An output whose status is not ok, or
-/// that is inactive, gets values -inf, ids -1 and ranks 0.
+/// The choice of values that are reported, and the arrays in which they are written. All arrays are
+/// optional. An output that is inactive or whose status is not ok gets values -inf, ids -1 and
+/// ranks 0.
 struct LogprobsResult {
-  LogprobsMode mode = LogprobsMode::raw_logprobs;  ///< which value a token has
+  LogprobsMode mode = LogprobsMode::raw_logprobs;  ///< kind of value that is reported
   RankRule rank_rule = RankRule::position;         ///< meaning of `ranks`
-  std::int32_t top_n = 0;      ///< 0 to kLargestTopN: how many of the largest values
-  View<float> values;          ///< [outputs, num_samples]: of the token
-  View<std::int32_t> ranks;    ///< [outputs, num_samples]: of the token; 0: its value is -inf
-  View<std::int32_t> top_ids;  ///< [outputs, top_n], in order; needed where top_n > 0
-  View<float> top_values;      ///< [outputs, top_n]; where fewer values are finite than top_n,
-                               ///< the rest is -inf, of id -1
-  FloatRows all;               ///< one row per row of logits: every token's value. Failed rows:
-                               ///< -inf; inactive ones are left untouched
+  std::int32_t top_n = 0;      ///< number of largest values that are reported, 0 to kLargestTopN
+  View<float> values;          ///< [outputs, num_samples]; values of the tokens
+  View<std::int32_t> ranks;    ///< [outputs, num_samples]; ranks of the tokens; 0 if the value is
+                               ///< -inf
+  View<std::int32_t> top_ids;  ///< [outputs, top_n]; ids of the largest values, in order; needed if
+                               ///< top_n > 0
+  View<float> top_values;      ///< [outputs, top_n]; largest values, in order; if fewer than top_n
+                               ///< values are finite, the rest is -inf with id -1
+  FloatRows all;               ///< [rows, vocab]; the value of every token. Failed rows get -inf,
+                               ///< and inactive rows are left untouched
 
-  /// True where some array is asked for.
+  /// Returns true if the caller asks for at least one array.
   constexpr bool given() const {
     return values.given() || ranks.given() || top_ids.given() || top_values.given() || all.given();
   }
 };
 
-/// True where values come from the row before processing, temperature and filters.
+/// Returns true if the values come from the row before processing, temperature and filters.
 constexpr bool is_raw(LogprobsMode mode) {
   return mode == LogprobsMode::raw_logits || mode == LogprobsMode::raw_logprobs;
 }
 
-/// True where values are log-probabilities and not logits.
+/// Returns true if the values are log-probabilities, not logits.
 constexpr bool is_logprobs(LogprobsMode mode) {
   return mode == LogprobsMode::raw_logprobs || mode == LogprobsMode::processed_logprobs;
 }
 
-/// Reports of given tokens: no drawing. `request.num_samples` ids an output, with `indices` as for
-/// `sample`; seeds mean nothing. `token_ids`: [outputs, num_samples], each in [0, vocab), or the
-/// output fails (index_out_of_range). Raw modes read neither processing, nor `allowed`, nor
-/// filters. `statuses`: [outputs], optional.
+/// Reports the values of given tokens, without drawing. Each output has `request.num_samples` ids,
+/// with `indices` as for `sample`; seeds have no effect. `token_ids`: [outputs, num_samples]. An
+/// output fails with index_out_of_range if one of its ids is not in [0, vocab). Raw modes read
+/// neither processing, nor `allowed`, nor filters. `statuses`: [outputs], optional.
 Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,
                         const LogprobsResult& result, View<RowStatus> statuses = {},
                         const Execution& execution = {});

@@ -1,35 +1,37 @@
-// Logits processing: what an engine does to a row of logits before temperature and filters.
+// Logits processing changes a row of logits before temperature and filters, as inference engines
+// do.
 //
-// All of it is sparse: a row differs from the caller's at tokens that a list names, and in the
-// tokens that are banned. `sample` applies it while it reads the row; no processed row is stored.
+// Processing is sparse: the processed row differs from the caller's row only at tokens that a list
+// names, and at tokens that are banned. `sample` applies it while it reads the row; no processed
+// row is stored.
 //
-// Order, per row; each arithmetic operation is a float32 one, rounded once, so that backends
-// agree bit for bit (the order and the formulas of vLLM, vllm/v1/sample; the order of the bias
-// is after the penalties here):
+// The steps on a row have this order. Each arithmetic operation is a float32 operation, rounded
+// once, so that backends agree bit for bit. Order and formulas are those of vLLM (vllm/v1/sample),
+// except that the bias comes after the penalties here.
 //   1. repetition penalty r, of tokens in prompt or output:  x > 0 ? x / r : x * r.
 //   2. frequency penalty f, of tokens in the output:         x - (f * count).
 //      presence penalty p, of tokens in the output:          x - p.
 //   3. logit bias b:                                         x + b; -inf bans the token.
 //   4. minimum tokens: stop ids are banned while the output is shorter than min_tokens.
-//   5. bad words: the last id of a word of L ids is banned where the output ends with the
+//   5. bad words: the last id of a word of L ids is banned if the output ends with the
 //      L - 1 ids before it. A word of one id is always banned.
-//   6. allowed ids: others are banned. An empty list: all are allowed.
+//   6. allowed ids: all other ids are banned. If the list is empty, all ids are allowed.
 //   7. SampleRequest::allowed, the packed bitmask.
-//   8. top_n_sigma n: of the tokens left, those more than n sigma below the largest logit are
-//      banned. Distances to it count in steps of 2^-20, rounded down, at most 2^31 - 1 of them, so
-//      that sums are integers and their order does not show: of N tokens with distances q, D = N
-//      sum(q^2) - sum(q)^2, and a token stays where q <= n sqrt(D) / N, each operation a double
-//      one, rounded once. Sigma is the population's, as in llama.cpp (that of torch.std is a
-//      sample's).
-// A row is checked for NaN and +inf before all of this, and a finite logit that a step makes
-// infinite fails its row (processing_overflow). Steps that are neutral (r = 1; f = 0; p = 0) do not
-// touch the logit. A row that has no token left fails with no_allowed_token. The first of several
-// faults counts: parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma);
-// values of the row (nan_input, infinite_input); lists in the order of the steps (invalid_history,
-// invalid_logit_bias, invalid_min_tokens, invalid_bad_words, invalid_allowed_ids); overflow. Every
-// list that is given has its begin and its end checked. All entries are checked, except in
-// histories: ids of `prompt` are checked only if r is not 1; ids of `output`, or `output_counts`,
-// only if a penalty is not neutral.
+//   8. top_n_sigma n: among the tokens that are left, a token whose logit is more than n sigma
+//      below the largest logit is banned. A distance to the largest logit is counted in steps of
+//      2^-20, rounded down, at most 2^31 - 1 steps, so that sums are integers and do not depend on
+//      their order. For N tokens with distances q, D = N sum(q^2) - sum(q)^2, and a token stays if
+//      q <= n sqrt(D) / N; each of these operations is in double, rounded once. Sigma is that of
+//      the population, as in llama.cpp (that of torch.std is a sample's).
+// A row is checked for NaN and +inf before the first step, and a finite logit that a step makes
+// infinite fails its row (processing_overflow). A step with a neutral parameter (r = 1; f = 0; p =
+// 0) does not change the logit. A row that has no token left fails with no_allowed_token. If a row
+// has several faults, the first in this order counts: parameters (temperature, top_k, top_p, min_p,
+// penalties, min_tokens, top_n_sigma); values of the row (nan_input, infinite_input); lists in the
+// order of the steps (invalid_history, invalid_logit_bias, invalid_min_tokens, invalid_bad_words,
+// invalid_allowed_ids); overflow. The begin and the end of every list that is given are checked.
+// All entries of the lists are checked, except in histories: ids of `prompt` are checked only if r
+// is not 1, and ids of `output`, or `output_counts`, only if a penalty is not neutral.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6, llama.cpp for top_n_sigma, and
 // docs/semantics.md for their order.
@@ -42,50 +44,59 @@
 
 namespace fairdraw {
 
-/// A repetition penalty lies in [2^-64, 2^64]; frequency and presence penalties, and biases but
-/// -inf, in [-2^64, 2^64]. Engines allow less; within these no step can make a NaN.
+/// Smallest repetition penalty. A repetition penalty lies in [2^-64, 2^64]; frequency and presence
+/// penalties and finite biases lie in [-2^64, 2^64]. Inference engines allow smaller ranges; within
+/// these ranges, no step can make a NaN.
 inline constexpr float kSmallestRepetitionPenalty = 0x1p-64F;
 /// Largest absolute value of penalties and biases.
 inline constexpr float kLargestPenalty = 0x1p64F;
 
-/// Counts of all tokens of the vocabulary: row r's count of token t is data[r * row_stride + t].
+/// Counts of all tokens of the vocabulary: the count of token t in row r is data[r * row_stride +
+/// t].
 struct TokenCounts {
   const std::int32_t* data = nullptr;  ///< [rows, row_stride]; null: not given
-  std::int64_t rows = 0;               ///< as many as rows of logits
+  std::int64_t rows = 0;               ///< number of rows, the same as of the logits
   std::int64_t row_stride = 0;         ///< in elements, >= vocab
 
-  /// True where there are counts.
+  /// Returns true if counts are given.
   constexpr bool given() const { return data != nullptr; }
 };
 
-/// Processing of the rows of a call. All members are optional and belong to the row of logits;
-/// default values are neutral. In `prompt` and `output` an id of -1 is a placeholder: a position
-/// whose token is not known yet. It has a place in the length and is otherwise passed over.
+/// The logits processing of the rows of a call. All members are optional and belong to the row of
+/// logits; by default no step changes a logit. In `prompt` and `output`, an id of -1 is a
+/// placeholder for a token that is not known yet. A placeholder counts in the length, and is
+/// ignored otherwise.
 struct LogitsProcessing {
   PerRequest<float> repetition_penalty = 1.0F;  ///< scalar or [rows]
   PerRequest<float> frequency_penalty = 0.0F;   ///< scalar or [rows]
   PerRequest<float> presence_penalty = 0.0F;    ///< scalar or [rows]
 
-  TokenLists prompt;                         ///< ids of the prompt
-  TokenLists output;                         ///< ids generated so far, oldest first
-  BitRows<const std::uint32_t> prompt_mask;  ///< instead of `prompt`: bit 1: in the prompt
-  TokenCounts output_counts;  ///< instead of counting in `output`; bad words still read `output`
+  TokenLists prompt;                         ///< ids of the tokens of the prompt
+  TokenLists output;                         ///< ids of the tokens generated so far, oldest first
+  BitRows<const std::uint32_t> prompt_mask;  ///< alternative to `prompt`; bit 1: the token is in
+                                             ///< the prompt
+  TokenCounts output_counts;  ///< alternative to counting the tokens of `output`; bad words still
+                              ///< read `output`
 
-  TokenLists bias_ids;            ///< tokens with a bias; of an id listed twice the last counts
-  View<const float> bias_values;  ///< [bias_ids.size]: of the id at the same place
+  TokenLists bias_ids;            ///< ids of tokens with a bias; of an id listed twice the last
+                                  ///< entry counts
+  View<const float> bias_values;  ///< [bias_ids.size]; bias of the id at the same place
 
   PerRequest<std::int32_t> min_tokens = 0;  ///< scalar or [rows], >= 0
-  TokenLists stop_ids;                      ///< banned until the output has min_tokens
-  View<const std::int32_t> output_lengths;  ///< [rows]; without it, the lengths of `output`
+  TokenLists stop_ids;                      ///< ids that are banned until the output has min_tokens
+                                            ///< tokens
+  View<const std::int32_t> output_lengths;  ///< [rows]; without it, the lengths of `output` count
 
-  TokenLists bad_words;         ///< the words of a row, one after the other
-  TokenLists bad_word_lengths;  ///< of each word, >= 1; their sum is the row's list's length
+  TokenLists bad_words;         ///< tokens of the bad words of a row, one word after the other
+  TokenLists bad_word_lengths;  ///< length of each bad word, >= 1; the lengths of a row sum to the
+                                ///< length of its list
 
-  TokenLists allowed_ids;  ///< all other ids are banned; an empty list allows all
+  TokenLists allowed_ids;  ///< all other ids are banned; an empty list allows all ids
 
-  PerRequest<float> top_n_sigma = 0.0F;  ///< scalar or [rows], >= 0, or -1; -1, 0 and +inf: off
+  PerRequest<float> top_n_sigma = 0.0F;  ///< scalar or [rows]; >= 0, or -1; the filter is off at
+                                         ///< -1, 0 and +inf
 
-  /// True where some member could change a row, or fail it: a negative length does.
+  /// Returns true if a member could change a row or make it fail, as a negative length does.
   constexpr bool given() const {
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
            bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||

@@ -1,7 +1,8 @@
-// process_logits: the processed rows themselves, for what needs more of them than a token.
+// process_logits writes the processed rows, for callers that need more than a token of them.
 //
 // `sample` never stores a processed row. Log-probabilities of processed logits, verification of
-// drafts and beam search need one: this writes it, with the same bits that `sample` works on.
+// drafts and beam search need the processed row itself. process_logits writes it, with the same
+// bits that `sample` works on.
 //
 // Errors: process_logits() returns the codes of fairdraw/sample.h, and writes nothing then. A row
 // that fails has a status: inactive, a fault of its processing in the order of
@@ -17,23 +18,26 @@
 
 namespace fairdraw {
 
-/// Rows of logits, and what is done to them.
+/// Rows of logits, and the processing that is applied to them.
 struct ProcessLogitsRequest {
   RowsView logits;                       ///< [rows, vocab]
-  LogitsProcessing processing;           ///< penalties, bias and bans
-  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: allowed
+  LogitsProcessing processing;           ///< penalties, biases and bans of the rows
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: the token
+                                         ///< is allowed
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
 };
 
-/// Destination of processed rows.
+/// Arrays in which processed rows are written.
 struct ProcessLogitsResult {
-  /// One row a row of logits; banned tokens are -inf. A failed row is all -inf, an inactive one is
-  /// left untouched. May be the logits themselves, where those are float32 and the strides equal.
+  /// [rows, vocab]; banned tokens have -inf. A failed row is -inf at all ids, and an inactive row
+  /// is left untouched. The array may be that of the logits, if these are float32 and the strides
+  /// are equal.
   FloatRows processed;
-  View<RowStatus> statuses;  ///< [rows], optional; no_allowed_token where all are -inf
+  View<RowStatus> statuses;  ///< [rows], optional; no_allowed_token if all values of a row are -inf
 };
 
-/// Writes processed rows. On an error nothing is written; bad values fail their row alone.
+/// Writes processed rows. If the call returns an error, nothing is written. Bad values fail their
+/// row alone.
 Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
                      const Execution& execution = {});
 

@@ -1,12 +1,13 @@
-// Sharded sampling on GPUs with NCCL as the transport: all exchanges of a call on one stream.
+// Sharded sampling on GPUs with NCCL as the transport runs all exchanges of a call on one stream.
 //
 //   ShardedCall call;                                      // fairdraw/cuda_sharded.h
 //   if (Error error = make_sharded_call(request, result, execution, call)) return error;
 //   if (Error error = sample_sharded(call, plan, communicator, stream)) return error;
 //
-// Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the
-// stream may be captured. A header alone, so that the library needs no NCCL: a program that
-// includes it brings <nccl.h> and links libnccl (CMake: FAIRDRAW_NCCL, target fairdraw::nccl).
+// The ranks of the communicator are the shards. All work is enqueued without waiting for it, and
+// the stream may be captured. The functions are in this header alone, so that the library does not
+// need NCCL. A program that includes the header provides <nccl.h> and links libnccl (CMake:
+// FAIRDRAW_NCCL, target fairdraw::nccl).
 //
 // Errors: Calls return the codes of fairdraw/cuda_sharded.h, and unsupported, with NCCL's message,
 // if an all-gather fails.
@@ -24,7 +25,7 @@
 
 namespace fairdraw::cuda {
 
-/// One exchange of a call; nothing where the call has none of that kind.
+/// Enqueues one exchange of a call; enqueues nothing if the call has no exchange of this kind.
 inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
                               ncclComm_t communicator, cudaStream_t stream) {
   if (call.bytes(exchange) == 0) return {};
@@ -38,7 +39,7 @@ inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
   return sharded_receive(call, exchange);
 }
 
-/// Tokens, and sums where the call has them.
+/// Enqueues the exchange of tokens, and that of sums if the call has one.
 inline Error exchange_tokens(const ShardedCall& call, ncclComm_t communicator,
                              cudaStream_t stream) {
   if (Error error = exchange_sharded(call, ShardedExchange::tokens, communicator, stream)) {
@@ -47,8 +48,9 @@ inline Error exchange_tokens(const ShardedCall& call, ncclComm_t communicator,
   return exchange_sharded(call, ShardedExchange::sums, communicator, stream);
 }
 
-/// Enqueues what `undecided` rows need that are left, and their ranks, of a call whose summary has
-/// been received: the number that ShardedCall::undecided points to, the same on all ranks.
+/// Enqueues the exchanges that the `undecided` rows of a call still need, and the ranks of their
+/// tokens. The call's summary must have been received, and `undecided` is the number that
+/// ShardedCall::undecided points to, the same on all ranks.
 inline Error continue_sharded(const ShardedCall& call, std::int32_t undecided,
                               ncclComm_t communicator, cudaStream_t stream) {
   if (Error error = exchange_tokens(call, communicator, stream)) return error;
@@ -60,8 +62,8 @@ inline Error continue_sharded(const ShardedCall& call, std::int32_t undecided,
   return exchange_sharded(call, ShardedExchange::ranks, communicator, stream);
 }
 
-/// A call: its summary, and what the plan says. `stream` is the execution's. Rows may be left
-/// undecided (continue_sharded).
+/// Enqueues a call: its summary, and the exchanges of the plan. `stream` is the stream of the
+/// call's execution. Some rows may be left undecided; continue_sharded finishes them.
 inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
                             ncclComm_t communicator, cudaStream_t stream) {
   if (Error error = exchange_sharded(call, ShardedExchange::summary, communicator, stream)) {

@@ -1,70 +1,78 @@
-// Speculation in serving: drafted tokens against the target's raw logits.
+// Speculative decoding in serving verifies drafted tokens against the target model's raw logits.
 //
-// A request has n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
-// i + 1 follows drafted token i. The emitted tokens have the target's distribution, whatever
-// the draft: the drafts that are accepted, and one token of the target's own after them. A request
-// gets `accepted` + 1 new tokens, and its next step starts at offset + accepted + 1.
+// A request has n drafted tokens and n + 1 rows of the target. Row 0 follows the request's history,
+// and row i + 1 follows drafted token i. The emitted tokens are the accepted drafted tokens, and
+// one token of the target's own after them. Their distribution is the target's, whatever the draft.
+// A request gets `accepted` + 1 new tokens, and its next step starts at offset + accepted + 1.
 //
-// Two rules, chosen by what is known of the draft:
-//   - Nothing (n-gram, prompt lookup, the deterministic top-k tokens of an EAGLE or Medusa head):
-//     the target's own token is drawn at each position, and the draft is accepted if it is that
-//     token. So a drafted token x is accepted with probability P(x), as Leviathan's rule says for a
-//     point mass; and the tokens are, bit for bit, those that `sample` draws one by one at
-//     offset, offset + 1, ...: speculation changes the speed and nothing else. The draft must not
-//     be drawn with Purpose::draw of the same seed and offsets.
-//   - Its distribution Q (probabilities, or logits with their filters), from which each token was
-//     drawn, independent of purposes accept, recover and bonus: Leviathan et al. 2023, Chen et al.
-//     2023. A draft is accepted with probability min(1, P/Q), else the token is drawn from
-//     max(P - Q, 0) instead; if all are accepted, a bonus token comes from row n. Exact integers,
-//     as in chain_speculative_sampling.
-// A greedy request (temperature 0, top_k 1 or top_p 0) follows the first rule: the largest logit.
-// So does a request without drafted tokens: it gets the token that `sample` gives it.
+// One of two rules applies, by what is known of the draft's distribution.
+//   - The first rule needs no knowledge of the distribution (n-gram, prompt lookup, the
+//     deterministic top-k tokens of an EAGLE or Medusa head). The target's own token is drawn at
+//     each position, and the drafted token is accepted if it is that token. So a drafted token x is
+//     accepted with probability P(x), as Leviathan's rule says for a point mass. The tokens are,
+//     bit for bit, those that `sample` draws one by one at offset, offset + 1, ...: speculation
+//     changes the speed and nothing else. The draft must not be drawn with Purpose::draw of the
+//     same seed and offsets.
+//   - The second rule needs the distribution Q (probabilities, or logits with their filters) from
+//     which each drafted token was drawn, independently of purposes accept, recover and bonus
+//     (Leviathan et al. 2023, Chen et al. 2023). A drafted token is accepted with probability
+//     min(1, P/Q); otherwise the token is drawn from max(P - Q, 0). If all drafted tokens are
+//     accepted, a bonus token is drawn from row n. The arithmetic is in exact integers, as in
+//     chain_speculative_sampling.
+// A greedy request (temperature 0, top_k 1 or top_p 0) follows the first rule: the largest logit. A
+// request without drafted tokens also follows the first rule, and gets the token that `sample`
+// gives.
 //
-// Weights. Who survives is what the filters of `sample` say, and the first rule draws as `sample`
-// does. If Q is known, weights of two rows are multiplied, so P and Q have fewer bits than the
-// weights of sample.h: with m and n the significand and the octave of a survivor, and E the octave
-// of the row's largest allowed value, it weighs floor(m 2^(16 + n - E)), at most 2^40, and a row at
-// most 2^60. That is less than 1 below its weight by tiles in the same unit, and the largest value
-// loses nothing of its 2^38.5 or more. So the distribution is within V 2^-38.5 of that of `sample`
-// in total variation, 3.4e-7 for 131072 tokens; what is 40 octaves below the largest value, 27.7 T
-// in logits, weighs 0. In rows of probabilities the largest weighs at least 2^39; in a row of
-// subnormal probabilities none loses anything. A chain's bonus token has these weights, too.
+// Weights. The filters of `sample` decide which tokens survive, and the first rule draws as
+// `sample` does. If Q is known, the weights of two rows are multiplied, so P and Q have fewer bits
+// than the weights of sample.h. A survivor with significand m and octave n weighs floor(m 2^(16 + n
+// - E)), E being the octave of the row's largest allowed value. A survivor weighs at most 2^40, and
+// a row at most 2^60. This is less than 1 below the survivor's weight by tiles in the same unit.
+// The largest value weighs 2^38.5 or more, and loses nothing. So the distribution is within V
+// 2^-38.5 of that of `sample` in total variation, 3.4e-7 for 131072 tokens. A token 40 octaves
+// below the largest value, or 27.7 T in logits, weighs 0. In rows of probabilities the largest
+// value weighs at least 2^39, and in a row of subnormal probabilities no weight loses bits. A
+// chain's bonus token has these weights, too.
 //
-// Trees of known distribution: the children of a node are tested in the order of their numbers,
-// each against what those before it left of the target. With R_0 the target's weights after the
-// node, Q_0 the draft's, S_k and Z_k the sums of R_k and Q_k, child k with token x
+// In trees of known distribution, the children of a node are tested in the order of their numbers.
+// Each child is tested against the part of the target that the children before it have left. Let
+// R_0 be the target's weights after the node, Q_0 the draft's weights, and S_k and Z_k the sums of
+// R_k and Q_k. Then child k with token x
 //     is accepted if R_k(x) > 0 and floor(word * Q_k(x) S_k / 2^64) < R_k(x) Z_k;
-//     else R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), and child k + 1 is tested against that.
-// Where none is accepted, a token is drawn from what is left; a leaf gives a bonus token. Q_{k+1}
-// is Q_0 again (with replacement: multi-round rejection, SpecInfer, Miao et al. 2024), or Q_k
-// without x (without: EAGLE's first trees, Li et al. 2024; Sequoia, Chen et al. 2024; RSD by Gumbel
-// top-k, Jeon et al. 2024). For one child that is the rule of chains, bit for bit. The weights of
-// R_k grow by 60 bits a child and stay exact: R_k(j) is max(P(j) A - Q(j) B, 0) with two long
-// integers a node, however long. The cost of a child grows with the children before it, so a node
-// may have up to kMaxSiblings; beyond is invalid_draft_tree. This asks of the draft that a child's
-// number is its place in the order of drawing (Gumbel top-k: perturbed logits, largest first), and
-// that no node was kept or dropped for its token. Trees of the deterministic top-k (EAGLE-2 and -3,
-// Medusa, SGLang, TensorRT-LLM's dynamic trees) or pruned by probability have no such distribution:
-// `none` is right for them, as for every tree.
+//     otherwise R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), and child k + 1 is tested against it.
+// If no child is accepted, a token is drawn from the remaining weights; a leaf gives a bonus token.
+// With replacement, Q_{k+1} is Q_0 again (multi-round rejection, SpecInfer, Miao et al. 2024).
+// Without replacement, Q_{k+1} is Q_k without x (EAGLE's first trees, Li et al. 2024; Sequoia, Chen
+// et al. 2024; RSD by Gumbel top-k, Jeon et al. 2024). For one child, this is the rule of chains,
+// bit for bit. The weights of R_k grow by 60 bits per child and stay exact: R_k(j) is max(P(j) A -
+// Q(j) B, 0), with two integers A and B per node of as many bits as needed. The cost of a child
+// grows with the number of children before it, so a node may have up to kMaxSiblings children. A
+// node with more children is an error, invalid_draft_tree. The rule requires that a child's number
+// is its place in the order of drawing (for Gumbel top-k, perturbed logits, largest first), and
+// that no node was kept or dropped because of its token. Trees of the deterministic top-k (EAGLE-2
+// and -3, Medusa, SGLang, TensorRT-LLM's dynamic trees) and trees pruned by probability have no
+// such distribution. For them `none` is right, as for every tree.
 //
-// Rows of a request, and its drafted tokens: with `row_begins` request b owns target rows
-// row_begins[b] to row_begins[b + 1], exclusive, and its drafted tokens (and rows of the draft)
-// start at row_begins[b] - b: both packed, as engines keep them, one drafted token fewer a request
-// than rows. Without, every request has max_draft + 1 rows and max_draft places for drafts. In
-// both, draft_lengths may say that fewer places hold a draft; the others are padding, not read.
+// With `row_begins`, request b owns target rows row_begins[b] to row_begins[b + 1], exclusive, and
+// its drafted tokens (and rows of the draft) start at row_begins[b] - b. Rows and drafted tokens
+// are both packed, as inference engines keep them, and a request has one drafted token fewer than
+// rows. Without `row_begins`, every request has max_draft + 1 rows and max_draft places for drafted
+// tokens. In both cases, draft_lengths may say that fewer places hold a drafted token; the other
+// places are padding and are not read.
 //
-// Random bits: position i of a request uses offset + i, and index 0 with an array of seeds, the
-// request's number with a scalar. Position i takes one word of purpose draw (the first rule), or
-// one of accept, and where it rejects one of recover; position n one of bonus. The draft's own
-// draw at position i is Purpose::draft at offset + i. Words of positions after the first
-// rejection are not used, so that the next step may use them. In a tree the position is the
-// depth; child k of a node takes its word of accept with k in bits 8 to 31 of the counter's third
-// word, above the purpose, so that siblings share none. Siblings must be drawn with words of their
-// own too, as the samples of one output are (num_samples); nodes of one depth that are no siblings
-// may share theirs, because a path meets one of them alone.
+// Random bits: position i of a request uses offset + i. The index of the counter is 0 with an array
+// of seeds, and the request's number with one scalar seed. With the first rule, position i takes
+// one word of purpose draw. With the second, position i takes one word of purpose accept, and one
+// of purpose recover if the draft is rejected; position n takes one word of purpose bonus. The
+// draft draws its own token at position i with Purpose::draft at offset + i. Words of positions
+// after the first rejection are not used, so that the next step may use these words. In a tree the
+// position is the depth. Child k of a node takes its word of purpose accept with k in bits 8 to 31
+// of the counter's third word, above the purpose, so that siblings share no word. Siblings must be
+// drawn with words of their own too, as the samples of one output are (num_samples). Nodes of one
+// depth that are not siblings may share words, because a path contains only one of these nodes.
 //
-// Rows and drafted tokens after the first rejection do not count: a NaN there fails nothing. A
-// drafted token outside the vocabulary fails its request at any position.
+// Rows and drafted tokens after the first rejection do not count: a NaN in such a row makes nothing
+// fail. A drafted token outside the vocabulary makes its request fail at any position.
 //
 // Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
 // length, and unsupported if this machine has no execution.target; then it writes nothing. A fault
@@ -83,151 +91,172 @@
 
 namespace fairdraw {
 
-/// Filters of a distribution, as in SampleRequest: one value for the call, or one a request.
+/// Filters of a distribution, as in SampleRequest: one value for the call, or one per request.
 struct LawFilters {
-  /// 0 (greedy) or in [2^-126, 2^64]; scalar, or one per request, as the next three
+  /// scalar or [batch]; 0 (greedy) or in [2^-126, 2^64]
   PerRequest<float> temperature = 1.0F;
-  PerRequest<std::int32_t> top_k = 0;    ///< scalar or [batch]; >= -1; 0, -1 and >= vocab are off
-  PerRequest<float> top_p = 1.0F;        ///< in [0, 1]; 0 is greedy, 1 is off
+  PerRequest<std::int32_t> top_k = 0;    ///< scalar or [batch]; >= -1; the filter is off at 0, -1
+                                         ///< and >= vocab
+  PerRequest<float> top_p = 1.0F;        ///< scalar or [batch]; in [0, 1]; 0 is greedy, and 1 turns
+                                         ///< the filter off
   PerRequest<float> min_p = 0.0F;        ///< in [0, 1]; 0 is off
-  TieRule tie_rule = TieRule::keep_all;  ///< for the k-th largest logit
+  TieRule tie_rule = TieRule::keep_all;  ///< rule for ties with the k-th largest logit
   FilterOrder filter_order = FilterOrder::top_k_first;  ///< mass that top_p is measured on
 };
 
-/// The target's side of a call.
+/// The target model's side of a call.
 struct TargetRows {
-  RowsView logits;                       ///< [rows, vocab], any dtype: the rows of all requests
+  RowsView logits;                       ///< [rows, vocab]; rows of all requests, of any dtype
   LawFilters filters;                    ///< scalar or [batch]
-  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits
-  /// processing of rows of logits. The lists of a request's rows may overlap, because each row's
-  /// history is the history of the row before and one more token
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: the token
+                                         ///< is allowed
+  /// processing of the rows of logits. The lists of a request's rows may overlap, because the
+  /// history of each row is that of the row before and one more token
   LogitsProcessing processing;
   std::int64_t batch = 0;               ///< requests
   View<const std::int64_t> row_begins;  ///< optional, [batch + 1]
-  View<const std::uint8_t> active;      ///< optional, [batch]; 0: padding, status inactive
-  /// scalar or [batch]; fresh without one of its own
+  View<const std::uint8_t> active;      ///< [batch], optional; 0: the request is padding, and its
+                                        ///< status inactive
+  /// scalar or [batch]; by default a fresh seed
   PerRequest<std::uint64_t> seed = fresh_seed();
-  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar or [batch]; of a request's row 0
+  /// scalar or [batch]; offset of a request's row 0
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};
 };
 
-/// Knowledge of the distribution that drafted tokens were drawn from.
+/// What the caller knows of the distribution that drafted tokens were drawn from.
 enum class DraftLaw : std::uint32_t {
-  none = 0,   ///< they are given, or a function of the prefix
-  probs = 1,  ///< probabilities, in any scale
-  logits = 2  ///< logits, filtered as `sample` filtered them when it drew with Purpose::draft
+  none = 0,   ///< the drafted tokens are given, or are a function of the prefix
+  probs = 1,  ///< rows of probabilities, which need not sum to 1
+  logits = 2  ///< rows of logits, filtered as `sample` filtered them when it drew with
+              ///< Purpose::draft
 };
 
-/// Chains: drafted token i follows drafted token i - 1.
+/// A chain of drafted tokens per request: drafted token i follows drafted token i - 1.
 struct VerifyChainRequest {
   TargetRows target;                       ///< the rows that drafted tokens are verified against
-  std::int64_t max_draft = 0;              ///< most drafted tokens of a request, >= 0
+  std::int64_t max_draft = 0;              ///< largest number of drafted tokens of a request, >= 0
   View<const std::int32_t> draft_tokens;   ///< [places]
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
   DraftLaw draft_law = DraftLaw::none;     ///< meaning of `draft`
-  RowsView draft;            ///< one row per place for a draft; not read where draft_law is none
-  LawFilters draft_filters;  ///< of the draft's logits
+  RowsView draft;            ///< one row per place for a drafted token; not read if draft_law is
+                             ///< none
+  LawFilters draft_filters;  ///< filters of the draft's logits
 };
 
-/// Destination of the results of chains.
+/// Arrays in which the results of chains are written.
 struct VerifyChainResult {
-  View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 after the last
-  View<std::int32_t> accepted;  ///< [batch], optional: accepted drafted tokens; 0 on failure
-  View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
+  View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 after the last token
+  View<std::int32_t> accepted;  ///< [batch], optional: number of accepted drafted tokens; 0 if the
+                                ///< request fails
+  View<RowStatus> statuses;     ///< [batch], optional; if a status is not ok, all tokens of its
+                                ///< request are -1
 };
 
-/// Verifies chains. On an error nothing is written. Statuses, of a request alone: those of
-/// `sample` for its rows and parameters; invalid_draft_length (rows that do not exist, a length
-/// below 0 or above its places or max_draft); index_out_of_range (a drafted token); and
-/// impossible_draft (a token that its own distribution never gives, or that weighs 0 in it).
+/// Verifies chains. If the call returns an error, nothing is written. A status belongs to one
+/// request alone: the statuses of `sample` for its rows and parameters; invalid_draft_length (rows
+/// that do not exist, or a length below 0 or above its places or max_draft); index_out_of_range (a
+/// drafted token); and impossible_draft (a token that its own distribution never gives, or that
+/// weighs 0 in it).
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution = {});
 
-/// How the children of one node were drawn from the draft's distribution.
+/// Way in which the children of one node were drawn from the draft's distribution.
 enum class SiblingSampling : std::uint32_t {
-  with_replacement = 0,    ///< each from the whole distribution: a token may come twice
-  without_replacement = 1  ///< each from what the ones before it left, renormalised
+  with_replacement = 0,    ///< each child was drawn from the whole distribution, so that a token
+                           ///< may come twice
+  without_replacement = 1  ///< each child was drawn from the distribution without the tokens of the
+                           ///< children before, renormalised
 };
 
-/// Most children of one node where the draft's distribution is known.
+/// Largest number of children of one node if the draft's distribution is known.
 inline constexpr std::int32_t kMaxSiblings = 1024;
 
-/// Trees: several drafted tokens may follow one. Row 0 of a request is the root, row j + 1 follows
-/// drafted token j.
+/// A tree of drafted tokens per request: several drafted tokens may follow one token. Row 0 of a
+/// request is the root, and row j + 1 follows drafted token j.
 struct VerifyTreeRequest {
   TargetRows target;                      ///< the rows that drafted tokens are verified against
-  std::int64_t max_draft = 0;             ///< most drafted tokens of a request, >= 0
-  std::int64_t max_depth = 0;             ///< most drafted tokens on a path, >= 0
+  std::int64_t max_draft = 0;             ///< largest number of drafted tokens of a request, >= 0
+  std::int64_t max_depth = 0;             ///< largest number of drafted tokens on a path, >= 0
   View<const std::int32_t> draft_tokens;  ///< [places]
-  /// [places]; as draft_tokens: the drafted token that it follows, counted in its request and
-  /// before it; -1: the root
+  /// [places], in the layout of draft_tokens: number, within its request, of the drafted token that
+  /// this one follows, which comes before it; -1: the root
   View<const std::int32_t> parents;
-  View<const std::int32_t> draft_lengths;                        ///< optional, [batch]
-  DraftLaw draft_law = DraftLaw::none;                           ///< meaning of `draft`
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< where there is a distribution
-  /// one row for each of the target's: the distribution of the children of that node; not read
-  /// where draft_law is none, nor of a node without children
+  View<const std::int32_t> draft_lengths;  ///< optional, [batch]
+  DraftLaw draft_law = DraftLaw::none;     ///< meaning of `draft`
+  /// way in which siblings were drawn, if the distribution is known
+  SiblingSampling siblings = SiblingSampling::with_replacement;
+  /// one row per row of the target: the distribution of that node's children; not read if draft_law
+  /// is none, nor for a node without children
   RowsView draft;
-  LawFilters draft_filters;  ///< of the draft's logits, before any token is taken out
+  LawFilters draft_filters;  ///< filters of the draft's logits, which apply before any token is
+                             ///< taken out
 };
 
-/// Destination of the results of a tree.
+/// Arrays in which the results of trees are written.
 struct VerifyTreeResult {
-  View<std::int32_t> tokens;  ///< [batch, max_depth + 1]; -1 after the last
-  /// [batch, max_depth], optional: the accepted drafted tokens, by their number in the request; -1
+  View<std::int32_t> tokens;  ///< [batch, max_depth + 1]; -1 after the last token
+  /// [batch, max_depth], optional: numbers of the accepted drafted tokens within the request; -1
   /// after the last
   View<std::int32_t> nodes;
-  View<std::int32_t> accepted;  ///< [batch], optional: how many are accepted
+  View<std::int32_t> accepted;  ///< [batch], optional: number of accepted drafted tokens
   View<RowStatus> statuses;     ///< [batch], optional
 };
 
 /// Verifies trees. If the distribution is unknown, the target's token is drawn at the root and
-/// looked up among the root's children, and so on; the first of several children with the same
-/// token is accepted. If the distribution is known: see above. Statuses are those of chains.
-/// impossible_draft also means a token that an earlier sibling has, without replacement. Two
-/// statuses are found anywhere in the tree: invalid_draft_tree (a parent that does not come before
-/// its child; with a known distribution, more than kMaxSiblings children of a node) and
+/// looked up among the root's children; this repeats at the child that has the token. If several
+/// children have the same token, the first of them is accepted. The head of this file describes the
+/// rule for a known distribution. Statuses are those of chains. impossible_draft also means that a
+/// child has the token of an earlier sibling although siblings are drawn without replacement. Two
+/// faults fail a request wherever they are in the tree: invalid_draft_tree (a parent that does not
+/// come before its child; with a known distribution, more than kMaxSiblings children of a node) and
 /// invalid_draft_length (a path longer than max_depth).
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution = {});
 
-/// Parents from the links that SGLang's tree kernels take (retrieve_next_token and
-/// retrieve_next_sibling: [batch, nodes], -1: none), node 0 the root and no draft: parents is
-/// [batch, nodes - 1]. A node that no link reaches, or two do, or whose own goes down in number or
-/// out of the tree, gets a parent below -1, which verify_tree answers with invalid_draft_tree.
+/// Computes parents from the links that SGLang's tree kernels take (retrieve_next_token and
+/// retrieve_next_sibling: [batch, nodes], -1: none). Node 0 is the root and no drafted token, so
+/// parents is [batch, nodes - 1]. A node gets a parent below -1 if no link or two links reach it,
+/// or if its own link leads to a lower number or out of the tree. verify_tree fails a request with
+/// such a parent by invalid_draft_tree.
 /// `next_token` and `next_sibling` [batch, nodes]; `parents` [batch, nodes - 1].
 /// Errors: invalid_argument if the sizes do not fit.
 /// Definition: SGLang's retrieve_next_token and retrieve_next_sibling.
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
 
-// The function of this name in flashinfer.sampling, with the same meaning: rows of probabilities on
-// both sides.
+// The following function has the name and the meaning of its counterpart in flashinfer.sampling:
+// draft and target are both rows of probabilities.
 
-/// One chain of n drafted tokens a request, verified against n + 1 target rows.
+/// One chain of n drafted tokens per request, which is verified against n + 1 target rows.
 struct ChainSpeculativeRequest {
-  RowsView draft_probs;                   ///< [batch * n, vocab]: row b * n + i is position i
+  RowsView draft_probs;                   ///< [batch * n, vocab]; row b * n + i is position i of
+                                          ///< request b
   View<const std::int32_t> draft_tokens;  ///< [batch, n]
   RowsView target_probs;                  ///< [batch * (n + 1), vocab]
   std::int64_t batch = 0;                 ///< requests, >= 0
   std::int64_t num_draft_tokens = 0;      ///< n >= 0
-  /// scalar or [batch]; fresh without one of its own
+  /// scalar or [batch]; by default a fresh seed
   PerRequest<std::uint64_t> seed = fresh_seed();
-  /// scalar or [batch]; position i uses offset + i
+  /// scalar or [batch]; position i of a request uses offset + i
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
 };
 
-/// Destination of the results of chains.
+/// Arrays in which the results of chains are written.
 struct ChainSpeculativeResult {
-  View<std::int32_t> tokens;    ///< [batch, n + 1], -1 after the last emitted token
-  View<std::int32_t> accepted;  ///< [batch], optional: positions that pass their own test
-  View<std::int32_t> emitted;   ///< [batch], optional: drafted tokens that were emitted
-  View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
+  View<std::int32_t> tokens;    ///< [batch, n + 1]; -1 after the last emitted token
+  View<std::int32_t> accepted;  ///< [batch], optional: number of positions whose drafted token
+                                ///< passes its own test
+  View<std::int32_t> emitted;   ///< [batch], optional: number of drafted tokens that were emitted
+  View<RowStatus> statuses;     ///< [batch], optional; if a status is not ok, all tokens of its
+                                ///< request are -1
 };
 
-/// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output distribution is the
-/// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
-/// max(p - q, 0), else (all accepted) the bonus token from target row n. p and q weigh what is said
-/// above. With a scalar seed request b uses index b of the counter, with an array index 0.
+/// Verifies chains by speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output
+/// distribution is the target's, whatever the draft. A drafted token is accepted with probability
+/// min(1, p/q). Otherwise the token is drawn from max(p - q, 0). If all drafted tokens are
+/// accepted, the bonus token comes from target row n. The weights of p and q are those in the head
+/// of this file. With a scalar seed, request b uses index b of the counter; with an array of seeds,
+/// it uses index 0.
 /// Statuses, of a request alone: index_out_of_range (a drafted token), and nan_input,
 /// infinite_input, negative_probability and no_allowed_token (a row of either side, after a
 /// rejection, too).
