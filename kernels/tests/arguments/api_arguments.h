@@ -1,4 +1,4 @@
-// Valid arguments of the calls in api_calls.cpp with every array given: two rows of 40 tokens.
+// Valid arguments of the calls in api_calls.cpp: every array is given, with two rows of 40 tokens.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ inline constexpr std::int64_t kRows = 2;
 inline constexpr std::int64_t kVocab = 40;
 inline constexpr std::int32_t kSamples = 2;
 
-/// Returns the processing of a call. `by_mask`: the prompt is a bitmask, which excludes its lists.
-/// Token 1 stays allowed.
+/// Returns the logits processing of a call. `by_mask`: the prompt is given as a bitmask, so that it
+/// cannot be given as lists. Token 1 stays allowed.
 inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask) {
   LogitsProcessing processing;
   processing.repetition_penalty = a.each(rows, 2.0F);
@@ -35,7 +35,8 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.bias_ids = a.lists(rows, 1);
   processing.bias_values = a.in(rows, 0.25F);
   processing.min_tokens = a.each<std::int32_t>(rows, 3);
-  processing.top_n_sigma = a.each(rows, -1.0F);  // off, because sharded calls reject it
+  processing.top_n_sigma = a.each(rows, -1.0F);  // turned off, because sharded calls reject
+                                                 // top_n_sigma
   processing.stop_ids = a.lists(rows, 3);
   processing.output_lengths = a.in<std::int32_t>(rows, 1);
   processing.bad_words = a.lists(rows, 2);
@@ -63,7 +64,7 @@ inline SampleRequest sample_request(Arrays& a, bool by_mask) {
   return request;
 }
 
-/// Returns the rows of a sharded call, whose rules are the call's.
+/// Returns the rows of a sharded call, with one tie rule and one filter order for the whole call.
 inline SampleRequest sharded_rows(Arrays& a, bool by_mask) {
   SampleRequest request = sample_request(a, by_mask);
   request.tie_rule = TieRule::lowest_id;
@@ -175,7 +176,7 @@ inline VerifyTreeRequest tree_request(Arrays& a, bool is_packed) {
   return request;
 }
 
-inline constexpr std::int32_t kSteps = 2;  // steps of beams of width 1
+inline constexpr std::int32_t kSteps = 2;  // number of steps of the beam searches, of width 1
 
 inline BeamPool beam_pool(Arrays& a) {
   return {a.out<std::int32_t>(kRows, 0), a.out<float>(kRows),        a.out<float>(kRows),
@@ -186,7 +187,8 @@ inline BeamHistory beam_history(Arrays& a) {
   return {a.out<std::int32_t>(kRows * kSteps, 0), a.out<std::int32_t>(kRows * kSteps, 0), kSteps};
 }
 
-/// Returns a step. `scalar_diversity`: a scalar rate, because a GPU accepts no array.
+/// Returns a step. `scalar_diversity`: the diversity rate is a scalar, because a GPU accepts no
+/// array of rates.
 inline BeamStepRequest beam_step(Arrays& a, bool scalar_diversity) {
   BeamStepRequest step;
   step.rows = a.rows(kRows, kVocab);

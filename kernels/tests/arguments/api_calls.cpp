@@ -25,14 +25,15 @@ std::unique_ptr<ApiCall> call_of(std::shared_ptr<Arrays> arrays, const char* nam
 
 // --- Functions that both backends have -----------------------------------------------------------
 
-/// Adds the functions that both backends have. The execution's type selects the backend, because
-/// name lookup also searches its namespace.
+/// Adds the functions that both backends have. The type of the execution selects the backend,
+/// because name lookup also searches the namespace of that type.
 template <class AnyExecution>
 void add_calls_of_both(std::vector<ApiFunction>& all) {
   constexpr bool kCuda = std::is_same_v<AnyExecution, cuda::Execution>;
   const auto add = [&](const char* header, const char* name, const char* variant,
                        const auto& make) {
-    // On CUDA, serving has headers of its own, and rows have one.
+    // On CUDA, each serving call is declared in a header of its own, and the calls on rows in one
+    // header.
     const std::string file = header;
     const bool of_serving =
         file == "beam_search.h" || file == "kept_sets.h" || file == "speculative.h";
@@ -47,7 +48,8 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   // The size of a GPU's workspace is checked after the arguments.
   const std::set<std::string> workspace = {"execution.workspace_bytes"};
   AnyExecution how;
-  if constexpr (!kCuda) how.threads = 1;  // for two rows, waking another thread takes longer
+  if constexpr (!kCuda) how.threads = 1;  // with only two rows, starting a second thread takes
+                                          // longer than the call
   using Shared = std::shared_ptr<Arrays>;
 
   for (const bool by_mask : {false, true}) {
@@ -81,7 +83,8 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   }
 
   const auto draw = [&](const char* name, const char* names, auto function, auto... parameters) {
-    // Outputs name their rows, so without per-row parameters there may be more rows.
+    // Outputs name their rows by `indices`, so a call without per-row parameters may have more rows
+    // than outputs.
     const std::set<std::string> free =
         sizeof...(parameters) > 0
             ? workspace
@@ -187,7 +190,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   }
 
   add("beam_search.h", "beam_search_step", "", [=](const Shared& s, Arrays& a) {
-    // Requests name their rows, so there may be more rows.
+    // Requests name their rows, so that the matrix may have more rows.
     return call_of(
         s, ",result,execution", {"execution.workspace_bytes", "rows"},
         [](const auto&... x) { return beam_search_step(x...); }, beam_step(a, kCuda),
@@ -336,7 +339,7 @@ void add_calls_of_batches(std::vector<ApiFunction>& all) {
     return call_of(s, "packed", {}, call, a.bits<const std::uint32_t>(kRows, kVocab));
   });
   add_call(all, "batch_state.h sample_request", [](const Shared& s, Arrays& a) {
-    // sample_request reads no row, but its result goes into `sample`, which does.
+    // sample_request does not read the rows, but its result is passed to `sample`, which does.
     const auto call = [state = two_slots()](const RowsView& logits) {
       SampleRequest request;
       if (Error error = state->sample_request(logits, request)) return error;
@@ -358,7 +361,7 @@ void add_calls_of_batches(std::vector<ApiFunction>& all) {
                                                StepRows rows) {
             return processor->step(logits, offsets, rows);
           };
-          // Requests name their rows, so there may be more rows.
+          // Requests name their rows, so that the matrix may have more rows.
           return call_of(s, "logits,logit_offsets,rows", {"logits"}, call, a.rows(kRows, kVocab),
                          a.range<Offset>(kRows + 1, 0, 1), StepRows::last);
         },

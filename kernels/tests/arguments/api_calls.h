@@ -1,4 +1,4 @@
-// A valid call, with every array given, of each function of the public headers that takes arrays.
+// A valid call of each function of the public headers that takes arrays; every array is given.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@
 
 namespace fairdraw::suites {
 
-/// Arrays of a call, each in its own block of memory, so that a sanitizer detects its ends.
+/// The arrays of a call, each in a memory block of its own, so that a sanitizer detects accesses
+/// beyond its ends.
 class Arrays {
  public:
   template <class T>
@@ -83,7 +84,7 @@ class Arrays {
   std::vector<Block> blocks_;
 };
 
-/// One call, whose arguments may be changed before it is run.
+/// One call, whose arguments a test may change before running it.
 class ApiCall {
  public:
   virtual ~ApiCall() = default;
@@ -96,8 +97,9 @@ class ApiCall {
   std::shared_ptr<Arrays> arrays_;
 };
 
-/// A function and its arguments. `names` are the arguments' names, separated by commas; an empty
-/// name is left out of the path, so that the path begins with the fields.
+/// A function and its arguments. `names` are the argument names, separated by commas. An argument
+/// with an empty name is left out of the path, so that the path begins with a field of the
+/// argument.
 template <class Function, class... Arguments>
 class FunctionCall final : public ApiCall {
  public:
@@ -124,15 +126,16 @@ class FunctionCall final : public ApiCall {
   std::tuple<Arguments...> arguments_;
 };
 
-/// A kind of call; `make` creates a new one each time.
+/// A kind of call; `make` returns a new call of this kind.
 struct ApiFunction {
-  std::string declared;  ///< header and function name: "sample.h sample"
-  std::string variant;   ///< difference to the function's other calls; empty if there is only one
+  std::string declared;  ///< header and function name, for example "sample.h sample"
+  std::string variant;   ///< difference from other calls of the function; empty if there is only
+                         ///< one call
   std::function<std::unique_ptr<ApiCall>()> make;
   bool on_cuda = false;
 };
 
-/// Returns one or more calls of each function.
+/// Returns all functions, with one or more calls of each.
 std::vector<ApiFunction> api_functions();
 
 }  // namespace fairdraw::suites

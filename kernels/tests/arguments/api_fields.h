@@ -1,7 +1,8 @@
 // The fields of every struct of arguments in the public headers, by name.
 //
-// A structured binding must name all fields of its struct, otherwise it does not compile. So a new
-// field has to be added here, and then the tests that iterate over these lists cover it.
+// A structured binding must name all fields of its struct, so that a missing field makes the
+// compilation fail. So a new field must be added here, and the tests that iterate over these lists
+// then cover the field.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ namespace fairdraw::suites {
 template <class T>
 struct Fields;
 
-// The bindings have the names of the fields, so that one list gives both.
+// Each binding has the name of its field, so that one list gives both names and values.
 #define FAIRDRAW_FIELDS(Struct, ...)                    \
   template <>                                           \
   struct Fields<Struct> {                               \
@@ -99,7 +100,7 @@ FAIRDRAW_FIELDS(BestOfResult, chosen, scores, statuses);
 
 #undef FAIRDRAW_FIELDS
 
-/// Returns name number `index` of a comma-separated list.
+/// Returns the name with number `index` in a comma-separated list.
 inline std::string name_in(const std::string& names, std::size_t index) {
   std::size_t begin = 0;
   for (; index > 0; --index) begin = names.find(',', begin) + 1;

@@ -1,9 +1,9 @@
-// Invalid arguments of every function of the public headers: an invalid length, stride, size or
-// choice is rejected by name, whatever its value, and nothing is read or written.
+// Every function of the public headers is called with invalid arguments. An invalid length, stride,
+// size or choice must be rejected by name, whatever its value, and nothing may be read or written.
 //
-// No array can be forgotten: the lists of structs' fields do not compile if one is missing
-// (api_fields.h), and the functions are compared with those that the headers declare. Run under the
-// address sanitizer, which detects reads beyond an array.
+// No array can be forgotten: the field lists of the structs do not compile if a field is missing
+// (api_fields.h), and the tested functions are compared with the functions that the headers
+// declare. Run this test under the address sanitizer, which detects reads beyond an array.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -27,7 +27,7 @@ const std::vector<ApiFunction>& functions() {
 
 // --- Every function, every array -----------------------------------------------------------------
 
-/// Returns the declared functions that need no call here, with the reasons.
+/// Returns the declared functions that this test need not call, each with the reason.
 const std::map<std::string, std::string>& exempt() {
   constexpr const char* kNoArrays = "takes numbers and vectors, which know their size";
   constexpr const char* kNeedsGpu = "the object does not exist without a GPU";
@@ -92,7 +92,7 @@ TEST(HostileArguments, EveryFunctionOfTheHeadersIsCalled) {
     called[function.declared].insert(function.variant);
   }
   const std::map<std::string, int> all = declared();
-  EXPECT_GT(all.size(), 60U);  // so the parser finds them
+  EXPECT_GT(all.size(), 60U);  // The parser does find the declarations.
   for (const auto& [name, times] : all) {
     const std::string header = name.substr(0, name.find(' ') + 1);
     if (exempt().contains(name) || exempt().contains(header)) {
@@ -115,9 +115,9 @@ TEST(HostileArguments, EveryArrayIsGivenInSomeCall) {
     arrays[function.declared].insert(changes.arrays.begin(), changes.arrays.end());
     given[function.declared].insert(changes.given.begin(), changes.given.end());
   }
-  // On a GPU the diversity rate is a scalar.
+  // On a GPU, the diversity rate of a beam search is a scalar.
   arrays["cuda_beam_search.h beam_search_step"].erase("parameters.diversity_rate");
-  // In a sharded call the rules are scalars.
+  // In a sharded call, tie rule and filter order are scalars.
   for (const char* rule : {"rows.tie_rule", "rows.filter_order"}) {
     arrays["sharded.h begin"].erase(rule);
   }
@@ -188,7 +188,7 @@ TEST_P(HostileArguments, AValidCallIsTaken) {
   const auto call = function().make();
   const std::vector<std::byte> before = call->contents();
   const Error error = call->run();
-  if (function().on_cuda) {  // host memory is always an invalid argument there
+  if (function().on_cuda) {  // A call on a GPU always rejects host memory.
     EXPECT_TRUE(error);
     EXPECT_EQ(call->contents(), before);
     EXPECT_EQ(error.code == ErrorCode::unsupported, !cuda::is_available()) << error.message;
@@ -207,14 +207,15 @@ TEST_P(HostileArguments, AreRefusedByName) {
     const Error error = call->run();
     if (!error) {
       EXPECT_TRUE(change.may_be_taken) << change.what << " was taken";
-      call = function().make();  // a new call, because the arrays may have been written
+      call = function().make();  // makes a new call, because the call may have written its arrays
       changes = call->changes().all;
       continue;
     }
     EXPECT_EQ(call->contents(), before) << change.what << " was refused, and something written";
     change.undo();
     if (!has_kernels(function())) continue;
-    if (function().on_cuda && change.may_be_taken) continue;  // rejected for the kind of memory
+    // Host memory is rejected before the changed argument.
+    if (function().on_cuda && change.may_be_taken) continue;
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << change.what << ": " << error.message;
     EXPECT_NE(error.message.find(change.named), std::string::npos)
         << change.what << ": " << error.message;
@@ -225,10 +226,10 @@ TEST_P(HostileArguments, AreRefusedByName) {
   }
 }
 
-/// Contents of arrays are not arguments of a call: invalid ones make their requests fail, or cannot
-/// be detected. In no case may anything be read or written outside the arrays.
+/// The contents of arrays are not arguments of a call: invalid contents make their requests fail,
+/// or cannot be detected. No content of an array may cause a read or a write outside the arrays.
 TEST_P(HostileArguments, ContentsHarmNothing) {
-  if (function().on_cuda) return;  // their contents are not read on the host
+  if (function().on_cuda) return;  // a call on a GPU does not read the contents on the host
   const std::size_t all = function().make()->changes().contents.size();
   for (std::size_t i = 0; i < all; ++i) {
     const auto call = function().make();

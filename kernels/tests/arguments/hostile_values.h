@@ -15,26 +15,28 @@
 
 namespace fairdraw::suites {
 
-/// One change of one argument.
+/// One change to one argument of a call.
 struct Change {
-  std::string what;   ///< for messages: "logits.row_stride = -1"
-  std::string named;  ///< text that the error must contain; empty: it may name another field
-  bool may_be_taken;  ///< whether the call may accept it
+  std::string what;   ///< description for messages, for example "logits.row_stride = -1"
+  std::string named;  ///< text that the error message must contain; empty if the error may name
+                      ///< another field
+  bool may_be_taken;  ///< true if the call may accept the changed argument
   std::function<void()> apply, undo;
 };
 
-/// Iterates over the arguments of a call and their fields.
+/// Iterates over the arguments of a call, and over their fields.
 class Changes {
  public:
   static constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   static constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-  /// `free`: fields whose number nothing else in the call determines, so that a larger one is
-  /// valid.
+  /// `free` lists the fields whose number nothing else in the call determines, so that a larger
+  /// number is valid.
   explicit Changes(std::set<std::string> free) : free_(std::move(free)) {}
 
   std::vector<Change> all;
-  /// Arrays filled with meaningless numbers: a name such as "row_begins holds -1", and the filling.
+  /// Arrays that can be filled with meaningless numbers: a description such as "row_begins holds
+  /// -1", and the function that fills the array.
   std::vector<std::pair<std::string, std::function<void()>>> contents;
   std::set<std::string> arrays;  ///< names of all array arguments
   std::set<std::string> given;   ///< names of the array arguments that are not null
@@ -59,7 +61,7 @@ class Changes {
   }
 
  private:
-  /// Returns the last name of a path, which every error contains.
+  /// Returns the last name of a path; every error message contains this name.
   static std::string last(const std::string& name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? name : name.substr(dot + 1);
@@ -100,7 +102,7 @@ class Changes {
     if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value>) {
       for (const Value value :
            {std::numeric_limits<Value>::max(), std::numeric_limits<Value>::min(), Value{-1}}) {
-        // Arrays of calls are writable, even if views of them are const.
+        // Arrays of calls are writable, even if their views are const.
         contents.emplace_back(name + " holds " + std::to_string(value),
                               [data = const_cast<Value*>(data), size, value] {  // NOLINT
                                 std::fill_n(data, size, value);
@@ -109,14 +111,16 @@ class Changes {
     }
   }
 
-  /// Adds arrays of other lengths, and null: null is rejected by name, or means an absent array.
+  /// Adds changes that give an array another length, and a change to a null pointer, which is
+  /// rejected by name or means an absent array.
   template <class T>
   void add(const std::string& name, View<T>& view) {
     if (!note(name, view.data)) return;
     fill(name, view.data, view.size);
     number(name + ".size", "", view.size,
            {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
-    // If nothing else has that length, one more is an error that cannot be detected.
+    // If nothing else in the call has that length, a length that is greater by one is an error that
+    // cannot be detected.
     if (!free_.contains(name)) number(name + ".size", "", view.size, {view.size + 1});
     change<T*>(name + " = null", last(name), true, view.data, nullptr);
   }
@@ -186,7 +190,8 @@ class Changes {
     add(name + ".lengths", lengths);
   }
 
-  /// Adds invalid counts, or invalid values of a stride that is an argument of its own.
+  /// Adds changes to invalid counts, or to invalid values of a stride that is an argument of its
+  /// own.
   template <class T>
     requires std::is_integral_v<T>
   void add(const std::string& name, T& field) {
@@ -198,7 +203,7 @@ class Changes {
     }
   }
 
-  /// Adds choices that do not exist.
+  /// Adds changes to enumerators that do not exist.
   template <class T>
     requires std::is_enum_v<T>
   void add(const std::string& name, T& field) {
@@ -208,7 +213,8 @@ class Changes {
     }
   }
 
-  /// Adds null for untyped memory of rows that are written; the memory of an execution is exempt.
+  /// Adds a change to null for untyped memory of rows that a call writes; the memory of an
+  /// execution is exempt.
   void add(const std::string& name, void*& pointer) {
     if (name == "execution.stream" || name == "execution.workspace") return;
     if (note(name, pointer)) change<void*>(name + " = null", last(name), true, pointer, nullptr);

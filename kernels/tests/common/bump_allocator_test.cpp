@@ -1,4 +1,5 @@
-// Placement in a block: addresses of arrays, and equality of requested and used size.
+// Tests how arrays are placed in a block of memory: their addresses, and whether the requested size
+// equals the used size.
 #include "common/bump_allocator.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Distance of tile weights from softmax on the logits of a language model, and a check of the bound
-// of reference/tile_bound.h, token by token. The integer model stands for the kernels, whose
-// weights are the same bit for bit.
+// The distance of tile weights from softmax is measured on the logits of a language model, and
+// compared with the bound of reference/tile_bound.h, token by token. The integer model replaces the
+// kernels here, because its weights equal theirs bit for bit.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,9 +1,10 @@
-// Weights by tiles, enumerated: every remainder of an octave, every logit at several temperatures,
-// and every probability.
+// Tile weights are enumerated: for every remainder of an octave, for every logit at several
+// temperatures, and for every probability.
 //
-// Cannot see: temperatures that are not listed. tile_weights.h proves the general case: both ways
-// round the same sum once. Sanitized code is some twenty times slower, so FAIRDRAW_REDUCED tests
-// every 1021st value (a prime, so that all low bits occur).
+// The test cannot detect errors at temperatures that are not listed. tile_weights.h proves the
+// general case: float and double arithmetic round the same sum once. Sanitized code is about 20
+// times slower, so FAIRDRAW_REDUCED tests only every 1021st value (a prime, so that all low bits
+// occur).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +18,9 @@
 #include "reference/tile_bound.h"
 #include "tests/sample/reduced.h"
 
-// An x86-64 build targets its oldest processors, on which a fused multiply-add is a library call.
-// Each loop is also compiled for newer ones and selected at run time: seconds instead of minutes.
+// An x86-64 build targets the oldest x86-64 processors, on which a fused multiply-add is a library
+// call. Each loop is also compiled for newer processors and selected at run time, which takes
+// seconds instead of minutes.
 #if defined(__x86_64__)
 #define FAIRDRAW_FOR_AVX2 [[gnu::target("avx2,fma")]]
 #else
@@ -40,8 +42,8 @@ std::uint32_t stride() { return is_reduced() ? 1021 : 1; }
 
 constexpr std::uint32_t kChunk = 1 << 20;
 
-/// Adds up sweep(first) over the chunks of patterns below `end`, in parallel. Precondition: `end`
-/// is a multiple of kChunk.
+/// Returns the sum of sweep(first) over all chunks of bit patterns below `end`; the chunks run in
+/// parallel. Precondition: `end` is a multiple of kChunk.
 template <typename Sweep>
 std::uint64_t add_up(std::uint64_t end, Sweep sweep) {
   std::uint64_t sum = 0;
@@ -69,8 +71,8 @@ struct Significands {
   }
 };
 
-/// Checks remainders of one sign, by growing magnitude. Every 61st is also compared with the model,
-/// which is slow.
+/// Checks the remainders of one sign, in the order of growing magnitude. Every 61st remainder is
+/// also compared with the model, which is slow.
 [[gnu::always_inline]] inline Significands sweep_significands(std::uint32_t sign,
                                                               std::uint32_t first,
                                                               std::uint32_t last,
@@ -80,13 +82,13 @@ struct Significands {
   for (std::uint32_t bits = first; bits < last; bits += step) {
     const auto r = std::bit_cast<float>(bits | sign);
     const std::uint32_t m = exp2_significand(r);
-    // float64's exp2 is accurate to 2^-52.
+    // exp2 in float64 has a relative error of at most 2^-52.
     const double exact = std::exp2(static_cast<double>(r)) * 0x1p23;
     seen.error = std::max(seen.error, std::abs(static_cast<double>(m) - exact) / exact);
     seen.smallest = std::min(seen.smallest, m);
     seen.largest = std::max(seen.largest, m);
     if (bits % 61 == 0 && m != reference::octave_significand(r)) ++seen.other_than_model;
-    // Weights grow with the logit, except for steps down by one unit.
+    // Weights grow with the logit, except that they may step down by one unit.
     if (sign == 0 ? m + 1 < nearer : m > nearer + 1) ++seen.large_steps_down;
     nearer = m;
     ++seen.checked;
@@ -101,7 +103,7 @@ FAIRDRAW_FOR_AVX2 Significands sweep_significands_avx2(std::uint32_t sign, std::
 
 TEST(Exp2Significand, OfEveryRemainderIsInItsRangeAndWithinItsBound) {
   constexpr std::uint32_t kHalf = std::bit_cast<std::uint32_t>(0.5F);
-  // |r| < 2^-26: 2^r - 1 is below 2^-26, less than half of a unit of 2^-23.
+  // For |r| < 2^-26, 2^r - 1 is below 2^-26, less than half of a unit of 2^-23.
   constexpr std::uint32_t kConstant = std::bit_cast<std::uint32_t>(0x1p-26F);
   const bool avx2 = has_avx2();
   Significands seen;
@@ -126,7 +128,8 @@ TEST(Exp2Significand, OfEveryRemainderIsInItsRangeAndWithinItsBound) {
   EXPECT_LE(seen.error, reference::kSignificandError);
   EXPECT_GE(seen.smallest, 5931641U);
   EXPECT_LE(seen.largest, 11863282U);
-  // The ends themselves: 2^(-1/2) and 2^(1/2), a factor of 2 apart, and 2^0.
+  // At the ends, the significand is that of 2^(-1/2) and of 2^(1/2), a factor of 2 apart; at 0, it
+  // is that of 2^0.
   EXPECT_EQ(exp2_significand(-0.5F), 5931641U);
   EXPECT_EQ(exp2_significand(0.5F), 11863282U);
   EXPECT_EQ(exp2_significand(0.0F), 1U << 23);
@@ -136,16 +139,18 @@ TEST(Exp2Significand, OfEveryRemainderIsInItsRangeAndWithinItsBound) {
 
 // --- Float and double ----------------------------------------------------------------------------
 
-/// The conditions on one logit for every tile whose maximum M is within kFloatOctaves:
+/// The range of logits to which the first condition applies. Two conditions hold for one logit and
+/// every tile whose maximum M is within kFloatOctaves.
 ///   near   A token that may weigh something in such a tile has the octave and the significand of
 ///          the definition. M c is within 2^21 (1 + 2^-24) of 0, so N is within 2^21, and such a
 ///          token is at most 63 octaves below N: y is in [-2^21 - 63.5, 2^21 + 0.5].
 ///   far    A token below that weighs 0 in each such tile, and so do -inf and NaN.
-/// Higher logits are in no such tile.
+/// No such tile contains a higher logit.
 constexpr double kLowest = -0x1p21 - 63.5;
 constexpr double kHighest = 0x1p21 + 0.5;
 
-/// Returns whether s is at least 64 for the lowest N, and does not wrap for the highest.
+/// Returns whether the shift s is at least 64 for the lowest N, and does not wrap around for the
+/// highest.
 [[gnu::always_inline]] inline bool is_weightless(float origin) {
   constexpr auto kLowestOrigin = std::bit_cast<std::uint32_t>(kOctaveOrigin - kFloatOctaves);
   constexpr auto kHighestOrigin = std::bit_cast<std::uint32_t>(kOctaveOrigin + kFloatOctaves);
@@ -153,7 +158,8 @@ constexpr double kHighest = 0x1p21 + 0.5;
   return (below >= kTileOctaves) & (below <= ~std::uint32_t{0} - (kHighestOrigin - kLowestOrigin));
 }
 
-// Returns whether a logit violates the conditions. Without branches, so that it is vectorised.
+// Returns whether a logit violates the conditions. The function has no branches, so that the
+// compiler vectorises it.
 [[gnu::always_inline]] inline bool is_wrong(float logit, float scale) {
   const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
   const FloatOctaves token = float_octaves_of(logit, scale);
@@ -165,8 +171,8 @@ constexpr double kHighest = 0x1p21 + 0.5;
   return !(is_above | (is_near & equal) | (!is_near & is_weightless(token.origin)));
 }
 
-/// Counts the wrong logits of a chunk. Their magnitude grows and their sign is constant: if the
-/// first is above the range or below it, all are.
+/// Returns the number of wrong logits in a chunk. The logits of a chunk have one sign and growing
+/// magnitude, so that all are outside the range if the first one is.
 [[gnu::always_inline]] inline std::uint32_t count_wrong(float scale, std::uint32_t first,
                                                         std::uint32_t step) {
   const auto logit_at = [=](std::uint32_t i) { return std::bit_cast<float>(first + i * step); };
@@ -191,7 +197,7 @@ FAIRDRAW_FOR_AVX2 std::uint32_t count_wrong_avx2(float scale, std::uint32_t firs
 
 TEST(FloatOctaves, AreThoseOfTheDefinitionForEveryLogit) {
   const bool avx2 = has_avx2();
-  // c = 1, a common temperature, and both ends of the range.
+  // The list has a temperature with c = 1, a common temperature, and both ends of the range.
   for (const float temperature : {0x1.715476p0F, 0.7F, 0x1p-126F, 0x1p64F}) {
     const float scale = logit_scale(temperature);
     ASSERT_EQ(scale, reference::octaves_per_logit(temperature));
@@ -204,13 +210,13 @@ TEST(FloatOctaves, AreThoseOfTheDefinitionForEveryLogit) {
 
 // --- Probabilities -------------------------------------------------------------------------------
 
-/// Returns whether octave and significand do not give the probability, or the significand is not a
-/// float's.
+/// Returns whether octave and significand do not give the exact probability, or whether the
+/// significand cannot be that of a float.
 [[gnu::always_inline]] inline bool is_inexact(std::uint32_t bits) {
   const Octaves token = octaves_of_probability(std::bit_cast<float>(bits));
   const auto whole = static_cast<std::int32_t>(token.whole);
   const auto significand = static_cast<std::int32_t>(token.significand);
-  // The unit is a normal double.
+  // The unit is a normal double, so that the product is exact.
   const auto unit = std::bit_cast<double>(static_cast<std::uint64_t>(whole + (1023 - 23)) << 52);
   const bool exact =
       static_cast<double>(significand) * unit == static_cast<double>(std::bit_cast<float>(bits));

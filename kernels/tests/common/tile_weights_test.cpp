@@ -1,6 +1,6 @@
-// Weights by tiles (tile_weights.h) against rows computed in fractions: every number of a tile, in
-// float and in double arithmetic, the row's sums, and the draw of the header, tile by tile. The
-// same code runs on the GPU.
+// Weights by tiles (tile_weights.h) are compared with rows computed in fractions: every number of a
+// tile, in float and in double arithmetic, the row's sums, and the draw that the header defines,
+// tile by tile. The GPU runs the same functions.
 #include "common/tile_weights.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using reference::TileAnswer;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// The tokens of one tile of an answer's row, and their weights by the header's functions.
+/// The tokens of one tile, and their weights by the header's functions.
 struct WeighedTile {
   float maximum = -kInfinity;
   double octave = 0;
@@ -47,7 +47,7 @@ float scale_of(const TileAnswer& answer) {
   return logit_scale(temperature == 0 ? 1 : temperature);
 }
 
-/// Weighs a tile by the definition.
+/// Computes the weights of a tile by the definition.
 WeighedTile weigh(const TileAnswer& answer, std::size_t first, std::size_t last) {
   const auto octaves = [&answer](float value) {
     return answer.from_probs ? octaves_of_probability(value) : octaves_of(value, scale_of(answer));
@@ -70,7 +70,8 @@ WeighedTile weigh(const TileAnswer& answer, std::size_t first, std::size_t last)
   return tile;
 }
 
-/// Sums a tile by float arithmetic. Precondition: it is exact there. Banned tokens are -inf.
+/// Returns a tile's sum in float arithmetic. Precondition: float arithmetic is exact for the tile.
+/// Banned tokens have the logit -inf.
 std::uint64_t float_sum(const TileAnswer& answer, std::size_t first, float maximum,
                         std::span<const std::uint64_t> weights) {
   const float scale = scale_of(answer);
@@ -94,7 +95,7 @@ std::vector<WeighedTile> weigh_row(const TileAnswer& answer) {
   return tiles;
 }
 
-/// Returns the shift of each tile into the row; -1 without an allowed token.
+/// Returns the shift of each tile into the row; -1 for a tile without an allowed token.
 std::vector<int> row_shifts(const std::vector<WeighedTile>& tiles) {
   double row_octave = -std::numeric_limits<double>::infinity();
   for (const WeighedTile& tile : tiles) {
@@ -148,8 +149,8 @@ TEST(TileWeights, AreTheKnownAnswersOnBothWaysOfArithmetic) {
           << "tile " << t;
     }
   }
-  // The rows of a moderate temperature, and the rows made for double arithmetic: at least 2^21
-  // octaves from 0, at both ends of a row.
+  // The random rows include rows of a moderate temperature, and rows for double arithmetic, which
+  // lie at least 2^21 octaves from 0 at both ends of a row.
   EXPECT_GE(by_float, 80);
   EXPECT_GE(by_double_alone, 5);
 }
@@ -167,7 +168,7 @@ TEST(TileWeights, OfARowAreTheKnownAnswers) {
       EXPECT_EQ(reference::to_string(row_weight(tiles[0].weights[id], shifts[0])),
                 reference::to_string(answer.weights[id]));
     }
-    if (answer.total != answer.total_unfiltered) continue;  // this header has no filters
+    if (answer.total != answer.total_unfiltered) continue;  // the tested header has no filters
     for (const auto& [word, token] : answer.draws) {
       EXPECT_EQ(draw(tiles, shifts, total, word), token) << word;
       ++drawn;
@@ -176,8 +177,8 @@ TEST(TileWeights, OfARowAreTheKnownAnswers) {
   EXPECT_GE(drawn, 500);
 }
 
-// Any two logits at any temperature, including subnormal and huge ones, as a tile's maximum and
-// another token of the tile.
+// A tile's maximum and another token of the tile have any two logits at any temperature, including
+// subnormal and huge ones.
 TEST(TileWeights, OfAnyLogitsAreTheModels) {
   std::mt19937_64 random(1);
   const auto finite = [&random] {
@@ -187,8 +188,8 @@ TEST(TileWeights, OfAnyLogitsAreTheModels) {
   int weightless = 0;
   constexpr int kPairs = 100000;
   for (int i = 0; i < kPairs; ++i) {
-    // Exponents from 2^-126 to 2^64, but most of the time one at which a logit of 1 is a few
-    // octaves.
+    // The exponents range from 2^-126 to 2^64; most often the temperature is one at which a logit
+    // of 1 is a few octaves.
     const int exponent = i % 4 == 0 ? static_cast<int>(random() % 190) - 126 : i % 5 - 2;
     const float temperature =
         std::ldexp(1 + static_cast<float>(random() >> 41) * 0x1p-23F, exponent);
@@ -196,7 +197,8 @@ TEST(TileWeights, OfAnyLogitsAreTheModels) {
     ASSERT_EQ(scale, reference::octaves_per_logit(temperature));
     const float maximum = finite();
     const float other = finite();
-    const float distance = std::abs(other) / std::abs(finite());  // small as often as large
+    // the distance is small as often as large
+    const float distance = std::abs(other) / std::abs(finite());
     const float logit = i % 2 == 0 ? std::min(maximum, other) : maximum - distance;
     if (!std::isfinite(logit) || logit > maximum) continue;
     const reference::TokenOctaves expected = reference::octaves_of_logit(logit, scale);
@@ -214,12 +216,12 @@ TEST(TileWeights, OfAnyLogitsAreTheModels) {
     }
     weightless += weight == 0 ? 1 : 0;
   }
-  // Both outcomes occur often.
+  // Tokens with and without weight both occur often.
   EXPECT_GT(weightless, kPairs / 10);
   EXPECT_LT(weightless, kPairs - kPairs / 10);
 }
 
-// The header's statement about values without weight.
+// The header states that these values weigh 0.
 TEST(TileWeights, OfMinusInfinityAndNanAreZero) {
   for (const float maximum : {0.0F, -0x1p20F, 0x1p20F}) {
     const float origin = float_octave_origin(maximum, 1.0F);
@@ -232,7 +234,7 @@ TEST(TileWeights, OfMinusInfinityAndNanAreZero) {
 }
 
 TEST(TileWeights, OfTilesFarBelowAreZero) {
-  // 256 tokens of the largest significand.
+  // The largest sum is that of 256 tokens with the largest significand.
   constexpr std::uint64_t kLargestSum = 256 * (std::uint64_t{11863282} << kTileBits);
   EXPECT_EQ(row_shift(5, 5), kRowBits);
   EXPECT_EQ(row_shift(5, 5 - 48), 0);

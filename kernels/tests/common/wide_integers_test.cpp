@@ -1,5 +1,5 @@
-// Products and conversions wider than a machine word (wide_integers.h) against integers of any
-// length. The same code runs on the GPU.
+// Products and conversions wider than a machine word (wide_integers.h) are compared with integers
+// of any length. The GPU runs the same functions.
 #include "common/wide_integers.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ uint128_t random_total(std::mt19937_64& random) {
   return shift == 128 ? 0 : value >> shift;
 }
 
-/// Totals next to every power of two, and random ones.
+/// Returns totals next to every power of two, and random totals.
 std::vector<uint128_t> totals() {
   std::vector<uint128_t> values = {0, ~uint128_t{0}};
   for (int bit = 0; bit < 128; ++bit) {
@@ -45,8 +45,8 @@ std::vector<uint128_t> totals() {
   return values;
 }
 
-/// Returns every exponent of (0, 1] with the smallest, the largest and a random significand, and
-/// subnormals.
+/// Returns values of top_p: for every exponent of (0, 1] the smallest, the largest and a random
+/// significand, and some subnormals.
 std::vector<float> top_ps() {
   std::vector<float> values = {1.0F};
   std::mt19937_64 random(2);
@@ -60,7 +60,8 @@ std::vector<float> top_ps() {
   return values;
 }
 
-/// Returns max(1, ceil(top_p * total)) by the definition: top_p 2^149 is an integer.
+/// Returns max(1, ceil(top_p * total)) by the definition; top_p 2^149 is an integer, so that the
+/// computation is exact.
 cpp_int exact_target(float top_p, const cpp_int& total) {
   const cpp_int product = cpp_int(std::ldexp(static_cast<double>(top_p), 149)) * total;
   const cpp_int unit = cpp_int(1) << 149;
@@ -89,7 +90,7 @@ TEST(MultiplyHigh, KeepsTheUpper128BitsOf192) {
   }
 }
 
-/// Checks the definition: of the two doubles around the value, the nearer; in a tie, the even one.
+/// Expects the nearer of the two doubles around the value; in a tie, the even one.
 void expect_nearest(uint128_t value) {
   const double result = nearest_double(value);
   const cpp_int exact = any_length(value);
@@ -100,7 +101,8 @@ void expect_nearest(uint128_t value) {
   const double below = result == 0 ? 0 : std::nextafter(result, 0);
   const bool is_even = (std::bit_cast<std::uint64_t>(result) & 1U) == 0;
   for (const double other : {above, below}) {
-    if (other == result || other != std::floor(other)) continue;  // the value itself is one of them
+    // skips the value itself if it is one of the two
+    if (other == result || other != std::floor(other)) continue;
     const cpp_int nearer = distance(result);
     const cpp_int farther = distance(other);
     ASSERT_TRUE(nearer < farther || (nearer == farther && is_even))
@@ -115,8 +117,8 @@ TEST(NearestDouble, RoundsOnceToNearestTiesToEven) {
   EXPECT_EQ(nearest_double(0), 0);
   EXPECT_EQ(nearest_double(~uint128_t{0}), 0x1p128);
   for (const uint128_t value : totals()) expect_nearest(value);
-  // 54 significant bits, the last of which is half a unit: ties and their neighbours, at every
-  // position in the two words.
+  // Values of 54 significant bits have a last bit that is half a unit: these are ties and their
+  // neighbours, at every position in the two words.
   std::mt19937_64 random(4);
   for (int shift = 0; shift <= 128 - 54; ++shift) {
     for (int i = 0; i < 64; ++i) {

@@ -1,5 +1,5 @@
-// The arguments that a call on the GPU rejects before it enqueues anything, and the messages: the
-// field, its value and the allowed range. A rejected call writes nothing.
+// The tests check which arguments a call on the GPU rejects before it enqueues anything, and that
+// the messages name the field, its value and the allowed range. A rejected call writes nothing.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A valid call that gives every field of the request; each test makes one field invalid.
+/// A valid call that gives every field of the request; each test then makes one field invalid.
 class Call {
  public:
   SampleRequest request;
@@ -26,7 +26,8 @@ class Call {
     execution = arrays_.execution(call_.rows, cuda::Path::best);
   }
 
-  /// Expects a rejection whose message contains all of `parts`, and no write.
+  /// Expects that the call is rejected, that its message contains all of `parts`, and that it
+  /// writes nothing.
   void expect_refused(const std::vector<std::string>& parts,
                       ErrorCode code = ErrorCode::invalid_argument) {
     const Error error = cuda::sample(request, result, execution);
@@ -118,7 +119,7 @@ TEST(CudaArguments, HostMemoryIsRefusedByTheNameOfItsField) {
     for (void* memory : host.blocks()) {
       Call call;
       field.set(call, memory);
-      // Compare the message's start, because "logprob" is also found in "logprob_filtered".
+      // Compares the start of the message, because "logprob" is also found in "logprob_filtered".
       const Error error = cuda::sample(call.request, call.result, call.execution);
       EXPECT_EQ(error.message.rfind(std::string(field.name) + " is ", 0), 0U) << error.message;
       call.expect_refused({field.name, "host memory", "allowed: "});
@@ -170,8 +171,8 @@ TEST(CudaArguments, ShapesAndTypes) {
   }
   Call many;
   many.request.logits.rows = 1 << 22;
-  // Without per-request arrays, whose lengths would be wrong too, only the number of rows is
-  // invalid.
+  // Per-request arrays would have the wrong length too, so they are removed; then the number of
+  // rows alone is invalid.
   many.request.temperature = 1.0F;
   many.request.top_k = 0;
   many.request.top_p = 1.0F;
@@ -222,7 +223,7 @@ TEST(CudaArguments, ArraysOfTheWrongLength) {
     change(call);
     call.expect_refused({std::string("length of ") + field + " is 1", allowed});
   };
-  // Three rows, four outputs, eight tokens.
+  // The call has three rows, four outputs and eight tokens.
   refuse("temperature", "allowed: 3", [](Call& c) { c.request.temperature.values.size = 1; });
   refuse("top_k", "allowed: 3", [](Call& c) { c.request.top_k.values.size = 1; });
   refuse("top_p", "allowed: 3", [](Call& c) { c.request.top_p.values.size = 1; });
@@ -242,7 +243,8 @@ TEST(CudaArguments, APathThatIsNotThere) {
   Call unknown;
   unknown.execution.path = static_cast<cuda::Path>(7);
   unknown.expect_refused({"path is 7"});
-  if (cuda::is_available(cuda::Path::cluster)) return;  // every execution path is available
+  // skips a device on which every execution path is available
+  if (cuda::is_available(cuda::Path::cluster)) return;
   Call cluster;
   cluster.execution.path = cuda::Path::cluster;
   cluster.expect_refused({"cluster", "9.0"}, ErrorCode::unsupported);

@@ -1,4 +1,4 @@
-// Arrays in device memory for tests: copied from host vectors and back to them.
+// Arrays in device memory for tests, which are copied from host vectors and back to them.
 //
 // Guard bytes precede and follow every array that a kernel may write, including the workspace. An
 // array that is only read has an allocation of its own, so that compute-sanitizer detects reads
@@ -27,7 +27,7 @@ inline void require(cudaError_t error, const char* call) {
   throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
 }
 
-/// A block of device memory.
+/// A block of device memory that is freed with the object.
 class DeviceBlock {
  public:
   DeviceBlock() = default;
@@ -55,14 +55,14 @@ class DeviceBlock {
 /// same for the CPU.
 class DeviceArrays {
  public:
-  /// Returns a copy of `values`; null if it is empty.
+  /// Returns a device copy of `values`; null if the vector is empty.
   template <class T>
   const T* in(const std::vector<T>& values) {
     return reinterpret_cast<const T*>(place(values.data(), values.size() * sizeof(T), 0));
   }
 
-  /// Returns a copy of `values` that a kernel may write. fetch() copies it back to `values`, which
-  /// must stay in place until then.
+  /// Returns a device copy of `values` that a kernel may write. fetch() copies it back to `values`,
+  /// which must stay in place until then.
   template <class T>
   T* out(std::vector<T>& values) {
     const std::size_t bytes = values.size() * sizeof(T);
@@ -112,21 +112,22 @@ class DeviceArrays {
     }
   }
 
-  /// Sets an action that run_operation and run_chain run after placing all arrays, before the call
-  /// itself.
+  /// Sets an action that run_operation and run_chain run after all arrays are placed, and before
+  /// the call itself.
   void when_ready(std::function<void()> action) { when_ready_ = std::move(action); }
   void ready() const {
     if (when_ready_) when_ready_();
   }
 
-  /// Forgets the arrays but keeps their memory for the arrays of the next call.
+  /// Forgets the arrays, but keeps their memory for the arrays of the next call.
   void rewind() {
     next_ = 0;
     outputs_.clear();
   }
 
  private:
-  static constexpr std::size_t kGuard = 256;  // preserves the alignment that cudaMalloc gives
+  static constexpr std::size_t kGuard = 256;  // size of a guard, which preserves the alignment that
+                                              // cudaMalloc gives
   static constexpr std::uint8_t kGuardByte = 0xa5;
 
   struct Output {
@@ -157,8 +158,8 @@ class DeviceArrays {
     if (source != nullptr) {
       require(cudaMemcpy(data, source, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
     }
-    // A copy from pageable memory may still be in flight when cudaMemcpy returns, and streams that
-    // do not wait for the default stream would not see it.
+    // When cudaMemcpy returns, a copy from pageable memory may still be in flight; streams that do
+    // not wait for the default stream would then read old contents.
     require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
     return data;
   }
@@ -180,7 +181,7 @@ inline std::vector<cuda::Path> available_paths() {
 
 }  // namespace fairdraw::suites
 
-/// Must be the first line of a test that needs a GPU.
+/// Skips a test without a GPU. It must be the first line of a test that needs a GPU.
 #define FAIRDRAW_SKIP_WITHOUT_GPU()                                                     \
   if (!::fairdraw::cuda::is_available()) {                                              \
     GTEST_SKIP() << "not run without a GPU: " << ::fairdraw::cuda::why_not_available(); \

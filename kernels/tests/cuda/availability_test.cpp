@@ -1,5 +1,5 @@
-// Runs on every machine: expects either a usable GPU or a reason why there is none. Without a GPU,
-// this test checks the reason, and that every call returns it as its error.
+// This test runs on every machine, and expects either a usable GPU or a reason why there is none.
+// Without a GPU, this test checks the reason, and that every call returns it as its error.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,12 +19,13 @@ TEST(CudaAvailability, ThereIsAGpuOrAReason) {
     std::printf("path %s: %s\n", cuda::to_string(path),
                 reason.empty() ? "available" : reason.c_str());
   }
-  // The path `best` is one of the two other paths.
+  // The path `best` must be one of the two other paths.
   EXPECT_EQ(cuda::is_available(),
             cuda::is_available(cuda::Path::cluster) || cuda::is_available(cuda::Path::block));
 }
 
-/// Expects an error: without a GPU the reason for that, otherwise the wrong kind of memory.
+/// Expects an error: without a GPU its reason is the missing GPU, with a GPU the wrong kind of
+/// memory.
 void expect_refused(const Error& error, const std::string& what) {
   ASSERT_TRUE(error) << what;
   if (cuda::is_available()) {

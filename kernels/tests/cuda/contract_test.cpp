@@ -1,5 +1,5 @@
-// Promises of a call on the GPU besides its results: batches of any size, rows far apart, one
-// invalid row that affects no other, the same bits every time.
+// A call on the GPU keeps further promises besides its results: batches of any size, rows far
+// apart, an invalid row that affects no other row, and the same bits every time.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -125,7 +125,7 @@ TEST(CudaContract, ManyOutputsOfOneRowAndManySamplesEqualTheCpus) {
 
 constexpr std::uint16_t kOne = 0x3f80;  // 1.0 as bfloat16
 
-/// Returns a reason to skip unless the device has enough free memory.
+/// Returns the reason to skip a test, or an empty string if the device has enough free memory.
 std::string why_no_room(std::size_t bytes) {
   std::size_t free_bytes = 0;
   std::size_t all = 0;
@@ -136,7 +136,7 @@ std::string why_no_room(std::size_t bytes) {
          std::to_string(free_bytes >> 20) + " are free";
 }
 
-/// Writes a row of zeros with a 1 at `place`.
+/// Writes a row of zeros, with a 1 at `place`.
 void write_row(const DeviceBlock& memory, std::size_t first, std::size_t vocab, std::size_t place) {
   require(cudaMemset(memory.data() + 2 * first, 0, 2 * vocab), "cudaMemset");
   require(cudaMemcpy(memory.data() + 2 * (first + place), &kOne, 2, cudaMemcpyHostToDevice),
@@ -146,7 +146,7 @@ void write_row(const DeviceBlock& memory, std::size_t first, std::size_t vocab, 
 TEST(CudaContract, RowsFartherThanTwoToTheThirtyTwoValuesApartAreAddressed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "reduced: compute-sanitizer has no room for 12 GiB";
-  // Row 3 starts at 6 * 2^31 bytes; rows 1 and 2 are padding, neither read nor written.
+  // Row 3 starts at 6 * 2^31 bytes; rows 1 and 2 are padding, which is neither read nor written.
   constexpr std::size_t kStride = std::size_t{1} << 31;
   constexpr std::size_t kVocab = 64;
   constexpr std::size_t kBytes = 2 * (3 * kStride + kVocab);
@@ -205,8 +205,8 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
     std::vector<std::int32_t> expected(kRows, 0);
     for (const std::size_t row : rows) expected[row] = static_cast<std::int32_t>(row % kVocab);
     EXPECT_EQ(tokens, expected) << cuda::to_string(path);
-    // Both matrices hold one token per row: the probabilities a single 1, the logits a single 1
-    // among -inf.
+    // Both matrices have one possible token per row: the row of probabilities has a single 1, the
+    // row of logits a single 1 among -inf.
     std::vector<float> row_of_probs(kVocab);
     std::vector<std::uint16_t> row_of_logits(kVocab);
     for (const std::size_t row : rows) {
@@ -262,7 +262,7 @@ struct Mutated {
   std::function<void(OwnedCall&, std::int64_t)> mutation;
 };
 
-/// Returns calls with every kind of failure that one row can have.
+/// Returns calls that together have every kind of failure of a single row.
 std::vector<Mutated> all_mutated() {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -315,7 +315,7 @@ TEST(CudaContract, OneBadRowFailsAloneWithItsOwnStatus) {
             EXPECT_EQ(got.statuses[bad], mutated.status) << cuda::to_string(path);
             EXPECT_EQ(got.tokens[bad], -1) << to_string(mutated.status);
             expect_same(call, on_the_cpu(call), got, to_string(mutated.status));
-            // The results of the other rows are the same as without the failing row.
+            // The other rows have the same results as in a call without the failing row.
             for (std::size_t row = 0; row < before.tokens.size(); ++row) {
               if (row == bad) continue;
               EXPECT_EQ(got.tokens[row], before.tokens[row]) << to_string(mutated.status);
@@ -375,7 +375,8 @@ TEST(CudaContract, AHundredCallsGiveTheSameBits) {
       ASSERT_EQ(again.support_size, first.support_size);
       ASSERT_EQ(again.mask, first.mask);
       ASSERT_TRUE(same_floats(again.probs, first.probs));
-      // Repeated GPU calls give equal bits, although the CPU's may differ in the last bit.
+      // Repeated calls on the GPU give equal bits, although the CPU's values may differ in the last
+      // bit.
       ASSERT_TRUE(same_floats(again.logprob, first.logprob));
       ASSERT_TRUE(same_floats(again.logprob_filtered, first.logprob_filtered));
     }

@@ -1,5 +1,5 @@
-// Runs calls whose arrays are on the host on the GPU: makes views with the arrays in device memory,
-// and copies the results back.
+// Helpers that run calls with host arrays on the GPU: they make views with the arrays in device
+// memory, and copy the results back.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace fairdraw::suites {
 
 class DeviceCopies {
  public:
-  /// Returns a copy of an array that is only read.
+  /// Returns a view of a device copy of an array that is only read.
   template <class T>
   View<const T> in(const View<const T>& view) {
     if (!view.given()) return {};
@@ -33,7 +33,7 @@ class DeviceCopies {
     return {in(View(lists.data, lists.size)).data, lists.size, in(lists.begins), in(lists.lengths)};
   }
 
-  /// Copies the processing of rows with `columns` columns.
+  /// Returns a device copy of the processing of rows with `columns` columns.
   LogitsProcessing in(const LogitsProcessing& processing, std::int64_t columns) {
     LogitsProcessing copied = processing;
     copied.repetition_penalty = in(processing.repetition_penalty);
@@ -47,7 +47,7 @@ class DeviceCopies {
     copied.bias_values = in(processing.bias_values);
     copied.output_lengths = in(processing.output_lengths);
     const auto matrix = [&](auto& rows, std::int64_t of_row) {
-      if (!rows.given() || columns == 0) return;  // processing without columns reads nothing
+      if (!rows.given() || columns == 0) return;  // without columns, processing reads nothing
       rows.data = in(View(rows.data, (rows.rows - 1) * rows.row_stride + of_row)).data;
     };
     matrix(copied.prompt_mask, (columns + 31) / 32);
@@ -55,7 +55,7 @@ class DeviceCopies {
     return copied;
   }
 
-  /// Returns a copy of an array that may be written; fetch() copies it back.
+  /// Returns a view of a device copy of an array that a call may write; fetch() copies it back.
   template <class T>
   View<T> out(const View<T>& view) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -66,7 +66,8 @@ class DeviceCopies {
     return {reinterpret_cast<T*>(arrays_.out(outputs_.back().bytes)), view.size};
   }
 
-  /// Waits for the device. Throws if a kernel failed or wrote outside an array.
+  /// Waits for the device, and copies the written arrays back. Throws if a kernel failed or wrote
+  /// outside an array.
   void fetch() {
     arrays_.fetch();
     for (const Output& output : outputs_) {
@@ -74,13 +75,13 @@ class DeviceCopies {
     }
   }
 
-  /// Forgets the arrays but keeps their memory for the arrays of the next call.
+  /// Forgets the arrays, but keeps their memory for the arrays of the next call.
   void rewind() {
     arrays_.rewind();
     outputs_.clear();
   }
 
-  /// Returns the device arrays for everything else, such as rows and workspaces.
+  /// Returns the device arrays, for other needs such as rows and workspaces.
   DeviceArrays& arrays() { return arrays_; }
 
  private:

@@ -1,5 +1,5 @@
-// `sample` on the GPU against the CPU path, which the integer model judges: every result of every
-// kind of call, bit for bit, on every path through the kernels.
+// `sample` on the GPU is compared with the CPU path, which the integer model judges: every result
+// of every kind of call, bit for bit, on every path through the kernels.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,20 +20,20 @@ namespace {
 
 constexpr std::size_t kMaxReported = 20;
 
-/// Counts of the row statuses that a test saw, because a status that never occurred was not
-/// compared.
+/// Numbers of row statuses that a test saw; a status that never occurs is not compared.
 using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 
-/// Returns sets of requested results; each set takes another path through the kernels.
+/// Returns sets of requested results; each set uses another path through the kernels.
 std::vector<CallResults> wanted_sets(std::uint64_t number) {
   std::vector<CallResults> sets = {kEverything, kTokensAndStatuses};
-  const std::uint64_t bits = number * 0x9e3779b97f4a7c15 >> 59;  // five bits, in another order
+  // takes five bits, in another order
+  const std::uint64_t bits = number * 0x9e3779b97f4a7c15 >> 59;
   sets.push_back(
       {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0});
   return sets;
 }
 
-/// Runs a call on the CPU and on the GPU and reports differences.
+/// Runs a call on the CPU and on the GPU, and reports the differences.
 void compare_call(std::uint64_t number, const OwnedCall& call, DeviceArrays& arrays,
                   StatusCounts& statuses) {
   SampleOutputs expected(call, kEverything);
@@ -84,8 +84,8 @@ TEST(CudaDifferential, SmallVocabulariesMatchCpu) {
   if (is_reduced()) return;
   for (std::size_t status = 0; status < statuses.size(); ++status) {
     const auto name = static_cast<RowStatus>(status);
-    // Logits cannot be negative probabilities; only operations on probabilities return that status.
-    // Other tests cover invalid histories, biases and drafts.
+    // Logits have no status of a negative probability, which only operations on probabilities
+    // return. Other tests cover invalid histories, biases and drafts.
     const bool of_rules =
         name == RowStatus::invalid_tie_rule || name == RowStatus::invalid_filter_order;
     if (name == RowStatus::negative_probability) continue;
@@ -94,8 +94,8 @@ TEST(CudaDifferential, SmallVocabulariesMatchCpu) {
   }
 }
 
-/// Returns vocabulary sizes around a warp, a vector of any dtype, a step of a warp or block, and
-/// the capacity of a block or a cluster of blocks.
+/// Returns vocabulary sizes around the width of a warp, a vector of any dtype, a step of a warp or
+/// block, and the capacity of a block or a cluster of blocks.
 std::vector<std::int64_t> edge_sizes() {
   std::set<std::int64_t> sizes = {1, 2, 3, 5, 7, 8, 32000, 50304, 128256, 151936};
   for (std::int64_t power = 16; power <= 8192; power *= 2) {
@@ -121,8 +121,8 @@ TEST(CudaDifferential, SizesAroundEveryGranularityMatchCpu) {
     const int calls = is_reduced() ? 1 : 6;  // each dtype twice
     for (int i = 0; i < calls; ++i) {
       ++number;
-      // The number of rows determines how many blocks of threads share a row. Use few vocabulary
-      // entries in total, to save time.
+      // The number of rows determines how many thread blocks share a row. The batch is limited to
+      // few vocabulary entries in total, to save time.
       const std::int64_t most = is_reduced() ? 5 : 6000000 / vocab;
       const std::array<std::int64_t, 6> batches = {1, 70, 5, 300, 2, 20};
       const std::int64_t rows =
@@ -170,7 +170,8 @@ TEST(CudaDifferential, LargestVocabularyMatchesCpu) {
     const std::uint64_t number = 6000000 + i;
     compare_call(number, random_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays, statuses);
   }
-  if (!is_reduced()) expect_mostly_ok(statuses);  // both rows may be invalid
+  if (!is_reduced()) expect_mostly_ok(statuses);  // In reduced tests, both rows of a call may be
+                                                  // invalid.
 }
 
 TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {

@@ -1,9 +1,9 @@
 // Rows filtered by min_p, top_k and top_p through their tiles on the GPU. Survivors, their weight
-// and the token equal those of a stable sort by the definitions (common/tile_weights.h,
-// common/proposals.h), on every spread; drawn by a word, and by a seed.
+// and the token must equal those of a stable sort by the definitions (common/tile_weights.h,
+// common/proposals.h), on every spread of a row. Tokens are drawn by a random word, and by a seed.
 //
-// This test cannot see an error in the index of a tile that both sides share; tile_index_test.cpp
-// compares the index.
+// This test cannot detect an error in the index of a tile, which both sides share;
+// tile_index_test.cpp compares that index.
 #include "cuda/tiles/filter_tiles.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::string describe(const Filters& filters) {
          (filters.filter_order == FilterOrder::joint ? ", joint" : "");
 }
 
-/// The tokens of a row that survive its filters, found by the sort.
+/// The tokens of a row that survive its filters, found by a stable sort.
 struct Survivors {
   RowStatus status = RowStatus::ok;
   std::int32_t greedy_token = -1;
@@ -58,7 +58,7 @@ struct Survivors {
   std::vector<uint128_t> weight;  ///< weights of all tokens of the row
   uint128_t total = 0;
   bool by_proposals = false;
-  std::vector<std::size_t> proposed;  ///< ids of the tiles that proposals are drawn from
+  std::vector<std::size_t> proposed;  ///< ids of the tiles from which proposals are drawn
 
   Survivors(const RandomTileRow& row, const Filters& filters) {
     const ExpectedIndex index = expected_index(row);
@@ -102,10 +102,11 @@ struct Survivors {
     note(row, order, kept);
   }
 
-  /// Returns the first survivor whose inclusive prefix exceeds R.
+  /// Returns the first survivor whose inclusive prefix sum exceeds R.
   std::int32_t token_for(std::uint64_t word) const { return token_of(ids, total, word); }
 
-  /// Returns the token that the random words of a seed draw. A proposal is accepted if it survives.
+  /// Returns the token that the random words of a seed draw. A proposed token is accepted if it
+  /// survives the filters.
   std::int32_t token_for(const DrawWords& words) const {
     if (!by_proposals) return token_for(words.of_attempt(0));
     uint128_t all = 0;
@@ -156,7 +157,7 @@ struct Survivors {
 
   static bool min_p_keeps(const RandomTileRow& row, float x, float max, float min_p) {
     if (min_p == 0) return true;
-    if (row.input == TileInput::probs) {  // both products are exact in double
+    if (row.input == TileInput::probs) {  // both products below are exact in double
       return static_cast<double>(x) >= static_cast<double>(min_p) * static_cast<double>(max);
     }
     const float distance = x - max;
@@ -192,8 +193,8 @@ struct Survivors {
   }
 };
 
-/// Expects that the survivors of `record` are exactly the expected ones. Compares the kept tokens,
-/// not the threshold, because any float between two logits keeps the same tokens.
+/// Expects that the survivors by `record` are exactly the expected survivors. Compares the kept
+/// tokens, not the threshold, because every float between two logits keeps the same tokens.
 void expect_same_support(const RandomTileRow& row, const Survivors& expected,
                          const cuda::RowRecord& record, const std::string& context) {
   std::vector<std::size_t> ids;
@@ -216,7 +217,7 @@ class FilterTilesRows {
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
                const std::vector<std::uint64_t>& words, const cuda::TileSpread& spread) {
     for (const std::uint64_t word : words) {
-      // Without records the kernel does not compute the cut, which is another path.
+      // Without records the kernel does not compute the cut, so that it takes another path.
       for (const bool with_record : {true, false}) {
         for (const bool by_seed : {false, true}) {
           compare(row, filters, expected, word, by_seed, spread, with_record);
@@ -310,7 +311,7 @@ TEST(CudaFilterTiles, SurvivorsAndTokensAreThoseOfTheSortOnEverySpread) {
   }
 }
 
-/// Returns logits of `levels` values, so that most are tied.
+/// Returns logits with `levels` distinct values, so that most tokens are tied.
 std::vector<float> tied_logits(std::int64_t vocab, std::size_t levels) {
   std::vector<float> logits(static_cast<std::size_t>(vocab));
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -338,7 +339,7 @@ TEST(CudaFilterTiles, TiesThatNoListHolds) {
   }
 }
 
-/// Returns rows that no list of candidates can hold, by name.
+/// Returns a row of the named kind, whose survivors no list of candidates can hold.
 std::vector<float> wide_logits(const std::string& kind, std::int64_t vocab) {
   harness::Dice dice(77);
   std::vector<float> logits(static_cast<std::size_t>(vocab));
@@ -394,7 +395,7 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
-/// Returns a row whose probability is `scale` at every token whose logit is 0.
+/// Returns a row of probabilities in which every token of logit 0 has the probability `scale`.
 RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   for (float& x : logits) x = std::exp(x) * scale;
   RandomTileRow row = tile_row_of(std::move(logits), 1.0F);
@@ -402,10 +403,11 @@ RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   return row;
 }
 
-/// Rows whose nucleus threshold a sample locates less precisely than the capacity of a candidate
-/// list requires. With one or two blocks a bin holds up to 1500 of these values, one standard
-/// deviation of the sample is up to a bin, and the list has room for 2814 values. So the list holds
-/// a part of the bracket, and for some of these rows the threshold is in another part.
+/// In these rows a sample locates the nucleus threshold less precisely than the capacity of a
+/// candidate list requires. With one or two blocks, a bin holds up to 1500 of these values, the
+/// standard deviation of the sample is up to one bin, and the list has room for 2814 values. So the
+/// list holds only a part of the bracket, and the threshold of some of these rows is in another
+/// part.
 TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -426,9 +428,9 @@ TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   }
 }
 
-/// Returns logits of which `raised` are far above the rest, which together weigh less than 2^-30 of
-/// the largest. The raised logits are in few tiles (`crowded`) or in all, at up to `distances`
-/// distances below the largest, of at most 12 octaves.
+/// Returns logits of which `raised` are far above the others; the others together weigh less than
+/// 2^-30 of the largest. The raised logits are in few tiles (`crowded`) or in all tiles. They have
+/// up to `distances` different distances below the largest logit, of at most 12 octaves.
 std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool crowded,
                                  std::uint64_t distances, harness::Dice& dice) {
   std::vector<float> logits(static_cast<std::size_t>(vocab));
@@ -443,9 +445,9 @@ std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool c
   return logits;
 }
 
-/// Rows whose nucleus is a few hundred tokens: lists that one warp finishes, longer ones, and lists
-/// above capacity; more ties than are ranked; in one tile and in all tiles; logits and
-/// probabilities.
+/// The nucleus of these rows is a few hundred tokens. The lists are short enough for one warp,
+/// longer, or above capacity; some have more ties than are ranked; the tokens are in one tile or in
+/// all tiles; rows have logits or probabilities.
 TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -469,8 +471,8 @@ TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
   }
 }
 
-/// Rows whose k or p gives candidate lists of every length, drawn with the first and the last
-/// random words.
+/// The k or p of these rows gives candidate lists of every length; tokens are drawn with the first
+/// and the last random words.
 TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -492,8 +494,8 @@ TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   }
 }
 
-/// Lists whose candidates crowd in a few tiles, whose groups' keys are coarse relative to the row's
-/// spread, or whose ties are decided by ids: all shorter than the capacity.
+/// All these lists are shorter than the capacity, but their candidates crowd in a few tiles, their
+/// groups have keys that are coarse relative to the row's spread, or ids decide their ties.
 TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::size_t kVocab = 50257;
@@ -510,7 +512,7 @@ TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
     const auto value = static_cast<float>(2 * dice.bell());
     above[i] = 300.0F + value;
     below[i] = -300.0F + value;
-    tied[i] = std::floor(4 * value) / 4;  // at least a dozen tokens have each of the largest values
+    tied[i] = std::floor(4 * value) / 4;  // each of the largest values has at least a dozen tokens
   }
   for (const std::vector<float>& logits : {crowded, above, below, tied}) {
     const RandomTileRow row = tile_row_of(logits, 1.0F);
@@ -524,7 +526,8 @@ TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
   }
 }
 
-/// Rows of more than 640 tiles, which have larger groups; every dtype, by vectors and by values.
+/// Rows of more than 640 tiles have larger groups; they are tested in every dtype, read by vectors
+/// and by values.
 TEST(CudaFilterTiles, ListsOfLongRows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
@@ -539,8 +542,8 @@ TEST(CudaFilterTiles, ListsOfLongRows) {
   }
 }
 
-/// A batch with failing, greedy and inactive rows: each row gives the same as alone, with its own
-/// seeds.
+/// In a batch with failing, greedy and inactive rows, each row gives the same results as alone,
+/// with its own seeds.
 TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::size_t kRows = 7;

@@ -1,9 +1,9 @@
-// Calls on streams: captured in CUDA graphs, replayed with other seeds and parameters, on two
-// streams at once, without a synchronisation and without an allocation.
+// Calls on streams are captured in CUDA graphs and replayed with other seeds and parameters, also
+// on two streams at once. They must not synchronise or allocate.
 //
 // Streams are captured in the global mode, in which CUDA rejects every call that could wait or
-// allocate. The test captures them before any other call has loaded the kernels, because a program
-// may capture its first call.
+// allocate. The test captures a call before any other call has loaded the kernels, because a
+// program may capture its first call.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -18,7 +18,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A call with an array for every parameter, so that a replay can change all of them.
+/// Returns a call with an array for every parameter, so that a replay can change all parameters.
 OwnedCall call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = random_call(number, rows, vocab);
   call.indices.clear();
@@ -36,7 +36,7 @@ OwnedCall call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Overwrites arrays on the device with other values.
+/// Overwrites an array on the device with other values.
 template <class T>
 void overwrite(const PerRequest<T>& parameter, const std::vector<T>& values) {
   require(cudaMemcpy(const_cast<T*>(parameter.values.data), values.data(),
@@ -79,7 +79,7 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
       for (int replay = 0; replay < 6; ++replay) {
         for (std::uint64_t& seed : call.seed.values) seed += static_cast<std::uint64_t>(replay % 2);
         for (std::uint64_t& offset : call.offset.values) ++offset;
-        if (replay == 3) {  // the last three replays also change the other parameters
+        if (replay == 3) {  // from here on, the last three replays also change the other parameters
           call.temperature = others.temperature;
           call.top_k = others.top_k;
           call.top_p = others.top_p;
@@ -100,7 +100,7 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
         if (got.tokens != tokens_before) ++replays_with_new_tokens;
         tokens_before = got.tokens;
       }
-      // The CPU's tokens must differ between replays, so that the test notices a replay that does
+      // The CPU's tokens must differ between replays, so that the test detects a replay that does
       // not read its inputs again.
       EXPECT_GT(replays_with_new_tokens, 3);
     }
@@ -213,7 +213,7 @@ TEST(CudaStreams, TwoStreamsAtOnceDoNotDisturbEachOther) {
     }
   };
   for (const cuda::Path path : available_paths()) {
-    // The second stream runs every path while the first stream runs its own.
+    // The second stream runs every path while the first stream runs its own path.
     for (const cuda::Path other : available_paths()) {
       Side a(15, path);
       Side b(18, other);

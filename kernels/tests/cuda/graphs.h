@@ -1,4 +1,4 @@
-// Streams and CUDA graphs for tests.
+// Streams and CUDA graphs that tests use.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,7 +24,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A graph of the work captured on a stream between begin() and end().
+/// A CUDA graph of the work that is captured on a stream between begin() and end().
 class Graph {
  public:
   Graph() = default;
@@ -46,7 +46,8 @@ class Graph {
   void launch(const Stream& stream) const {
     require(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");
   }
-  /// Expects only kernels and memory sets: nothing that allocates, waits or calls the host.
+  /// Expects that the graph has only kernels and memory sets, and so nothing that allocates, waits
+  /// or calls the host.
   void expect_device_work_only(const std::string& what) const {
     std::size_t count = 0;
     require(cudaGraphGetNodes(graph_, nullptr, &count), "cudaGraphGetNodes");

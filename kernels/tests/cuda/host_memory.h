@@ -1,4 +1,4 @@
-// Host memory passed as a field that must be in device memory, which a call must reject.
+// Host memory for a field that must be in device memory; a call must reject it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,7 +29,7 @@ class HostMemory {
   void* page_locked_ = nullptr;
 };
 
-/// Replaces the pointer of a field by `memory`.
+/// Replaces the pointer in a field by `memory`.
 template <class T>
 void replace(T*& pointer, void* memory) {
   pointer = static_cast<T*>(memory);

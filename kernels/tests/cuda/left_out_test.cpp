@@ -1,5 +1,5 @@
-// A build that left out the CUDA kernels because it found no GPU (FAIRDRAW_CUDA=LATER or GPU):
-// every call's error says how to add them.
+// In a build that left out the CUDA kernels because it found no GPU (FAIRDRAW_CUDA=LATER or GPU),
+// the error of every call must say how to add the kernels.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ TEST(CudaLeftOut, TheReasonSaysWhatToDo) {
   for (const cuda::Path path : {cuda::Path::best, cuda::Path::cluster, cuda::Path::block}) {
     EXPECT_FALSE(cuda::is_available(path));
     const std::string reason = cuda::why_not_available(path);
-    // The common beginning of the reason in every build without kernels.
+    // Every build without kernels gives a reason that begins with these words.
     EXPECT_EQ(reason.rfind("this build has no CUDA kernels", 0), 0U) << reason;
     EXPECT_NE(reason.find("`./fairdraw build`"), std::string::npos) << reason;
   }

@@ -1,6 +1,7 @@
-// Reports of log-probabilities on the GPU against the CPU's, which the reference judges. Ids, ranks
-// and statuses are equal, values within one unit in the last place: for drawn and given tokens, in
-// every mode, with and without processing, on every path through the kernels.
+// Reports of log-probabilities on the GPU are compared with the CPU's, which the reference judges.
+// Ids, ranks and statuses must be equal, and values within one unit in the last place. Drawn and
+// given tokens are compared in every mode, with and without processing, on every path through the
+// kernels.
 #include "fairdraw/log_probabilities.h"
 
 #include <fmt/format.h>
@@ -21,8 +22,8 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The requested reports of a call and their results, pre-filled with a pattern that no call
-/// writes.
+/// The requested reports of a call and their results. The results are filled beforehand with a
+/// pattern that no call writes.
 struct Reports {
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
@@ -32,7 +33,7 @@ struct Reports {
   std::vector<float> values, top_values, all;
   std::vector<RowStatus> statuses;
 
-  /// Chooses reports and modes by `number`, so that every mix of results occurs.
+  /// Chooses reports and modes by `number`, so that every combination of results occurs.
   Reports(const OwnedCall& call, std::uint64_t number) {
     std::mt19937_64 random(number);
     mode = static_cast<LogprobsMode>(number % 4);
@@ -80,7 +81,8 @@ struct Reports {
   }
 };
 
-/// Returns whether values differ by at most one unit in the last place; -inf equals only itself.
+/// Returns whether two values differ by at most one unit in the last place; -inf equals only
+/// itself.
 bool values_agree(float a, float b) {
   if (std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b)) return true;
   if (!std::isfinite(a) || !std::isfinite(b)) return false;
@@ -136,7 +138,8 @@ class Comparison {
     }
   }
 
-  /// Compares reports of given tokens: the tokens that other rows drew, and a few invalid ones.
+  /// Compares reports of given tokens: tokens that were drawn for other rows, and a few invalid
+  /// ids.
   void compare_given(std::uint64_t number, const OwnedCall& call) {
     Reports expected(call, number);
     std::mt19937_64 random(~number);
@@ -207,7 +210,7 @@ TEST(CudaLogProbabilities, OfDrawnTokensEqualTheCpus) {
   EXPECT_GT(comparison.failed, 0);
 }
 
-/// Results of process_logits: the processed rows and statuses of a call, in place where that is
+/// Results of process_logits: the processed rows and the statuses of a call, in place if that is
 /// allowed.
 struct ProcessedRows {
   std::vector<float> rows;
@@ -264,7 +267,7 @@ TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
 
 TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  std::uint64_t number = 0;  // number of a report that includes ranks
+  std::uint64_t number = 0;  // number of a report that requests ranks
   const auto call_with = [](std::uint64_t n) { return random_call(n, 4, 50); };
   while (Reports(call_with(number), number).ranks.empty()) ++number;
   const OwnedCall call = call_with(number);
@@ -287,8 +290,8 @@ TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   result.logprobs.top_n = kLargestTopN + 1;
   refused(result, execution, "logprobs.top_n is 129");
   cuda::Execution small = execution;
-  small.workspace_bytes = cuda::workspace_bytes(request);  // the workspace size for a call without
-                                                           // reports
+  // the size for a call without reports, which is too small
+  small.workspace_bytes = cuda::workspace_bytes(request);
   refused(valid, small, "workspace");
   ASSERT_FALSE(cuda::sample(request, valid, execution));
   const Error error = cuda::log_probabilities(request, {host.data(), valid.tokens.size},

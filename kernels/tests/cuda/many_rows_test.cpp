@@ -1,11 +1,12 @@
-// Tokens, masks, support sizes and statuses of CPU and GPU on very many rows. The harness's
-// generators create every row, with its own parameters and seed.
+// Tokens, masks, support sizes and statuses of CPU and GPU are compared on very many rows. The
+// harness's generators create every row with its own parameters and seed.
 //
-// FAIRDRAW_DIFFERENTIAL_ROWS: number of rows with small vocabularies; half have at least 128
-// tokens. FAIRDRAW_DIFFERENTIAL_WIDE_ROWS: number of rows with the vocabularies of engines.
+// FAIRDRAW_DIFFERENTIAL_ROWS sets the number of rows with small vocabularies, half of which have at
+// least 128 tokens. FAIRDRAW_DIFFERENTIAL_WIDE_ROWS sets the number of rows with the vocabulary
+// sizes of engines.
 //
-// FAIRDRAW_DIFFERENTIAL_CALL: run only this call. Failure messages name the call: a row is a pure
-// function of its call and its position in the call.
+// FAIRDRAW_DIFFERENTIAL_CALL limits the test to the call with this number. A failure message names
+// the call, because a row is a pure function of its call and its position in the call.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,18 +32,19 @@ using harness::Dice;
 
 constexpr std::size_t kMaxReported = 20;
 
-/// Returns the random choices for one row, or for a call as its row 0.
+/// Returns the random choices for one row; those for the whole call are the choices of row 0.
 Dice dice_of(std::uint64_t stream, std::uint64_t call, std::uint64_t row) {
   return Dice(harness::CounterRandom::of(stream, call, row).word(0));
 }
 
-/// Parameters of the test with small or with wide vocabularies.
+/// Parameters of the test, for small or for wide vocabularies.
 struct Rows {
   const char* name;
-  std::uint64_t stream;  ///< stream of random words, besides the streams of the families of rows
+  std::uint64_t stream;  ///< number of the stream of random words; the families of rows have other
+                         ///< streams
   std::int64_t (*rows)(std::uint64_t call);
-  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);  ///< the vocabulary size of all rows of a
-                                                          ///< call
+  /// returns the vocabulary size of all rows of a call
+  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);
 };
 
 const Rows kSmall{"ManyRows", 1001, [](std::uint64_t) { return std::int64_t{16384}; },
@@ -51,7 +53,7 @@ const Rows kSmall{"ManyRows", 1001, [](std::uint64_t) { return std::int64_t{1638
                         call % 2 == 0 ? 1 + dice.below(127) : 128 + dice.below(385);
                     return static_cast<std::int64_t>(vocab);
                   }};
-/// The number of rows determines how many blocks of threads share a row.
+/// The number of rows determines how many thread blocks share a row.
 const Rows kWide{
     "WideRows", 1002,
     [](std::uint64_t call) { return std::array<std::int64_t, 4>{64, 1, 256, 8}[call / 3 % 4]; },
@@ -63,7 +65,8 @@ void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int6
   Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
   call.set_parameters(row, harness::random_parameters(dice, logits, {.dense = true}));
-  call.set_row(row, logits.data());  // the parameters may have changed the row's logits
+  call.set_row(row, logits.data());  // sets the row again, because the parameters may have changed
+                                     // its logits
   call.seed.set(row) = harness::random_seed(dice);
   call.offset.set(row) = dice.once_in(2) ? harness::random_seed(dice) : dice.below(100);
   if (!call.allowed.empty()) {
@@ -73,13 +76,13 @@ void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int6
   if (!call.active.empty() && dice.once_in(8)) call.active[static_cast<std::size_t>(row)] = 0;
 }
 
-/// Returns call `number` with its first `row_count` rows.
+/// Returns the call with this number, limited to its first `row_count` rows.
 OwnedCall make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
   Dice dice = dice_of(rows.stream, number, 0);
   const std::int64_t vocab = rows.vocab(number, dice);
   OwnedCall call;
   const auto dtype = static_cast<DType>(dice.below(3));
-  // In half of the calls the rows have no gap between them and no shift of their address.
+  // In half of the calls, the rows have no gaps between them and their address is not shifted.
   const std::int64_t gap = std::max<std::int64_t>(0, dice.between(-20, 19));
   const auto shift = static_cast<std::size_t>(std::max<std::int64_t>(0, dice.between(-64, 63)));
   call.allocate(dtype, row_count, vocab, vocab + gap, shift);
@@ -103,14 +106,14 @@ std::uint64_t from_environment(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// The calls that a test compared, and the differences it found.
+/// The calls that a test compared, and the differences that it found.
 class Comparison {
  public:
   explicit Comparison(const Rows& rows) : rows_(rows) {}
 
   void run(std::uint64_t number, std::int64_t row_count) {
     const OwnedCall call = make_call(rows_, number, row_count);
-    // A second run on each path, of the fused kind, writes only tokens and statuses. The smaller
+    // The second run on each path, of the fused kind, writes only tokens and statuses. Smaller
     // tests cover log-probabilities and probabilities.
     constexpr CallResults kMasks{true, true, false, true, false};
     std::vector<Run> runs;
@@ -130,7 +133,7 @@ class Comparison {
       const Error error = cuda::sample(request, run.result, run.execution);
       ASSERT_FALSE(error) << "call " << number << ": " << error.message;
     }
-    // The CPU computes the expected outputs while the GPU runs.
+    // The CPU computes the expected outputs while the GPU runs the call.
     SampleOutputs expected(call, kMasks);
     HostArrays host;
     const Error refused = sample(request_in(call, host), result_in(call, expected, host));
@@ -199,17 +202,17 @@ void compare_rows(const Rows& rows, std::int64_t wanted) {
   if (only != kNone) {
     comparison.run(only, rows.rows(only));
   } else {
-    // Calls come in pairs, one below 128 tokens and one above, so that each kind has half of the
-    // rows.
+    // Calls come in pairs, one with fewer than 128 tokens and one with more, so that each kind has
+    // half of the rows.
     const std::int64_t most = std::max<std::int64_t>(1, wanted / 6);
     for (std::uint64_t number = 0; comparison.compared() < wanted || number % 2 != 0; ++number) {
       comparison.run(number, std::min(most, rows.rows(number)));
       if (::testing::Test::HasFatalFailure()) return;
       if (comparison.different() > static_cast<std::int64_t>(kMaxReported)) break;
     }
-    // Three of four random rows have the status ok. At least half of 100 rows are ok with
-    // probability 1 - 1e-7, but half of 4 rows often are not; of fewer than 100 rows one must be
-    // ok. The random rows are the same in every run.
+    // Three of four random rows have the status ok on average. The probability that at least half
+    // of 100 rows are ok is 1 - 1e-7, but of 4 rows often fewer than half are. If there are fewer
+    // than 100 rows, only one must be ok. The random rows are the same in every run.
     const std::int64_t least = comparison.compared() >= 100 ? comparison.compared() / 2 : 0;
     EXPECT_GT(comparison.ok_rows(), least) << "the comparison says little";
   }

@@ -1,4 +1,4 @@
-// Every operation of fairdraw/sampling.h on the GPU against the CPU path, byte for byte.
+// Every operation of fairdraw/sampling.h on the GPU is compared with the CPU path, byte for byte.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Describes the first element of two arrays that differs.
+/// Returns a description of the first element in which two arrays differ.
 template <class T>
 std::string first_difference(const char* name, const std::vector<T>& expected,
                              const std::vector<T>& got) {

@@ -1,5 +1,5 @@
-// Tokens by tiles on the GPU, without top_k and top_p: equal to draws by the definition
-// (common/tile_weights.h), value by value, on every spread.
+// Rows without top_k and top_p are drawn by tiles on the GPU. Their tokens must equal draws by the
+// definition (common/tile_weights.h), value by value, on every spread of a row.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,12 +22,13 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Returns the octave of the tile with this key. Precondition: the row's status is ok.
+/// Returns the octave of a tile with this key. Precondition: the row's status is ok.
 double octave_of(const RandomTileRow& row, std::int32_t key) {
   return tile_octave(key, row.input, row.temperature);
 }
 
-/// The distribution of a row: the row weight of each token, 0 for tokens that do not survive.
+/// The distribution of a row: the weight of each token in the row, and 0 for tokens that do not
+/// survive.
 struct RowWeights {
   std::vector<uint128_t> of_token;
   uint128_t total = 0;
@@ -50,7 +51,7 @@ struct RowWeights {
     }
   }
 
-  /// Returns the first token whose inclusive prefix exceeds R.
+  /// Returns the first token whose inclusive prefix sum exceeds R.
   std::int32_t token_for(std::uint64_t word) const {
     const uint128_t target = multiply_high(word, total);
     uint128_t upto = 0;
@@ -65,7 +66,7 @@ struct RowWeights {
   static bool survives(const RandomTileRow& row, float value, std::int32_t largest, float min_p) {
     const float max = from_order_key(largest);
     if (min_p == 0) return true;
-    if (row.input == TileInput::probs) {  // both products are exact in double
+    if (row.input == TileInput::probs) {  // both products below are exact in double
       return static_cast<double>(value) >= static_cast<double>(min_p) * static_cast<double>(max);
     }
     const float distance = value - max;
@@ -73,7 +74,7 @@ struct RowWeights {
   }
 };
 
-/// Returns the lowest id among the largest values.
+/// Returns the lowest id among the tokens with the largest value.
 std::int32_t greedy_token(const RandomTileRow& row, const ExpectedIndex& index) {
   const std::int32_t largest = *std::max_element(index.keys.begin(), index.keys.end());
   for (std::size_t i = 0; i < row.values.size(); ++i) {

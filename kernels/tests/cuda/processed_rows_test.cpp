@@ -1,8 +1,8 @@
-// Processed rows on the GPU: a call with logits processing draws the same as a call without it on
-// the rows that process_logits computes on the CPU.
+// A call with logits processing on the GPU must draw the same tokens as a call without processing
+// on the rows that process_logits computes on the CPU.
 //
-// This test cannot see errors of process_logits (kernels/tests/processing), or errors common to all
-// rows (filter_tiles_test.cpp).
+// This test cannot detect errors of process_logits (kernels/tests/processing tests it), or errors
+// that all rows have in common (filter_tiles_test.cpp).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Drawn draw(const OwnedCall& call, cuda::Path path, DeviceArrays& arrays) {
   return drawn;
 }
 
-/// The call on its processed rows, and the statuses of their processing.
+/// A call on processed rows, and the statuses of their processing.
 struct Processed {
   OwnedCall call;
   std::vector<RowStatus> statuses;
@@ -64,8 +64,8 @@ struct Processed {
     }
   }
 
-  /// Returns the status that a row's parameters and processing give; if that is ok, the drawing
-  /// call decides.
+  /// Returns the status that follows from a row's parameters and processing; if the status is ok,
+  /// the call that draws decides.
   RowStatus status(std::int64_t row) const {
     if (!call.active.empty() && call.active[static_cast<std::size_t>(row)] == 0) {
       return RowStatus::inactive;
@@ -93,7 +93,8 @@ OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::in
   return call;
 }
 
-/// Rows of one block and rows of many blocks; the numbers give all dtypes and alignments.
+/// Some calls have one block per row, others many blocks; their numbers choose all dtypes and
+/// alignments.
 TEST(CudaProcessedRows, AreDrawnFromAsTheRowsThatProcessingGives) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::array<std::int64_t, 12> kVocabs = {1,    31,    256,   257,   1003,   4096,

@@ -1,4 +1,5 @@
-// tile_index on the GPU: equal to the definition on every spread, and to the CPU as a call.
+// tile_index on the GPU must equal the definition on every spread of a row, and the CPU's results
+// as a whole call.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Keys, sums and statuses of tiles, pre-filled with values that no call writes.
+/// Keys, sums and statuses of tiles, which are filled beforehand with values that no call writes.
 struct Index {
   std::int64_t rows, stride;
   std::vector<std::int32_t> keys;
@@ -72,7 +73,7 @@ TEST(CudaTileIndex, RowsEqualTheDefinitionOnEverySpread) {
   EXPECT_GT(failed_rows, 10);
 }
 
-/// A batch with a temperature per row, bits of allowed tokens and padding, on the host and in
+/// A batch with one temperature per row, bits of allowed tokens and padding, on the host and in
 /// device memory.
 struct Batch {
   static constexpr std::int64_t kRows = 13;
@@ -94,8 +95,8 @@ struct Batch {
       active.push_back(i == 5 ? 0 : 1);
       for (std::int64_t word = 0; word < (vocab + 31) / 32; ++word) {
         const std::uint_fast32_t some = bits();
-        allowed.push_back(static_cast<std::uint32_t>(some | bits()));  // three of four bits allow
-                                                                       // their token
+        // three of four tokens are allowed
+        allowed.push_back(static_cast<std::uint32_t>(some | bits()));
       }
     }
   }
@@ -153,7 +154,7 @@ TEST(CudaTileIndex, AReplayedGraphReadsRowsAnew) {
   ASSERT_FALSE(error) << error.message;
   graph.end(stream);
   graph.expect_device_work_only("tile_index");
-  // Each replay follows rows of another kind: valid, all -inf, with NaN, with +inf.
+  // Each replay has rows of another kind: valid, all -inf, with a NaN, with a +inf.
   for (const float value : {0.5F, -kInfinity, 2.0F, kNan, -3.0F, kInfinity, 1.0F}) {
     std::fill_n(logits.begin(), kVocab, value);
     require(

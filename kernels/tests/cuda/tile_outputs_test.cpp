@@ -1,8 +1,8 @@
-// All results of a filtered row on the GPU, for rows that are hard for tiles (tile_rows.h): octaves
-// that change from tile to tile, empty tiles, any dtype, address and temperature. They equal the
-// CPU's, which tests/tiles/indexed_row_test.cpp compares with the reference: bit for bit, except
-// that log-probabilities may differ by one unit in the last place, because the device has its own
-// logarithm.
+// All results of a filtered row on the GPU are tested on rows that are hard for tiles
+// (tile_rows.h): octaves that change from tile to tile, empty tiles, any dtype, address and
+// temperature. The results must equal the CPU's, which tests/tiles/indexed_row_test.cpp compares
+// with the reference. They are equal bit for bit, except that log-probabilities may differ by one
+// unit in the last place, because the device has its own logarithm.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ using harness::HostArrays;
 
 /// The results and filters that a call requests.
 struct Asked {
-  SampleRequest request;  ///< all fields of a request but the row
+  SampleRequest request;  ///< all fields of a request except the row
   LogprobsMode mode;
   RankRule rank_rule;
   std::int32_t top_n;
@@ -46,7 +46,7 @@ Asked random_filters(std::uint64_t number) {
   return asked;
 }
 
-/// The results of a call, pre-filled with a pattern that no call writes.
+/// The results of a call, which are filled beforehand with a pattern that no call writes.
 struct Written {
   std::vector<std::int32_t> tokens, support_size, ranks, top_ids;
   std::vector<RowStatus> statuses;

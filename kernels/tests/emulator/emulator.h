@@ -1,19 +1,22 @@
-// CUDA's language on the CPU; every translated source of kernels/cuda includes this header first.
+// The emulator gives CUDA's language to programs on the CPU; every translated source of
+// kernels/cuda includes this header first.
 //
-// Contract. Built-in variables, warp operations, barriers, atomics and launches, as far as the
-// kernels use them, with CUDA's meaning: one device of compute capability 9.0, blocks of up to 1024
-// threads, clusters of any size. Behaviour that a GPU leaves undefined ends the program with a
-// message: lanes of a warp in different operations, partial masks, a lane that exits while its warp
-// waits, shared memory of a block that has exited, deadlocked barriers, writes beyond dynamic
-// shared memory.
+// Contract. Built-in variables, warp operations, barriers, atomics and launches have CUDA's
+// meaning, as far as the kernels use them. The emulated device has compute capability 9.0, blocks
+// of up to 1024 threads, and clusters of any size. If behaviour is undefined on a GPU, the program
+// ends with a message. Examples are lanes of a warp in different operations, partial masks, a lane
+// that exits while its warp waits, shared memory of a block that has exited, deadlocked barriers,
+// and writes beyond dynamic shared memory.
 //
 // Method (fibers.cpp). Each thread of a kernel is a fiber; all fibers run on one thread of the
-// process, cluster by cluster. In a warp operation or barrier, a fiber waits until the others
-// arrive. Asynchronous copies take place only when they are waited for. Unwritten memory holds a
-// pattern. FAIRDRAW_EMULATOR_SEED shuffles the order in which warps run.
+// process, cluster by cluster. In a warp operation or at a barrier, a fiber waits until the other
+// threads arrive. Asynchronous copies are carried out only when the program waits for them. Memory
+// that was not written holds a fixed pattern. FAIRDRAW_EMULATOR_SEED sets a seed that shuffles the
+// order in which warps run.
 //
-// Cannot see: a missing barrier between warps that the order of warps happens to hide (other seeds
-// give other orders), memory-ordering bugs, time. Only a GPU is conclusive (suites/gpu).
+// The emulator cannot detect a missing barrier between warps if the order of warps happens to hide
+// it (other seeds give other orders), nor errors of memory ordering, and it cannot measure time.
+// Only tests on a GPU (suites/gpu) are conclusive for these.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -41,7 +44,7 @@
 #include <utility>
 #include <vector>
 
-// The standard headers that spell attributes like CUDA are included above.
+// The standard headers that use names of CUDA's attributes are included above.
 #undef __align__
 #undef __constant__
 #undef __device__
@@ -68,16 +71,16 @@ struct Position {
   unsigned x = 0, y = 0, z = 0;
 };
 
-/// Return positions of the running thread. Precondition: a kernel runs.
+/// The functions below return positions of the running thread. Precondition: a kernel runs.
 Position thread_position();
 Position block_position();
 unsigned lane();
-/// Return sizes of the running launch.
+/// The functions below return sizes of the running launch.
 Position block_size();
 Position grid_size();
 
-/// Return the dynamic shared memory of this thread's block, and a shared variable, identified by
-/// the place of its declaration.
+/// The functions below return the dynamic shared memory of this thread's block, and a shared
+/// variable, which is identified by the place of its declaration.
 unsigned char* dynamic_shared();
 void* shared_variable(const char* file, int line, std::size_t bytes, std::size_t alignment);
 template <class T>
@@ -87,31 +90,32 @@ T& shared(const char* file, int line, std::size_t alignment = alignof(T)) {
 /// Returns the address of a shared variable in another block of the cluster.
 void* shared_of_block(void* mine, int rank);
 
-/// The operations of a warp. All lanes must arrive at the same one.
+/// The operations of a warp that exchange values between its lanes. All lanes must arrive at the
+/// same operation.
 enum class WarpOperation { shuffle, shuffle_xor, shuffle_up, ballot, any, max, min, add, sync };
 using Lanes = std::array<std::uint64_t, 32>;
 /// Returns every lane's value once all lanes have arrived.
 const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mask);
 
 enum class BlockOperation { sync, bit_or, count };
-/// Returns the sum over the block's threads once all that have not exited have arrived.
+/// Waits for all threads of the block that have not exited, and returns the sum of their values.
 std::uint32_t meet_block(BlockOperation operation, std::uint32_t value);
-/// Does the same at the numbered barrier (1 to 15), at which exactly `threads` threads arrive.
+/// Waits in the same way at the numbered barrier (1 to 15), where exactly `threads` threads arrive.
 std::uint32_t meet_at(unsigned barrier, unsigned threads, std::uint32_t value);
 void arrive_at_cluster();
 void wait_for_cluster();
 
 void copy_later(void* to, const void* from, unsigned bytes);
 void commit_copies();
-/// Performs this thread's committed groups of copies, except for the last `left` groups.
+/// Carries out this thread's committed groups of copies, except for the last `left` groups.
 void await_copies(unsigned left);
 
 /// Ends the program with a message.
 [[noreturn]] void fail(const std::string& what);
 
-/// Runs a kernel over its grid.
+/// Runs a kernel for all threads of its grid.
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel);
-/// Runs the action now, or records it if the stream is being captured.
+/// Runs the action now, or records the action if the stream is being captured.
 cudaError_t enqueue(cudaStream_t stream, cudaGraphNodeType type, std::function<void()> action);
 
 template <class T>
@@ -141,10 +145,10 @@ T reduce(WarpOperation operation, unsigned mask, T value, const Combine& combine
   return result;
 }
 
-/// Instructions that the kernels write in PTX.
+/// The functions below replace instructions that the kernels write in PTX.
 inline float max_nan(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
-  if (a == b) return std::signbit(a) ? b : a;  // +0 is the larger zero
+  if (a == b) return std::signbit(a) ? b : a;  // +0 is larger than -0 here
   return a < b ? b : a;
 }
 inline int any_at(unsigned barrier, unsigned threads, bool mine) {
@@ -278,7 +282,7 @@ inline unsigned __float2uint_rn(float x) {  // saturates, NaN gives 0
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
-// The environment rounds to nearest, and the build contracts nothing.
+// The floating-point environment rounds to nearest, and the build does not contract operations.
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }

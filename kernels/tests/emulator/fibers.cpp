@@ -1,9 +1,9 @@
-// Runs the grid of a launch as fibers (emulator.h).
+// This file runs the grid of a launch as fibers (emulator.h).
 //
-// One cluster at a time. Its warps take turns; within a warp each ready lane runs until it waits or
-// exits, repeatedly until no lane is ready. If no thread of the cluster is ready and some have not
-// exited, the kernel is deadlocked, and the program ends. Fibers are used because 8192 threads of
-// the operating system would take minutes instead of milliseconds.
+// Clusters run one at a time. The warps of a cluster take turns. Within a warp, each ready lane
+// runs until it waits or exits, and this repeats until no lane is ready. If no thread of the
+// cluster is ready and some have not exited, the kernel is deadlocked, and the program ends. Fibers
+// are used because 8192 operating system threads would take minutes instead of milliseconds.
 #include <sys/mman.h>
 
 #include <boost/context/detail/fcontext.hpp>
@@ -20,7 +20,8 @@ namespace context = boost::context::detail;
 
 constexpr unsigned kWarp = 32;
 constexpr std::size_t kStackBytes = std::size_t{96} << 10;
-constexpr std::size_t kSharedBytes = std::size_t{512} << 10;  // room for static and dynamic memory
+// room for the static and dynamic shared memory of a block
+constexpr std::size_t kSharedBytes = std::size_t{512} << 10;
 constexpr std::size_t kMostDynamic = std::size_t{227} << 10;  // of compute capability 9.0
 constexpr std::size_t kGuardBytes = 256;
 constexpr int kUnwritten = 0xcd;
@@ -41,15 +42,16 @@ struct Thread {
   unsigned warp = 0, lane = 0;
   context::fcontext_t context = nullptr;
   State state = State::ready;
-  bool has_arrived = false;    // at the cluster's barrier, without having waited yet
-  unsigned arrived_phase = 0;  // phase of the barrier at that time
-  std::uint32_t met = 0;       // the result of meet_block()
-  std::vector<Copy> open;      // copies that are not committed
+  bool has_arrived = false;    // true: the thread has arrived at the cluster's barrier, but has not
+                               // waited yet
+  unsigned arrived_phase = 0;  // phase of the cluster's barrier when the thread arrived
+  std::uint32_t met = 0;       // result of meet_block() for this thread
+  std::vector<Copy> open;      // copies that have not been committed
   std::vector<std::vector<Copy>> committed;
 };
 
 struct Warp {
-  std::uint32_t arrived = 0;  // one bit per lane
+  std::uint32_t arrived = 0;  // one bit for each lane that has arrived
   std::uint32_t exited = 0;
   WarpOperation operation{};
   Lanes posted{}, result{};
@@ -88,7 +90,8 @@ struct Launch {
   const std::function<void()>* kernel = nullptr;
   Position block_size, grid_size;
   std::size_t dynamic_bytes = 0;
-  std::map<std::pair<std::string, int>, std::size_t> variables;  // offsets, the same in all blocks
+  // offsets of shared variables, the same in all blocks
+  std::map<std::pair<std::string, int>, std::size_t> variables;
   std::size_t next_variable = 0;
 };
 
@@ -147,7 +150,7 @@ void run_thread(context::transfer_t from) {
   suspend(State::exited);
 }
 
-/// Returns a block's shared memory; the next cluster uses it again.
+/// Returns a block's shared memory, which the next cluster uses again.
 unsigned char* shared_memory(std::size_t block) {
   static std::vector<unsigned char*> memory;
   while (memory.size() <= block) {
@@ -178,7 +181,7 @@ void begin(Cluster& cluster, unsigned first_block, unsigned blocks) {
     std::memset(block.shared, kUnwritten, kSharedBytes);
     block.running = threads;
     block.warps.resize((threads + kWarp - 1) / kWarp);
-    // Lanes that the last warp lacks count as exited.
+    // Lanes that are missing in the last warp count as exited.
     if (threads % kWarp != 0) block.warps.back().exited = ~0U << (threads % kWarp);
     block.threads.resize(threads);
     for (unsigned number = 0; number < threads; ++number) {
@@ -193,7 +196,7 @@ void begin(Cluster& cluster, unsigned first_block, unsigned blocks) {
   }
 }
 
-/// Runs the lanes of a warp until none is ready. Returns whether any lane ran.
+/// Runs the lanes of a warp until none is ready. Returns whether at least one lane has run.
 bool advance(Block& block, unsigned warp) {
   bool any = false;
   for (bool again = true; again;) {
@@ -289,8 +292,10 @@ void* shared_of_block(void* mine, int rank) {
   std::vector<Block>& blocks = block.cluster->blocks;
   if (rank < 0 || static_cast<std::size_t>(rank) >= blocks.size()) fail("no such block");
   Block& other = blocks[static_cast<std::size_t>(rank)];
-  // Kernels may compute an address in a neighbour before they know whether they need it.
-  if (other.running == 0) return nullptr;  // it has exited, so that any use crashes
+  // Kernels may compute an address in another block's memory before they know whether they need the
+  // address.
+  if (other.running == 0) return nullptr;  // The other block has exited, so any use of the address
+                                           // must crash.
   return other.shared + offset;
 }
 
@@ -306,7 +311,7 @@ const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mas
     suspend(State::in_warp);
     return warp.result;
   }
-  // No lane writes to `result` before all lanes have read it and arrived at the next operation.
+  // No lane overwrites `result` before all lanes have read it and arrived at the next operation.
   warp.result = warp.posted;
   warp.arrived = 0;
   for (unsigned lane = 0; lane < kWarp; ++lane) {

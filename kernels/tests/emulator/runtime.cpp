@@ -1,8 +1,9 @@
-// The CUDA runtime of the emulator: one device. A stream performs operations at once, unless it is
-// being captured.
+// The emulator's CUDA runtime has one device. A stream performs each operation at once, unless the
+// stream is being captured.
 //
-// Device memory is memory of the process, filled with a pattern. The table of allocations stores
-// the kind of each address. A captured graph is the list of enqueued operations.
+// Device memory is memory of the process that is filled with a pattern. The table of allocations
+// records the kind of memory at each address. A captured graph is the list of the operations that
+// were enqueued.
 #include <cstdlib>
 #include <map>
 
@@ -46,7 +47,8 @@ struct Node {
 };
 using Graph = std::vector<Node>;
 
-/// The stream being captured (one at a time), and the operations enqueued on it.
+/// The stream that is being captured (at most one at a time), and the operations that were enqueued
+/// on it.
 struct Capture {
   cudaStream_t stream = nullptr;
   Graph* graph = nullptr;
@@ -208,7 +210,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-// Returns one millisecond in every case, because emulation has no meaningful speed.
+// Sets one millisecond in every case, because emulated time has no meaning.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
   *milliseconds = 1.0F;
   return cudaSuccess;

@@ -2,10 +2,10 @@
 
     translate.py ROOT DESTINATION
 
-Copies every file that git knows. In CUDA sources, inline PTX becomes calls of emulator.h, variables
-in shared memory become variables of the emulated block, and x.cu becomes x.cu.cpp. CMake files name
-the renamed files, and emulated_cuda.cmake replaces cmake/cuda.cmake. Only changed files are written,
-so that builds are incremental. Unknown PTX is an error.
+The script copies every file that git knows. In CUDA sources, inline PTX becomes calls of functions of
+emulator.h, variables in shared memory become variables of the emulated block, and x.cu becomes x.cu.cpp.
+CMake files get the new file names, and emulated_cuda.cmake replaces cmake/cuda.cmake. A file is written only
+if its contents change, so that builds are incremental. PTX that the script does not know is an error.
 """
 
 import re
@@ -18,7 +18,7 @@ DEVICE_ROOMS = ("kernels/cuda/", "kernels/tests/cuda/", "suites/benchmarks/")
 
 
 def closing(text: str, begin: int) -> int:
-    """Returns the position after the bracket that closes the one opened before `begin`."""
+    """Returns the position after the bracket that closes the bracket opened before `begin`."""
     depth, place, quoted = 1, begin, False
     while depth:
         letter = text[place]
@@ -31,7 +31,7 @@ def closing(text: str, begin: int) -> int:
 
 
 def operands(text: str) -> list[str]:
-    """Returns the expressions of a list of operands, "constraint"(expression), ..."""
+    """Returns the expressions in a list of operands, "constraint"(expression), ..."""
     found, place = [], 0
     while match := re.compile(r'[\s,]*"[^"]*"\s*\(').match(text, place):
         place = closing(text, match.end())
@@ -40,7 +40,8 @@ def operands(text: str) -> list[str]:
 
 
 def split_at_colons(text: str) -> list[str]:
-    """Splits outputs, inputs and clobbers; `::` is two colons unless an identifier follows it."""
+    """Splits the text into outputs, inputs and clobbers; `::` counts as two colons unless an identifier
+    follows."""
     text = re.sub(r"::(?=\s*\w)", "\0", text)
     parts, depth, begin, quoted = [], 0, 0, False
     for place, letter in enumerate(text):
@@ -56,7 +57,7 @@ def split_at_colons(text: str) -> list[str]:
 
 
 def statement(body: str, where: str) -> str:
-    """Returns the replacement of asm(body);"""
+    """Returns the text that replaces asm(body);"""
     literal = re.match(r'\s*(?:"(?:[^"\\]|\\.)*"\s*)+', body)
     assert literal is not None, where
     ptx = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literal.group(0)))
@@ -64,7 +65,7 @@ def statement(body: str, where: str) -> str:
     out, given = operands(parts[1]), operands(parts[2])
     call = "::fairdraw::emulator::"
     if "griddepcontrol" in ptx or "prefetch" in ptx:
-        return ";"  # launches follow one another, and memory is near
+        return ";"  # no code is needed: launches follow one another, and memory is near
     if "barrier.cluster" in ptx:
         arrive = f"{call}arrive_at_cluster();" if "arrive" in ptx else ""
         wait = f"{call}wait_for_cluster();" if "wait" in ptx else ""
@@ -134,13 +135,13 @@ def translate(text: str, where: str) -> str:
     text = re.sub(
         r"__shared__ (?:alignas\((\w+)\) )?([\w:<>, ]+?) (\w+)(\[[^;]*\])?;", shared_variable, text
     )
-    # On a GPU, addresses of shared memory have 32 bits; here they are pointers.
+    # On a GPU, addresses of shared memory have 32 bits; in the emulator they are pointers.
     text = re.sub(
         r"static_cast<(?:unsigned|std::uint32_t)>\((\s*)__cvta_generic_to_shared", r"(\1__cvta_generic_to_shared", text
     )
     text = re.sub(r"\bunsigned (\w+)\(const void\* shared\)", r"std::uintptr_t \1(const void* shared)", text)
     text = re.sub(r"__CUDA_ARCH__ >= \d+", "1", text)
-    # Not after a dot, because members of a launch's configuration have these names too.
+    # A name after a dot stays, because members of a launch's configuration have these names too.
     text = re.sub(r"(?<![.\w])blockDim\b", "::fairdraw::emulator::block_size()", text)
     return re.sub(r"(?<![.\w])gridDim\b", "::fairdraw::emulator::grid_size()", text)
 

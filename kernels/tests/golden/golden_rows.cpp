@@ -24,7 +24,7 @@ std::int64_t vocab_of(const CounterRandom& random) {
       return 131072;
     case 1:
       return std::array<std::int64_t, 5>{32000, 50304, 65537, 128256, 131071}[random.below(5, 11)];
-    case 2:  // around powers of two
+    case 2:  // values around powers of two
     case 3:
     case 4: {
       const std::int64_t power = std::int64_t{1} << random.below(15, 11);
@@ -49,7 +49,7 @@ void set_filter(int filter, const CounterRandom& random, GoldenInput& input) {
     return static_cast<float>(random.word(index) >> 40) * 0x1p-24F;
   };
   const auto vocab = static_cast<std::uint64_t>(input.vocab);
-  // Small values as in common use, or any value.
+  // A bound is a small value as in common use, or any value.
   const std::uint64_t bound =
       random.below(2, 20) == 0 ? std::min<std::uint64_t>(vocab, 100) : vocab;
   const auto top_k = static_cast<std::int32_t>(1 + random.below(bound, 21));
@@ -118,7 +118,7 @@ RowStatus status_from_name(const std::string& name) {
 
 ordered_json json_of(const GoldenRow& row) {
   const GoldenInput& input = row.input;
-  // Floats are written as doubles of equal value, which JSON preserves exactly.
+  // Floats are written as doubles of equal value, which JSON represents exactly.
   return {{"family", harness::to_string(input.family)},
           {"stream", input.stream},
           {"row", input.row_number},
@@ -170,7 +170,8 @@ GoldenRow row_of(const ordered_json& json) {
 }  // namespace
 
 std::span<const harness::Family> golden_families() {
-  // The families that existed when the tokens were stored; more would renumber the rows.
+  // The table has the families that existed when the tokens were stored; more families would
+  // renumber the rows.
   return harness::all_families().first(16);
 }
 
@@ -228,7 +229,7 @@ GoldenTokens tokens_of(const SampleOutputs& outputs) {
 std::string to_json(const GoldenFile& file) {
   const ordered_json head = {
       {"format", kFormat}, {"gpu", file.gpu}, {"driver", file.driver}, {"date", file.date}};
-  // One row per line, so that diffs show which rows changed.
+  // The file has one row per line, so that a diff shows which rows changed.
   std::string text = head.dump();
   text.pop_back();
   text += ",\n\"rows\": [\n";

@@ -1,8 +1,9 @@
-// The inputs of the golden tokens: one table for the tool that runs it on a GPU, and for the test
-// that replays its tokens on CPUs; and the file in which the tool stores the tokens.
+// The inputs of the golden tokens are one table, which is shared by the tool that runs it on a GPU
+// and the test that replays its tokens on CPUs. This header also defines the file in which the tool
+// stores the tokens.
 //
-// The harness generates a row's logits with the same bits on every machine, so the file stores
-// their parameters, not the logits.
+// The harness generates a row's logits with the same bits on every machine, so the file stores the
+// parameters of the generator, not the logits.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace fairdraw::suites {
 
-/// Number of tokens per row: samples 0, 1, 2 of an output with its own seed.
+/// Number of tokens per row: samples 0, 1 and 2 of an output with its own seed.
 inline constexpr std::int32_t kGoldenSamples = 3;
 
 struct GoldenInput {
@@ -34,7 +35,7 @@ struct GoldenInput {
   bool operator==(const GoldenInput&) const = default;
 };
 
-/// A backend's results for a row.
+/// The results of one backend for a row.
 struct GoldenTokens {
   RowStatus status = RowStatus::inactive;
   std::vector<std::int32_t> tokens;
@@ -48,27 +49,27 @@ struct GoldenRow {
   GoldenTokens given;
 };
 
-/// The file: origin of the tokens, and the rows.
+/// Contents of the file: the origin of the tokens, and the rows.
 struct GoldenFile {
   std::string gpu, driver, date;
   std::vector<GoldenRow> rows;
 };
 
 /// Returns the table, which is always the same: every family in every dtype with every filter, four
-/// times, in vocabularies from 1 to 131072.
+/// times each, with vocabularies of 1 to 131072 tokens.
 std::vector<GoldenInput> golden_inputs();
 
-/// Returns the families of the table's rows.
+/// Returns the families to which the table's rows belong.
 std::span<const harness::Family> golden_families();
 
-/// Returns the call of one row.
+/// Returns the call of `sample` for one row.
 OwnedCall golden_call(const GoldenInput& input);
 
 /// Extracts the results from the outputs of golden_call.
 GoldenTokens tokens_of(const SampleOutputs& outputs);
 
 std::string to_json(const GoldenFile& file);
-/// Throws std::runtime_error if `text` is not such a file.
+/// Throws std::runtime_error if `text` is not a file of golden tokens.
 GoldenFile golden_file_from_json(const std::string& text);
 
 }  // namespace fairdraw::suites

@@ -1,6 +1,7 @@
-// golden_tokens FILE GPU DRIVER DATE: runs the table of golden_rows.h on the GPU and writes the
-// tokens. All paths must give the same tokens. Exit codes: 0 written; 1 they differ or a call
-// failed; 2 bad usage or no GPU.
+// The program golden_tokens FILE GPU DRIVER DATE runs the table of golden_rows.h on the GPU, and
+// writes the tokens to FILE. All paths through the kernels must give the same tokens. Exit codes: 0
+// if the file was written; 1 if the tokens differ or a call failed; 2 for bad usage or a missing
+// GPU.
 #include <cstdio>
 #include <exception>
 #include <fstream>

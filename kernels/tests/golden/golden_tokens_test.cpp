@@ -1,5 +1,6 @@
-// Replays the tokens that a GPU drew on every instruction set of this machine's CPU. Needs no GPU:
-// cuda_tokens.json has the kernels' tokens, and the harness generates the rows' logits.
+// The test replays tokens that a GPU drew on every instruction set of this machine's CPU. It needs
+// no GPU, because cuda_tokens.json has the kernels' tokens and the harness generates the rows'
+// logits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -18,8 +18,8 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// Scales most rows into the range of float16, because the scale of probabilities is arbitrary, but
-/// float16 has few exponents.
+/// Scales most rows into the range of float16: the scale of probabilities is arbitrary, but float16
+/// has few exponents.
 void rescale(std::vector<float>& probs, std::mt19937_64& random) {
   if (random() % 8 == 0) return;
   float largest = 0;
@@ -31,7 +31,7 @@ void rescale(std::vector<float>& probs, std::mt19937_64& random) {
   for (float& p : probs) p = std::ldexp(p, -exponent);
 }
 
-/// The result of an operation besides statuses.
+/// The result that an operation writes besides statuses.
 enum class Writes { tokens, matrix, masked };
 
 /// Properties of the operations, in the order of Operation.

@@ -1,6 +1,7 @@
-// Calls of every operation of fairdraw/sampling.h on host vectors, for comparisons of two backends.
+// Calls of every operation of fairdraw/sampling.h on host vectors, by which tests compare two
+// backends.
 //
-// A call of `sample` (sample_calls.h) holds the rows and parameters; `allowed`, `active` and
+// An OwnedCall (sample_calls.h) holds the rows and parameters; its fields `allowed`, `active` and
 // `purpose` are not used.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace fairdraw::suites {
 
-/// Fills values with bytes that no result has.
+/// Fills an array with bytes that no result has.
 template <class T>
 void prefill(std::vector<T>& values, std::int64_t size) {
   values.resize(static_cast<std::size_t>(size));
@@ -45,12 +46,13 @@ inline constexpr int kOperations = 12;
 
 const char* to_string(Operation operation);
 
-/// The results of an operation, pre-filled with a sentinel pattern.
+/// The results of an operation, which are filled beforehand with a pattern that no call writes.
 struct OperationOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;
   std::vector<float> matrix;
-  std::vector<std::uint8_t> masked;  ///< like OwnedCall::values; in place: a copy of them
+  std::vector<std::uint8_t> masked;  ///< masked logits in the form of OwnedCall::values; for a call
+                                     ///< in place, a copy of these values
   std::int64_t matrix_stride = 0, masked_stride = 0;
 
   OperationOutputs(Operation operation, const OwnedCall& call);
@@ -65,7 +67,8 @@ OwnedCall random_operation_call(Operation operation, std::uint64_t number, std::
 template <class Arrays, class AnyExecution>
 Error run_operation(Operation operation, const OwnedCall& call, OperationOutputs& outputs,
                     Arrays& arrays, const AnyExecution& execution) {
-  // The execution's type selects the backend, because name lookup also searches its namespace.
+  // The type of the execution selects the backend, because name lookup also searches the namespace
+  // of that type.
   const SampleRequest request = request_in(call, arrays);
   const RowsView& rows = request.logits;
   const DrawOptions options{request.seed, request.offset, request.indices, request.num_samples};

@@ -1,5 +1,5 @@
-// The operations from probabilities, renormalisation and masks against the integer model, bit for
-// bit.
+// The operations on probabilities, renormalisation and masks are compared with the integer model,
+// bit for bit.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -29,7 +29,7 @@ RowsView view_of(const std::vector<float>& probs) {
   return {probs.data(), DType::float32, 1, vocab, vocab};
 }
 
-/// A draw of three tokens per call, compared with the model's tokens.
+/// A draw of three tokens per call, which the test compares with the model's tokens.
 struct Draw {
   std::uint64_t seed, offset;
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(3, -7);
@@ -151,7 +151,7 @@ TEST(ProbsDifferential, SoftmaxEqualsTheIntegerModelAndSumsToOne) {
   }
 }
 
-/// Returns a row as 16-bit patterns of a dtype; float32 rows keep their own bytes.
+/// Returns a row as 16-bit patterns of a dtype; a float32 row keeps its own bytes.
 std::vector<std::uint8_t> bytes_of(const std::vector<float>& row, DType dtype) {
   std::vector<std::uint8_t> bytes;
   for (const float x : row) {

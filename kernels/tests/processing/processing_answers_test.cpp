@@ -1,5 +1,5 @@
-// Logits processing by hand: each step on a row whose result the test computes; the statuses of
-// invalid values; changes that must have no effect.
+// Logits processing is tested by hand: each step on a row whose result the test computes, the
+// statuses of invalid values, and changes that must have no effect.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,8 @@ TEST(ProcessingAnswers, RepetitionDividesWhatIsPositiveAndMultipliesTheRest) {
   row.repetition_penalty = 2;
   row.prompt = {0, 1, 2, 2};
   row.output = {3, -1, 3};
-  //      in the prompt: 4 / 2, -4 * 2, 0 * 2; in the output, penalised once: 6 / 2; in neither: 8
+  //      in the prompt: 4 / 2, -4 * 2, 0 * 2; in the output, penalised only once: 6 / 2; in
+  //      neither: 8
   expect({4, -4, 0, 6, 8}, row, {2, -8, 0, 3, 8});
 }
 
@@ -87,22 +88,23 @@ TEST(ProcessingAnswers, TheOrderIsRepetitionFrequencyPresenceBias) {
   row.presence_penalty = 0.5F;
   row.output = {0, 0, 1};
   row.biases = {{0, 10}, {2, -1}};
-  // (8 / 2) - 2 * 1 - 0.5 + 10; (-3 * 2) - 1 - 0.5; 5 - 1. Any other order changes the first value:
-  // the bias before the division gives 6.5, the penalties before it 2.75 + 10.
+  // (8 / 2) - 2 * 1 - 0.5 + 10; (-3 * 2) - 1 - 0.5; 5 - 1. Any other order would change the first
+  // value: with the bias before the division it is 6.5, with the penalties before the division 2.75
+  // + 10.
   expect({8, -3, 5, 7}, row, {11.5F, -7.5F, 4, 7});
 }
 
 TEST(ProcessingAnswers, EachOperationRoundsOnce) {
   // The float32 next to 1 is 1 + 2^-23. 1 - (2^-24 * 2) is exactly 1 - 2^-23, and subtracting 2^-24
-  // twice would give the same. But 1 - 2^-25 * 2 = 1 - 2^-24 differs, because 1 - 2^-25 rounds to
-  // even, to 1, both times.
+  // twice would give the same result. But 1 - 2^-25 * 2 = 1 - 2^-24 differs from subtracting twice,
+  // because 1 - 2^-25 rounds to even, to 1, both times.
   RowProcessing row;
   row.output = {0, 0};
   row.frequency_penalty = 0x1p-25F;
   expect({1, 0}, row, {1 - 0x1p-24F, 0});
-  // 0.1f * 3 rounded and then subtracted differs from a fused multiply-add. The exact
-  // 1 - 0x1.99999ap-4 * 3 is 0.69999999552965164, but the product is first rounded to
-  // 0x1.333334p-2 = 0.3000000119.
+  // Rounding the product 0.1f * 3 before the subtraction gives another result than a fused
+  // multiply-add. The exact value of 1 - 0x1.99999ap-4 * 3 is 0.69999999552965164, but the product
+  // is first rounded to 0x1.333334p-2 = 0.3000000119.
   row.output = {0, 0, 0};
   row.frequency_penalty = 0.1F;
   expect({1, 0}, row, {1.0F - 0x1.333334p-2F, 0});
@@ -131,14 +133,14 @@ TEST(ProcessingAnswers, TheLastIdOfABadWordIsBannedBehindItsPrefix) {
   row.bad_words = {4, 1, 0, 1, 2, 3, 2, 1, 2, 1, 2, 5};
   row.bad_word_lengths = {1, 2, 3, 2, 4};
   const std::vector<float> ones(6, 1.0F);
-  expect(ones, row, {1, 1, 1, 1, kBanned, 1});  // without output, only words of one id match
+  expect(ones, row, {1, 1, 1, 1, kBanned, 1});  // without output, only words of one id are banned
   row.output = {1};
   expect(ones, row, {kBanned, 1, 1, 1, kBanned, 1});
   row.output = {1, 2};  // {1, 2, 3} and {2, 1}
   expect(ones, row, {1, kBanned, 1, kBanned, kBanned, 1});
-  row.output = {2, 1, 2};  // and the word of four ids
+  row.output = {2, 1, 2};  // also bans the last id of the word of four ids
   expect(ones, row, {1, kBanned, 1, kBanned, kBanned, kBanned});
-  row.output = {1, 2, -1};  // an unknown token completes no word
+  row.output = {1, 2, -1};  // a token that is not known completes no word
   expect(ones, row, {1, 1, 1, 1, kBanned, 1});
 }
 
@@ -208,8 +210,8 @@ TEST(ProcessingAnswers, PenaltiesHaveTheirRanges) {
   }
 }
 
-// Distances of 0, 2, 2 and 2 have the mean 3/2 and the variance 3/4 in the population, 1 in a
-// sample: 2.2 sigma are less than 2 with the former, more with the latter.
+// Distances of 0, 2, 2 and 2 have the mean 3/2. Their variance is 3/4 as a population, and 1 as a
+// sample, so that 2.2 sigma are less than 2 for the population, and more for the sample.
 TEST(ProcessingAnswers, TopNSigmaDividesByTheNumberOfTokens) {
   RowProcessing row;
   row.top_n_sigma = 2.2F;
@@ -220,24 +222,24 @@ TEST(ProcessingAnswers, TopNSigmaDividesByTheNumberOfTokens) {
 
 TEST(ProcessingAnswers, TopNSigmaKeepsWhatLiesAtItsThreshold) {
   RowProcessing row;
-  row.top_n_sigma = 2;  // distances of 0 and 2: sigma is 1
+  row.top_n_sigma = 2;  // the distances are 0 and 2, so sigma is 1
   expect({1, -1}, row, {1, -1});
   row.top_n_sigma = std::nextafter(2.0F, 0.0F);
   expect({1, -1}, row, {1, kBanned});
-  row.top_n_sigma = 0.01F;  // sigma 0: equal logits stay
+  row.top_n_sigma = 0.01F;  // sigma is 0, so equal logits stay
   expect({3, 3, 3}, row, {3, 3, 3});
 }
 
 TEST(ProcessingAnswers, TopNSigmaIsOfTheTokensThatAreLeft) {
   RowProcessing row;
   row.top_n_sigma = 2;
-  row.biases = {{2, kBanned}, {0, 4}};  // leaves 1 and -1, as above
+  row.biases = {{2, kBanned}, {0, 4}};  // leaves logits 1 and -1, as above
   expect({-3, -1, -900, kBanned}, row, {1, -1, kBanned, kBanned});
 }
 
 TEST(ProcessingAnswers, TopNSigmaCountsDistancesUpTo2048) {
   RowProcessing row;
-  row.top_n_sigma = 2;  // sigma of two tokens is half of their distance
+  row.top_n_sigma = 2;  // sigma of two tokens is half of the distance between them
   expect({0, -0x1p100F}, row, {0, -0x1p100F});
   row.top_n_sigma = 1.99F;
   expect({0, -0x1p100F}, row, {0, kBanned});
@@ -256,8 +258,8 @@ TEST(ProcessingAnswers, TopNSigmaIsOffAtMinusOneZeroAndInfinity) {
   }
 }
 
-// The precedence of kernels/common/processing_rules.h: with all faults from one step on, the status
-// is that of the first fault.
+// The precedence of kernels/common/processing_rules.h holds: if all steps from one on have a fault,
+// the status is that of the first fault.
 TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
   struct Step {
     ProcessingFault fault;
@@ -305,7 +307,7 @@ TEST(ProcessingAnswers, AnOverflowCountsWhereALaterStepBansTheToken) {
   row.biases = {{0, kBanned}};
   const float largest = std::numeric_limits<float>::max();
   EXPECT_EQ(process({largest, 0}, row).status, RowStatus::processing_overflow);
-  row.prompt = {1};  // token 0 is not penalised but banned, so nothing overflows
+  row.prompt = {1};  // token 0 is banned but not penalised, so that nothing overflows
   EXPECT_EQ(process({largest, 0}, row).status, RowStatus::ok);
 }
 
@@ -317,7 +319,8 @@ TEST(ProcessingAnswers, HistoriesAreCheckedWhereAPenaltyReadsThem) {
   row.presence_penalty = 1;
   EXPECT_EQ(process({0, 0}, row).status, RowStatus::invalid_history);  // the output's
   row.output = {0};
-  EXPECT_EQ(process({0, 0}, row).status, RowStatus::ok);  // only repetition reads the prompt
+  // only the repetition penalty reads the prompt
+  EXPECT_EQ(process({0, 0}, row).status, RowStatus::ok);
   row.repetition_penalty = 2;
   EXPECT_EQ(process({0, 0}, row).status, RowStatus::invalid_history);
 }
@@ -337,9 +340,9 @@ TEST(ProcessingAnswers, CountsBelowZeroFailAndLargeOnesRoundOnce) {
   counts = {(1 << 24) + 1, std::numeric_limits<std::int32_t>::max()};
   ASSERT_FALSE(process_logits(request, result));
   EXPECT_EQ(status, RowStatus::ok);
-  // Rounds to nearest even: 2^24 + 1 is halfway, 2^31 - 1 is next to 2^31.
+  // Rounds to nearest even: 2^24 + 1 is halfway between two floats, and 2^31 - 1 is next to 2^31.
   EXPECT_EQ(processed, (std::vector<float>{-0x1p24F, -0x1p31F}));
-  request.processing.frequency_penalty = 0.0F;  // then counts are not read
+  request.processing.frequency_penalty = 0.0F;  // without penalties, counts are not read
   counts = {0, -1};
   ASSERT_FALSE(process_logits(request, result));
   EXPECT_EQ(status, RowStatus::ok);
@@ -347,7 +350,7 @@ TEST(ProcessingAnswers, CountsBelowZeroFailAndLargeOnesRoundOnce) {
 
 // --- Relations ---------------------------------------------------------------------------------
 
-/// Expects that a change of random processing leaves the results of rows the same.
+/// Expects that a change of random processing steps does not change the results of rows.
 template <class Change>
 void expect_same(const harness::ProcessingSteps& steps, const Change& change) {
   int differs_from_plain = 0;
@@ -363,13 +366,13 @@ void expect_same(const harness::ProcessingSteps& steps, const Change& change) {
     change(row, form, random);
     ASSERT_EQ(process(logits, row, form), before) << "row " << number;
   }
-  // For rows without changes, the relation would hold trivially.
+  // For rows that processing does not change, the relation would hold trivially.
   EXPECT_GT(differs_from_plain, 500);
 }
 
 TEST(ProcessingRelations, TheOrderOfAHistoryOfStopsAndOfAllowedIdsDoesNotMatter) {
   harness::ProcessingSteps steps;
-  steps.bad_words = false;  // bad words depend on the order of the output
+  steps.bad_words = false;  // excluded, because bad words depend on the order of the output
   expect_same(steps, [](RowProcessing& row, harness::HistoryArrays&, std::mt19937_64& random) {
     for (auto* ids : {&row.prompt, &row.output, &row.stop_ids, &row.allowed_ids}) {
       std::shuffle(ids->begin(), ids->end(), random);
@@ -386,10 +389,12 @@ TEST(ProcessingRelations, MasksAndCountsSayWhatListsSay) {
 
 TEST(ProcessingRelations, PlaceholdersAndNeutralEntriesChangeNothing) {
   harness::ProcessingSteps steps;
-  steps.bad_words = false;  // a placeholder at the end hides a prefix
+  steps.bad_words = false;  // excluded, because a placeholder at the end hides the prefix of a bad
+                            // word
   expect_same(steps, [](RowProcessing& row, harness::HistoryArrays&, std::mt19937_64& random) {
     row.prompt.push_back(-1);
-    row.output.insert(row.output.begin(), -1);  // output_length is given separately
+    row.output.insert(row.output.begin(), -1);  // no effect, because output_length is given
+                                                // separately
     if (row.biases.empty()) row.biases.push_back({0, -0.0F});
     if (!row.allowed_ids.empty()) row.allowed_ids.push_back(row.allowed_ids[random() % 1]);
   });
@@ -405,7 +410,7 @@ TEST(ProcessingRelations, NeutralValuesEqualNoProcessing) {
         harness::random_processing(random, vocab, {false, false, false, false, false});
     const Processed processed = process(logits, row);
     ASSERT_EQ(processed.status, RowStatus::ok);
-    // Compares bits, because -0 equals 0.
+    // Compares bits, because -0 would compare equal to 0.
     ASSERT_EQ(std::memcmp(processed.logits.data(), logits.data(), logits.size() * sizeof(float)),
               0);
   }
@@ -426,7 +431,7 @@ TEST(ProcessingRelations, ProcessedInPlaceAndBySampleIsTheSame) {
   fused.processing = arrays.view();
   fused.seed = std::uint64_t{3};
   ASSERT_FALSE(sample(fused, tokens_to(&token, 1)));
-  EXPECT_EQ(logits, before);  // `sample` does not change them
+  EXPECT_EQ(logits, before);  // `sample` does not change the caller's logits
   ProcessLogitsRequest request{fused.logits, fused.processing, {}, {}};
   ASSERT_FALSE(process_logits(request, {{logits.data(), 1, 300}, {}}));
   EXPECT_EQ(logits, process(before, row).logits);
@@ -438,7 +443,7 @@ TEST(ProcessingRelations, ProcessedInPlaceAndBySampleIsTheSame) {
 
 // --- Arguments ---------------------------------------------------------------------------------
 
-/// A valid call on two rows of four logits; each test invalidates one thing.
+/// A valid call on two rows of four logits; each test then makes one part of it invalid.
 struct Call {
   std::vector<float> logits = std::vector<float>(8, 0.0F);
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(2, -7);

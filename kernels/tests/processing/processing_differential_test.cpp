@@ -1,6 +1,7 @@
-// Logits processing on every instruction set against the reference's independent implementation,
-// bit for bit: processed rows, statuses, tokens, masks and probabilities, with every mixture of
-// steps, in every dtype, at odd addresses and strides, with valid and invalid rows side by side.
+// Logits processing on every instruction set is compared with the reference's independent
+// implementation, bit for bit: processed rows, statuses, tokens, masks and probabilities. The calls
+// have every mixture of steps, every dtype, odd addresses and strides, and valid and invalid rows
+// side by side.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ using reference::RowProcessing;
 
 constexpr std::size_t kRows = 5;
 
-/// A batch of rows with processing.
+/// A batch of rows with logits processing.
 struct ProcessedBatch {
   std::vector<RandomRow> rows;
   std::vector<RowProcessing> given;  // before packing
@@ -106,7 +107,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   return batch;
 }
 
-/// All results of a batch.
+/// All results of a call on a batch.
 struct Outcome {
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kRows, -7);
   std::array<RowStatus, kRows> statuses{};
@@ -141,7 +142,7 @@ Outcome run(const ProcessedBatch& batch, CpuTarget target) {
   return outcome;
 }
 
-/// Returns the first difference of a row, or an empty string.
+/// Returns the first difference between the results of a row, or an empty string.
 std::string compare(const ProcessedBatch& batch, std::size_t r,
                     const reference::ProcessedRow& processed, const reference::IntegerRow& expected,
                     const Outcome& got) {
@@ -179,7 +180,7 @@ std::string compare(const ProcessedBatch& batch, std::size_t r,
   return {};
 }
 
-/// Number of rows per status.
+/// Numbers of rows with each status.
 using StatusCounts = std::array<std::atomic<std::uint64_t>, kRowStatuses>;
 
 void compare_many(std::uint64_t first, std::uint64_t batches, std::size_t fixed_vocab,
@@ -248,8 +249,8 @@ TEST(ProcessingDifferential, RowsAtEngineVocabulariesEqualTheReference) {
   }
 }
 
-// Steps on subnormals and on halves of the last place, which the caller's rounding mode or flush to
-// zero would change if they applied.
+// The steps work on subnormals and on halves of the last place, which the caller's rounding mode or
+// flush to zero would change if these settings had an effect.
 TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
   for (const CpuTarget target : available_targets()) {
     for (std::uint64_t number = 7000000; number < 7000100; ++number) {
@@ -282,8 +283,8 @@ TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
   }
 }
 
-// A list outside its buffer fails its row with the status of its step, but no other row. Begins and
-// lengths at the ends of their types must not overflow a sum.
+// A list outside its buffer fails its own row with the status of its step, and no other row. Begins
+// and lengths at the ends of their types must not make a sum overflow.
 TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
   struct ListRange {
     std::int64_t begin;

@@ -1,4 +1,5 @@
-// The arguments that a call rejects, and the messages: the field, its value, the allowed range.
+// The tests check which arguments a call rejects, and that the messages name the field, its value
+// and the allowed range.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A valid call on two rows of four logits; each test invalidates one thing.
+/// A valid call on two rows of four logits; each test then makes one part of it invalid.
 struct Call {
   std::vector<float> logits = {0, 1, 2, 3, 3, 2, 1, 0};
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(2, -7);
@@ -25,7 +26,8 @@ struct Call {
     result.tokens = {tokens.data(), 2};
   }
 
-  /// Expects a rejection whose message contains all of `parts`, and no write.
+  /// Expects that the call is rejected, that its message contains all of `parts`, and that it
+  /// writes nothing.
   void expect_refused(const std::vector<std::string>& parts) {
     const Error error = sample(request, result, execution);
     EXPECT_TRUE(error);
@@ -188,8 +190,8 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
 }
 
 TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
-  // Two rows of float32: 2^48 bytes are two rows of 2^45 values. The last row is padding and not
-  // read.
+  // The call has two rows of float32, so a limit of 2^48 bytes allows 2^45 values per row. The last
+  // row is padding, which is not read.
   constexpr std::int64_t kMost = std::int64_t{1} << 45;
   refuse([&](Call& c) { c.request.logits.row_stride = kMost + 1; },
          {"logits.row_stride is 35184372088833", "4 (vocab) to 35184372088832"});
@@ -200,7 +202,7 @@ TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
   EXPECT_FALSE(sample(call.request, call.result));
   EXPECT_GE(call.tokens[0], 0);
   EXPECT_EQ(call.tokens[1], -1);
-  // An empty batch has no extent.
+  // A batch without rows spans no memory.
   Call empty;
   empty.request.logits = {nullptr, DType::float32, 0, 4, std::numeric_limits<std::int64_t>::max()};
   empty.result.tokens.size = 0;
@@ -208,7 +210,7 @@ TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
 }
 
 TEST(Arguments, TheMostThreadsAreTaken) {
-  constexpr std::int64_t kRows = 64;  // the number of threads started is limited by the rows
+  constexpr std::int64_t kRows = 64;  // a call starts at most as many threads as it has rows
   const std::vector<float> logits(4 * kRows);
   std::vector<std::int32_t> one(kRows), many(kRows);
   SampleRequest request;

@@ -1,5 +1,5 @@
-// A token is a pure function of row, parameters, seed and offset. It does not depend on the rest of
-// the batch, the row's address or the number of threads.
+// A token must be a pure function of its row, parameters, seed and offset. So it must not depend on
+// the rest of the batch, on the row's address or on the number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,10 +17,10 @@ namespace fairdraw::suites {
 namespace {
 
 constexpr std::int64_t kRows = 33;
-constexpr std::int64_t kVocab = 1003;  // not a multiple of a vector's width
+constexpr std::int64_t kVocab = 1003;  // a length that is not a multiple of a vector's width
 
-/// Returns rows of one width with their own parameters, `stride` values apart, starting `shift`
-/// bytes into the buffer.
+/// Returns rows of one vocabulary with their own parameters. The rows lie `stride` values apart,
+/// and the first one starts `shift` bytes into the buffer.
 harness::OwnedCall batch_of_rows(DType dtype, std::int64_t stride, std::size_t shift) {
   harness::OwnedCall call;
   call.allocate(dtype, kRows, kVocab, stride, shift);
@@ -79,7 +79,8 @@ TEST(Batch, StrideAlignmentAndThreadsChangeNothingInAnyDtype) {
 TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
   const harness::OwnedCall batch = batch_of_rows(DType::float32, kVocab, 0);
   const Outcome expected = run(batch, {});
-  // Output i samples row (7 i) mod 33 with that row's seed; every row occurs, in another order.
+  // Output i samples row (7 i) mod 33 with that row's seed, so that every row occurs, in another
+  // order.
   harness::OwnedCall call = batch;
   call.num_samples = 3;
   for (std::int32_t i = 0; i < kRows; ++i) {
@@ -101,7 +102,7 @@ TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
   }
 }
 
-/// Returns whether a row's survivors are others under each other rule, and under each other order.
+/// Finds whether each other tie rule, and each other filter order, gives a row other survivors.
 struct Choices {
   bool of_ties, of_order;
 };
@@ -128,7 +129,7 @@ TEST(Batch, RowsOfOwnTieRulesAndFilterOrdersAreTheRowsAlone) {
   for (std::int64_t i = 0; i < kRows; ++i) {
     const auto at = static_cast<std::uint64_t>(i);
     RandomRow row = random_row_of(7100000 + at, kTokens);
-    // Each of ten values occurs four times, so that some tie with the k-th.
+    // Each of ten values occurs four times, so that some of them tie with the k-th.
     for (std::size_t t = 0; t < kTokens; ++t) row.logits[t] = static_cast<float>((t * 7 + at) % 10);
     row.parameters = {4.0F, static_cast<std::int32_t>(2 + at % 20), i % 2 == 0 ? 0.4F : 0.9F, 0};
     row.tie_rule = static_cast<TieRule>(at % 2);
@@ -179,7 +180,8 @@ TEST(Batch, RowsOfOwnTieRulesAndFilterOrdersAreTheRowsAlone) {
 }
 
 TEST(Batch, OneScalarSeedUsesTheNumberOfTheTokenInTheCall) {
-  const std::vector<float> flat(4096, 0.0F);  // flat, so that different words give different tokens
+  const std::vector<float> flat(4096, 0.0F);  // flat logits, so that different random words give
+                                              // different tokens
   constexpr std::int64_t kOutputs = 5;
   constexpr std::int32_t kSamples = 3;
   const std::vector<std::int32_t> indices(kOutputs, 0);
@@ -194,7 +196,7 @@ TEST(Batch, OneScalarSeedUsesTheNumberOfTheTokenInTheCall) {
   result.tokens = {tokens.data(), kOutputs * kSamples};
   ASSERT_FALSE(sample(request, result));
   for (std::uint32_t i = 0; i < tokens.size(); ++i) {
-    // All weights are equal, so the token is the word's leading 12 bits.
+    // All weights are equal, so the token is given by the leading 12 bits of the word.
     EXPECT_EQ(tokens[i], static_cast<std::int32_t>(random_word(42, 7, Purpose::draw, i) >> 52));
   }
 }
@@ -216,7 +218,8 @@ TEST(Batch, RequestsWithoutASeedHaveFreshOnesAndSayWhich) {
   const SampleRequest one, other;
   EXPECT_FALSE(one.seed.is_array());
   EXPECT_NE(one.seed.scalar, other.seed.scalar);
-  // Twelve bits of eight words each, so equal tokens by chance occur once in 2^96 runs.
+  // Each seed draws eight words of which 12 bits count, so that equal tokens occur by chance once
+  // in 2^96 runs.
   EXPECT_NE(draw(one.seed), draw(other.seed));
   EXPECT_EQ(draw(one.seed), draw(one.seed.scalar)) << "the seed says which tokens";
   const SampleRequest copy = one;  // NOLINT(performance-unnecessary-copy-initialization)
@@ -248,8 +251,9 @@ TEST(Batch, InactiveRowsCostNothingAndTouchNothing) {
 }
 
 TEST(Batch, RowsBeyondTwoToTheThirtyTwoValuesAreAddressed) {
-  // Stride 2^31 values of 2 bytes: row 3 starts at 6 * 2^31 bytes. Only rows 0 and 3 are active,
-  // and the memory between them is never touched, so the system never allocates it.
+  // The stride is 2^31 values of 2 bytes, so that row 3 starts at 6 * 2^31 bytes. Only rows 0 and 3
+  // are active. The memory between them is never accessed, so the operating system never allocates
+  // it.
   constexpr std::int64_t kStride = std::int64_t{1} << 31;
   constexpr std::size_t kBytes = static_cast<std::size_t>(3 * kStride + 64) * 2;
   auto* memory = static_cast<std::uint8_t*>(std::calloc(kBytes, 1));

@@ -1,5 +1,5 @@
-// Enumeration before sampling: every weight, every relevant threshold of min_p, and every
-// cumulative boundary of small vocabularies.
+// These tests enumerate instead of sampling: every weight, every relevant threshold of min_p, and
+// every cumulative boundary of small vocabularies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Counts weights that differ from the model's: of values -y octaves relative to a maximum of 0,
-/// for the bits of y in [first, last] by `stride`.
+/// Returns the number of weights that differ from the model's. The values lie -y octaves relative
+/// to a maximum of 0; the bits of y run through [first, last] in steps of `stride`.
 std::uint64_t count_wrong_weights(const cpu::TilePasses& passes, std::uint32_t first,
                                   std::uint32_t last, std::uint32_t stride) {
   constexpr auto kTile = static_cast<std::size_t>(kTileSize);
-  const cpu::TileRule octaves;  // scale 1: a logit is in octaves
+  const cpu::TileRule octaves;  // the scale is 1, so that a logit is in octaves
   std::uint64_t wrong = 0;
   const std::uint64_t count = (std::uint64_t{last} - first) / stride + 1;
 #pragma omp parallel for reduction(+ : wrong) schedule(static)
@@ -47,26 +47,26 @@ std::uint64_t count_wrong_weights(const cpu::TilePasses& passes, std::uint32_t f
   return wrong;
 }
 
-/// End of the tested weights: values weigh 0 from 64 octaves on; a few more octaves are tested, and
-/// -inf.
+/// End of the tested values, as the bits of a float. Values 64 or more octaves below the maximum
+/// weigh 0; the test covers a few octaves more, and -inf.
 constexpr std::uint32_t kLastBits = 0x42840000U;  // 66.0
 
 TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
   for (const CpuTarget target : available_targets()) {
-    // The model's weights dominate the cost, so the best target is compared on every float, the
-    // others on each 31st (an odd stride reaches every pattern of low bits).
+    // The model's weights take most of the time. So the best target is compared at every float, and
+    // the others at each 31st (an odd stride reaches every pattern of low bits).
     const std::uint32_t stride = is_reduced() ? 9973 : target == best_target() ? 1 : 31;
     const cpu::TilePasses& passes = cpu::tile_passes_for(target);
     EXPECT_EQ(count_wrong_weights(passes, 0, kLastBits, stride), 0U) << to_string(target);
     EXPECT_EQ(count_wrong_weights(passes, 0x7f800000U, 0x7f800000U, 1), 0U) << to_string(target);
-    // The other floats in steps: all weigh 0.
+    // All floats beyond must weigh 0; they are tested in steps.
     EXPECT_EQ(count_wrong_weights(passes, kLastBits, 0x7f7fffffU, 65537), 0U) << to_string(target);
   }
 }
 
 TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
-  // 1.06e9 floats in (0, 1]: every 10007th, and those next to powers of two, where the logarithm is
-  // near an integer.
+  // Of the 1.06e9 floats in (0, 1], every 10007th is tested, and the floats next to powers of two,
+  // where the logarithm is near an integer.
   const std::uint32_t stride = is_reduced() ? 1000003 : 10007;
   for (std::uint32_t bits = 1; bits <= 0x3f800000U; bits += stride) {
     const float min_p = std::bit_cast<float>(bits);
@@ -102,7 +102,7 @@ TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken)
       }
     }
   }
-  // 4000 rows with some 10 boundaries of 3 words each.
+  // The test compares 4000 rows with about 10 boundaries each, and 3 words per boundary.
   EXPECT_GT(words, is_reduced() ? 1000U : 100000U);
 }
 

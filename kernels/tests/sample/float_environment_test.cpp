@@ -1,4 +1,4 @@
-// The caller's floating-point environment changes no result, and is restored.
+// The caller's floating-point environment must not change a result, and a call must restore it.
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -15,7 +15,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Returns tokens, statuses and masks of rows with every kind of filter.
+/// Returns tokens, statuses and masks of rows to which every kind of filter is applied.
 std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget target,
                                    int threads) {
   std::vector<std::int64_t> all;
@@ -36,7 +36,7 @@ std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget
   return all;
 }
 
-/// Returns rows that include subnormals and neighbouring values.
+/// Returns rows that contain subnormals and neighbouring values.
 std::vector<RandomRow> rows() {
   std::vector<RandomRow> made;
   for (std::uint64_t number = 0; number < 400; ++number)

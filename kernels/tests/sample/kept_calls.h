@@ -1,4 +1,4 @@
-// The sets that a call with kept sets wrote, on any backend.
+// The kept sets that a call on any backend wrote.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace fairdraw::suites {
 
-/// Arrays of kept sets, pre-filled with numbers that no call writes.
+/// Arrays for kept sets, which are filled beforehand with numbers that no call writes.
 struct KeptArrays {
   std::vector<std::int32_t> ids;
   std::vector<std::int64_t> offsets;
@@ -23,7 +23,7 @@ struct KeptArrays {
 
   bool operator==(const KeptArrays&) const = default;
 
-  /// Returns the sets over arrays in host or device memory.
+  /// Returns the kept sets with their arrays in host or device memory.
   template <class Arrays>
   KeptSets in(Arrays& arrays) {
     const auto view = [&arrays](auto& values) {

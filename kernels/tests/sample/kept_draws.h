@@ -1,5 +1,5 @@
-// Draws from random rows with kept sets, on any backend: each set holds the survivors of the
-// integer model, and each token is in its set.
+// Draws tokens from random rows with kept sets, on any backend. Each set must hold the survivors of
+// the integer model, and each token must be in its set.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace fairdraw::suites {
 
 inline constexpr std::int32_t kDrawsOfARow = 4000;
 
-/// The results of a call over one row.
+/// The results of a call on one row.
 struct KeptDraws {
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kDrawsOfARow, -77);
   std::vector<RowStatus> statuses = {RowStatus::index_out_of_range};
@@ -25,8 +25,8 @@ struct KeptDraws {
   explicit KeptDraws(std::int64_t room) : kept(1, room) {}
 };
 
-/// Draws from rows one by one, until valid rows have given `draws` tokens. draw(row, draws) makes
-/// the call of kDrawsOfARow samples. Returns the number of tokens drawn.
+/// Draws from one row after the other, until valid rows have given `draws` tokens. draw(row, draws)
+/// makes a call of kDrawsOfARow samples. Returns the number of tokens that were drawn.
 template <class Draw>
 std::int64_t compare_kept_draws(std::int64_t draws, const Draw& draw) {
   std::int64_t drawn = 0;

@@ -1,5 +1,5 @@
-// Kept sets are the survivors of the filters, in the order of outputs, and tokens are drawn from
-// them.
+// Kept sets must be the survivors of the filters, in the order of the outputs, and tokens must be
+// drawn from them.
 #include "fairdraw/kept_sets.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using harness::HostArrays;
 using harness::OwnedCall;
 
-/// A call with its tokens, masks and kept sets.
+/// A call of `sample` with its tokens, masks and kept sets.
 struct KeptCall {
   std::vector<std::int32_t> tokens, support, ids;
   std::vector<RowStatus> statuses;
@@ -99,9 +99,9 @@ TEST(KeptSets, AreTheMaskInCallsOfEveryKind) {
   EXPECT_GT(sets, is_reduced() ? 10 : 1000);
 }
 
-/// Ten million draws from rows with small sets, so that all of each set is drawn. With 10 to 40
-/// equal tokens in a set, the probability that one of them is missing from the 20000 draws of a row
-/// under sanitizers is below 40 (1 - 1/40)^20000 < 1e-200.
+/// The test draws ten million tokens from rows with small sets, so that every token of each set is
+/// drawn. A set has 10 to 40 equal tokens, and a row has 20000 draws under sanitizers. The
+/// probability that a token is never drawn is below 40 (1 - 1/40)^20000 < 1e-200.
 TEST(KeptSets, AreWhatIsDrawnFrom) {
   constexpr std::int64_t kVocab = 300;
   const std::int64_t rows = 25;
@@ -130,7 +130,7 @@ TEST(KeptSets, AreWhatIsDrawnFrom) {
   }
 }
 
-/// Ten million draws from rows of every kind.
+/// The test draws ten million tokens from rows of every kind.
 TEST(KeptSets, AreTheModelsAndHoldEveryTokenThatIsDrawn) {
   const auto draws = static_cast<std::int64_t>(budget(10000000));
   const std::int64_t drawn = compare_kept_draws(draws, [](const RandomRow& row, KeptDraws& got) {
@@ -158,7 +158,7 @@ TEST(KeptSets, GiveTheDrawnTokensLogProbabilityAgain) {
     const SampleRequest request = harness::request_in(call, host);
     const KeptCall kept(request, 3 * vocab);
     ASSERT_FALSE(kept.error) << kept.error.message;
-    // The same logits and temperature, but the set replaces the filters.
+    // The request has the same logits and temperature, but the kept set replaces the filters.
     const std::int64_t words = (vocab + 31) / 32;
     std::vector<std::uint32_t> allowed(static_cast<std::size_t>(3 * words), 0U);
     for (std::size_t row = 0; row < 3; ++row) {
@@ -190,7 +190,7 @@ TEST(KeptSets, SayWhichOnesDidNotFit) {
   SampleRequest request;
   request.logits = {logits.data(), DType::float32, 3, 4, 4};
   request.top_k = {top_k.data(), 3};
-  const KeptCall kept(request, 2);  // the first set has three tokens
+  const KeptCall kept(request, 2);  // the first set has three tokens, so it does not fit
   ASSERT_FALSE(kept.error) << kept.error.message;
   EXPECT_EQ(kept.overflow, (std::vector<std::uint8_t>{1, 0, 1}));
   EXPECT_EQ(kept.offsets, (std::vector<std::int64_t>{0, 0, 1, 1}));

@@ -1,5 +1,5 @@
-// Whole calls that report log-probabilities: positions of the results, the rows they belong to, the
-// results of failed outputs, and rejected arguments.
+// Whole calls report log-probabilities. The tests check the positions of the results, the rows that
+// the results belong to, the results of failed outputs, and rejected arguments.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,8 +17,8 @@ constexpr float kUntouched = 77;
 using Ids = std::vector<std::int32_t>;
 using Floats = std::vector<float>;
 
-/// Three rows of four logits, two samples per output; each test changes one thing. raw_logits
-/// reports the numbers themselves, so that expected values can be read off.
+/// A call on three rows of four logits, with two samples per output; each test changes one part.
+/// raw_logits reports the logits themselves, so that expected values can be read from the rows.
 struct Call {
   static constexpr std::int64_t kRows = 3, kVocab = 4, kStride = 6;
   Floats logits = {0, 1, 2, 3, /**/ 9, 8, 8, -kInfinity, /**/ 5, 7, 5, 5};
@@ -89,7 +89,7 @@ TEST(LogProbabilityCalls, OutputsAreThoseOfTheirIndex) {
   EXPECT_EQ(call.values[2], -kInfinity);
   EXPECT_EQ(call.ranks[2], 0);
   EXPECT_EQ(call.top_values[4], -kInfinity);
-  EXPECT_EQ(call.row_of_all(1)[0], 9);  // a row without outputs, whose whole row is requested
+  EXPECT_EQ(call.row_of_all(1)[0], 9);  // the row has no outputs, but the whole row is requested
 }
 
 TEST(LogProbabilityCalls, RanksOfBothRules) {
@@ -125,7 +125,7 @@ TEST(LogProbabilityCalls, RawModesPassByWhatProcessedOnesSee) {
 }
 
 TEST(LogProbabilityCalls, RawModesAreOfTheRowBeforeProcessing) {
-  // Row 0: token 3 gets -10. Row 1: token 0 is banned. Row 2: nothing.
+  // Row 0: token 3 gets -10. Token 0 is banned in row 1. Row 2: nothing.
   const Ids ids = {3, 0};
   const Floats bias = {-10, -kInfinity};
   const std::vector<std::int64_t> begins = {0, 1, 2};
@@ -145,7 +145,7 @@ TEST(LogProbabilityCalls, RawModesAreOfTheRowBeforeProcessing) {
       const bool biased = !raw && i < 2 && call.tokens[i] == 3;
       EXPECT_EQ(call.values[i], row[call.tokens[i]] + (biased ? -10.0F : 0.0F));
     }
-    // The same for given tokens.
+    // Given tokens have the same values.
     const Ids given = {3, 0, 0, 1, 0, 1};
     ASSERT_FALSE(log_probabilities(call.request, {given.data(), 6}, call.result.logprobs));
     EXPECT_EQ(call.values, raw ? (Floats{3, 0, 9, 8, 5, 7}) : (Floats{-7, 0, -kInfinity, 8, 5, 7}));
@@ -195,7 +195,7 @@ TEST(LogProbabilityCalls, GivenTokensOutsideTheVocabularyFailTheirOutputAlone) {
 
 TEST(LogProbabilityCalls, RawModesOfGivenTokensTakeNoFilter) {
   Call call(3, 1);
-  call.request.temperature = -1.0F;  // a row of `sample` would fail with it
+  call.request.temperature = -1.0F;  // invalid temperature: `sample` would fail the row
   call.request.top_p = NAN;
   const Ids ids = {0, 2, 3};
   ASSERT_FALSE(

@@ -1,5 +1,6 @@
-// Log-probabilities on every instruction set against the real-number oracle: values within the
-// bound that the header states, exact ids and ranks, and the same bits in all forms of one value.
+// Log-probabilities on every instruction set are compared with the real-number oracle: values
+// within the bound that the header states, and exact ids and ranks. Every form in which one value
+// is reported must have the same bits.
 #include "fairdraw/log_probabilities.h"
 
 #include <fmt/format.h>
@@ -29,17 +30,17 @@ constexpr LogprobsMode kModes[] = {LogprobsMode::raw_logits, LogprobsMode::raw_l
                                    LogprobsMode::processed_logits,
                                    LogprobsMode::processed_logprobs};
 
-/// A row in a dtype, and the requested reports.
+/// A row in a dtype, and the reports that the test requests.
 struct Question {
   RandomRow row;
   DType dtype = DType::float32;
-  std::vector<std::uint16_t> narrow;  // the row in a dtype that is not float32
+  std::vector<std::uint16_t> narrow;  // the row in a 16-bit dtype
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;
   std::int32_t top_n = 0;
 };
 
-/// All reports of one row, pre-filled with patterns that no call writes.
+/// All reports of one row, which are filled beforehand with patterns that no call writes.
 struct Report {
   RowStatus status = RowStatus::index_out_of_range;
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kSamples, -7);
@@ -104,7 +105,7 @@ Report sampled(const Question& question, CpuTarget target, bool whole) {
   return report;
 }
 
-/// Returns the reports of given tokens of the same row.
+/// Returns the reports of given tokens for the same row.
 Report of_given(const Question& question, const std::vector<std::int32_t>& tokens,
                 CpuTarget target) {
   Report report;
@@ -174,7 +175,7 @@ std::string compare_failed(const Question& question, const Report& got) {
   return nothing ? "" : "a failed row has log-probabilities";
 }
 
-/// Compares the two results that report the same number.
+/// Compares the two results that report the same log-probability.
 std::string compare_with_logprob(const Question& question, const Report& got) {
   const bool no_bans = question.row.allowed.empty();
   for (std::size_t s = 0; s < kSamples; ++s) {
@@ -183,7 +184,8 @@ std::string compare_with_logprob(const Question& question, const Report& got) {
                             question.row.parameters.temperature == 1;
     if (!filtered && !unfiltered) return {};
     const float other = filtered ? got.logprob_filtered[s] : got.logprob[s];
-    if (std::isinf(other)) continue;  // beyond float32: here it is the lowest finite number
+    if (std::isinf(other)) continue;  // beyond the range of float32, this report has the lowest
+                                      // finite number instead
     if (got.values[s] != other) {
       return fmt::format("value {} of token {} is {} by another name", got.values[s], got.tokens[s],
                          other);
@@ -192,7 +194,7 @@ std::string compare_with_logprob(const Question& question, const Report& got) {
   return {};
 }
 
-/// Derives row and question from a number: modes, rank rules, sizes of the top and dtypes
+/// Derives row and question from a number, so that modes, rank rules, sizes of the top and dtypes
 /// alternate.
 Question question_of(std::uint64_t number, std::size_t vocab) {
   Question question;
@@ -234,7 +236,7 @@ std::string judge(const Question& question, const std::vector<CpuTarget>& target
   for (const CpuTarget target : targets) {
     const Report got = sampled(question, target, true);
     if (!first.same_bits(got)) return std::string("other bits on ") + to_string(target);
-    // Leaving out the whole row changes no other result.
+    // Leaving out the report of the whole row must change no other result.
     Report part = sampled(question, target, false);
     part.all = got.all;
     if (!first.same_bits(part)) return std::string("other bits without it on ") + to_string(target);
@@ -243,7 +245,7 @@ std::string judge(const Question& question, const std::vector<CpuTarget>& target
   std::string wrong = ok ? compare(question, real, first) : compare_failed(question, first);
   if (wrong.empty() && ok) wrong = compare_with_logprob(question, first);
   if (!wrong.empty() || !ok) return wrong;
-  // Given tokens: anywhere in the vocabulary, including masked and banned ones.
+  // The given tokens lie anywhere in the vocabulary, and include masked and banned ones.
   const auto vocab = static_cast<std::uint64_t>(row.logits.size());
   const std::vector<std::int32_t> tokens = {
       static_cast<std::int32_t>(row.number % vocab), static_cast<std::int32_t>(vocab - 1),

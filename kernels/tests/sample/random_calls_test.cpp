@@ -1,5 +1,6 @@
-// The random calls by which CPU and GPU are compared: every instruction set accepts them and gives
-// the same results, and every status that `sample` can give for logits occurs.
+// Random calls are the means by which CPU and GPU are compared. Every instruction set must accept
+// the calls and give the same results, and every status that `sample` can give for logits must
+// occur.
 #include <gtest/gtest.h>
 
 #include <array>

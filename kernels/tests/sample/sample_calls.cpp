@@ -9,19 +9,19 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Fills values with bytes 0xca, which in every type are no token, no status, no probability.
+/// Fills an array with bytes 0xca, which in every type are no valid token, status or probability.
 template <class T>
 void prefill(std::vector<T>& values, std::int64_t size) {
   values.resize(static_cast<std::size_t>(size));
   std::memset(values.data(), 0xca, values.size() * sizeof(T));
 }
 
-/// Returns a bound on the difference of two backends' log-probabilities, (x - max) / T - ln(mass),
-/// in double, rounded to float32 once. The operands are equal, but each backend has its own
-/// logarithm, within 1 ulp of the real one: with a mass of at most 2^20 it is below 16 and its ulp
-/// at most 2^-49. With the rounding of each subtraction, 2^-53 of the value, the doubles differ by
-/// at most 2^-48 + 2^-52 |value|. So they may round to two neighbouring floats, 2^-23 |value| apart
-/// (or one subnormal step).
+/// Returns a bound on the difference of two backends' log-probabilities. Each is (x - max) / T -
+/// ln(mass), in double, rounded to float32 once. The operands are equal, but each backend has its
+/// own logarithm, within 1 ulp of the real logarithm. For a mass of at most 2^20 the logarithm is
+/// below 16, and its ulp is at most 2^-49. Each subtraction rounds by 2^-53 of its value. With this
+/// rounding, the doubles differ by at most 2^-48 + 2^-52 |value|. So the doubles may round to two
+/// neighbouring floats, which are 2^-23 |value| apart (or one subnormal step).
 double logprob_bound(double value) {
   const double size = std::fabs(value);
   return 0x1p-48 + 0x1p-52 * size + 0x1p-23 * size + 0x1p-149;
@@ -35,7 +35,7 @@ bool logprobs_agree(float expected, float got) {
   return std::fabs(static_cast<double>(got) - e) <= logprob_bound(e);
 }
 
-/// Collects differences of arrays with `per_row` values per output or row.
+/// Collects the differences of arrays that have `per_row` values per output or row.
 class Comparison {
  public:
   Comparison(const OwnedCall& call, std::size_t most) : call_(call), most_(most) {}
@@ -99,7 +99,7 @@ SampleOutputs::SampleOutputs(const OwnedCall& call, const CallResults& wanted) {
     prefill(logprob, count);
     prefill(logprob_filtered, count);
   }
-  // Gaps between rows; their length depends only on the call.
+  // Leaves gaps between rows; the length of a gap depends only on the call.
   mask_stride = (call.vocab + 31) / 32 + call.rows % 3;
   probs_stride = call.vocab + call.rows % 5;
   if (wanted.mask) prefill(mask, call.rows * mask_stride);

@@ -1,5 +1,5 @@
-// Results of whole calls of `sample` on two backends, and their differences. The calls are those of
-// harness/inputs.
+// Results of whole calls of `sample` on two backends, and the differences between them. The calls
+// come from harness/inputs.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@ using harness::HostArrays;
 using harness::OwnedCall;
 using harness::random_call;
 
-/// The requested results of a call. Fewer results take other paths through the kernels.
+/// The results that a call requests. With fewer results, a call takes other paths through the
+/// kernels.
 struct CallResults {
   bool statuses = true, support_size = true, logprobs = true, mask = true, probs = true;
 };
 inline constexpr CallResults kEverything{};
 inline constexpr CallResults kTokensAndStatuses{true, false, false, false, false};
 
-/// The results of a call, pre-filled with a sentinel pattern, so that bytes that must not change
-/// are compared too.
+/// The results of a call. They are filled beforehand with a pattern, so that bytes that must not
+/// change are compared too.
 struct SampleOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;
@@ -37,7 +38,7 @@ struct SampleOutputs {
   SampleOutputs(const OwnedCall& call, const CallResults& wanted);
 };
 
-/// Returns the results over arrays in host or device memory (DeviceArrays, HostArrays).
+/// Returns a SampleResult with its arrays in host or device memory (DeviceArrays, HostArrays).
 template <class Arrays>
 SampleResult result_in(const OwnedCall& call, SampleOutputs& outputs, Arrays& arrays) {
   SampleResult result;
@@ -58,16 +59,18 @@ SampleResult result_in(const OwnedCall& call, SampleOutputs& outputs, Arrays& ar
   return result;
 }
 
-/// Returns the parameters of a row, for running it again.
+/// Returns a text with the parameters of a row, so that it can be run again.
 std::string describe_row(const OwnedCall& call, std::int64_t row);
 
 struct Difference {
-  std::int64_t row;  ///< row of the call; -1 if an index is out of range
+  std::int64_t row;  ///< row of the call to which the output belongs; -1 if its index is out of
+                     ///< range
   std::string what;
 };
 
-/// Returns at most `most` differences of `got` from `expected`, sorted by kind of result: of every
-/// byte, and of log-probabilities beyond their bound. Leaves out results that only one side has.
+/// Returns at most `most` differences of `got` from `expected`, sorted by kind of result. Bytes are
+/// compared exactly, and log-probabilities within their bound. Results that only one of the two
+/// sides has are left out.
 std::vector<Difference> differences(const OwnedCall& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most);
 

@@ -1,4 +1,4 @@
-// `sample` on every instruction set against the integer model, bit for bit.
+// `sample` on every instruction set is compared with the integer model, bit for bit.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@ struct Sampled {
   std::vector<float> probs;
 };
 
-/// Samples a row. `whole`: masks and probabilities too, which makes the call take another code
-/// path.
+/// Samples a row. If `whole` is true, the call also requests masks and probabilities, which makes
+/// it take another path.
 Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
   Sampled sampled;
   const auto vocab = static_cast<std::int64_t>(row.logits.size());
@@ -52,10 +52,11 @@ Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
   return sampled;
 }
 
-/// Returns a bound on the log-probability of y octaves from weights with the specified error. The
-/// sum's relative error is at most that of its terms, largest for terms at the end of their range.
-/// The largest weight, the unit of the expected sum, has an error of its own. The token's own term
-/// is exact up to double rounding. Float32 rounds the result once.
+/// Returns a bound on the error of the log-probability of a token, y octaves below the maximum,
+/// that follows from the stated error of weights. The relative error of the sum is at most that of
+/// its terms, which is largest for terms at the end of their range. The largest weight, which is
+/// the unit of the expected sum, has an error of its own. The token's own term is exact except for
+/// rounding to double. The result is rounded to float32 once.
 double logprob_bound(const reference::IntegerRow& expected, double value) {
   const auto vocab = static_cast<double>(expected.weight.size());
   const double terms = 2 * 0x1p-22 + 0x1p-24 * std::log(2.0) * 48.0 + vocab * 0x1p-48;
@@ -93,7 +94,7 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
   if (row.logits.size() % 32 != 0 && (got.mask.back() >> (row.logits.size() % 32)) != 0) {
     return "mask has bits beyond the vocabulary";
   }
-  // Log-probabilities: (x - max) / T - ln(sum), T = 1 for greedy rows at temperature 0.
+  // A log-probability is (x - max) / T - ln(sum), with T = 1 for greedy rows at temperature 0.
   const float temperature = row.parameters.temperature;
   double largest = -std::numeric_limits<double>::infinity();
   double unit = 1;

@@ -1,13 +1,14 @@
-// A batch whose copy runs ahead of the host (kernels/serving/batch_mirror.h), without a GPU: the
-// copy is in host memory and follows the rules of the kernels in kernels/cuda. So the test covers
-// the bookkeeping: which slots are copied, what stays with the copy, and to whom late tokens
-// belong.
+// A copy of a batch runs ahead of the host (kernels/serving/batch_mirror.h). No GPU is needed: the
+// copy is in host memory, and follows the rules of the kernels in kernels/cuda. So the test covers
+// the bookkeeping: which slots are copied, which data stays in the copy, and which request late
+// tokens belong to.
 //
-// The comparison is a batch that never lags: a state with the CPU's FusedSamplingProcessor. In
-// both, requests enter, move, leave and are preempted. After every step the copy has drawn the same
-// tokens, and once all tokens are delivered the states are equal.
+// The copy is compared with a batch that never lags: a state with the CPU's FusedSamplingProcessor.
+// In both batches, requests enter, move, leave and are preempted. After every step the copy must
+// have drawn the same tokens. Once all tokens are delivered, the states must be equal.
 //
-// Cannot see: the kernels, streams and uploads, which cuda_fused_sampling_processor_test covers.
+// The test cannot detect errors of the kernels, streams and uploads;
+// cuda_fused_sampling_processor_test covers these.
 #include "serving/batch_mirror.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ using serving::ListArrays;
 using serving::ListName;
 using serving::SlotArrays;
 
-/// One thread, because with small rows more threads only wait for each other.
+/// The CPU uses one thread, because on small rows more threads would only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
 
 BatchStateOptions small_batch() {
@@ -47,7 +48,8 @@ BatchStateOptions small_batch() {
   return options;
 }
 
-/// The copy: a block of its own, and calls that the host has not seen yet.
+/// The copy of a batch: a memory block of its own, and the calls whose results the host has not
+/// seen yet.
 class Copy {
  public:
   explicit Copy(BatchState& state)
@@ -78,7 +80,7 @@ class Copy {
     }
   }
 
-  /// Runs a step with one row per slot. Returns the tokens; -1: none.
+  /// Runs a step with one row per slot, and returns the tokens; -1: none.
   std::vector<std::int32_t> step(const StepInput& input) {
     const auto capacity = static_cast<std::size_t>(options_.capacity);
     const RowsView logits{input.logits.data(), DType::float32, input.rows, options_.vocab,
@@ -178,7 +180,8 @@ class Mirror : public testing::Test {
     }
   }
 
-  std::unique_ptr<BatchState> state_, expected_;  // behind its copy, and never behind
+  std::unique_ptr<BatchState> state_, expected_;  // state_ lags behind its copy, expected_ never
+                                                  // lags
   std::unique_ptr<Copy> copy_;
   std::unique_ptr<FusedSamplingProcessor> processor_;
 };
@@ -223,7 +226,8 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
             return Error{};
           });
           break;
-        case 5: {  // preempted: undelivered tokens would be drawn again, but not in the other state
+        case 5: {  // preemption: undelivered tokens would be drawn again, but not in the other
+                   // state
           if (there.empty()) break;
           copy_->deliver_all();
           const RequestId id = dice.pick(there);
@@ -242,7 +246,8 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
     copy_->deliver_all();
     expect_equal_states();
   }
-  EXPECT_GT(moves_while_behind, 50);  // otherwise the path of late tokens was hardly taken
+  EXPECT_GT(moves_while_behind, 50);  // If there are fewer moves, the test has hardly covered late
+                                      // tokens.
 }
 
 TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {
@@ -289,7 +294,7 @@ TEST_F(Mirror, NothingIsBroughtWhereNothingChanged) {
   step(dice);
   EXPECT_TRUE(copy_->is_current());
   copy_->deliver_all();
-  EXPECT_TRUE(copy_->is_current());  // tokens of the copy itself are no change
+  EXPECT_TRUE(copy_->is_current());  // tokens that the copy has drawn itself are no change for it
   const std::int32_t token = 3;
   on_both([&](BatchState& state) { return state.append(1, &token, 1); });
   EXPECT_FALSE(copy_->is_current());

@@ -122,7 +122,7 @@ bool BatchModel::set_allowed(const std::vector<std::uint32_t>& packed, std::int3
     const auto row = packed.begin() + slot * words();
     request.allowed.assign(row, row + words());
     const bool all = std::all_of(row, row + words(), [](auto word) { return ~word == 0U; });
-    if (all) request.allowed.clear();  // an all-ones bitmask is stored as none
+    if (all) request.allowed.clear();  // a bitmask of ones alone is stored as no bitmask
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// BatchState call by call: rejected arguments and their messages, the slots of requests, the
-// contents of snapshots. state_machine_test.cpp tests sequences of calls.
+// BatchState is tested call by call: rejected arguments and their messages, the slots of requests,
+// and the contents of snapshots. state_machine_test.cpp tests sequences of calls.
 #include "fairdraw/batch_state.h"
 
 #include <gtest/gtest.h>
@@ -331,9 +331,10 @@ TEST(BatchState, ACallHasRowsForEveryRequest) {
                  "length of a row of logits is 99; allowed: 100 (vocab of the batch state)");
 }
 
-// Requests without a seed never draw the same; a copy of a request keeps its seed.
+// Requests without a seed never draw with the same bits, and a copy of a request keeps its seed.
 TEST(BatchState, RequestsWithoutASeedHaveFreshOnes) {
-  constexpr int kRequests = 1000;  // two of these have equal 64-bit seeds with probability 3e-14
+  constexpr int kRequests = 1000;  // the probability that two of them have equal 64-bit seeds is
+                                   // 3e-14
   std::set<std::uint64_t> seeds;
   for (int i = 0; i < kRequests; ++i) seeds.insert(BatchRequest{}.seed);
   EXPECT_EQ(seeds.size(), std::size_t{kRequests});

@@ -194,7 +194,7 @@ std::vector<BeamHypothesis> BeamBatch::pool(std::size_t r) const {
     BeamHypothesis h;
     h.score = pool_scores_[at];
     h.cumulative = pool_cumulative_[at];
-    // Reads back through the history, like an engine without beam_search_result.
+    // Reads the sequence back through the history, as an engine without beam_search_result does.
     std::int32_t beam = pool_beams_[at];
     h.tokens = {pool_tokens_[at]};
     for (std::int32_t s = pool_lengths_[at] - 2; s >= 0; --s) {

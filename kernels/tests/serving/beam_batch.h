@@ -1,5 +1,5 @@
-// A batch of beam searches over language models that are functions, step by step: the state that an
-// engine keeps between calls.
+// A batch of beam searches over language models that are functions. It runs step by step, and has
+// the state that an engine keeps between calls.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace fairdraw::suites {
 
-/// A function that runs a step: beam_search_step of a backend.
+/// A function that runs a step, which is beam_search_step of a backend.
 using BeamStepper = std::function<Error(const BeamStepRequest&, const BeamStepResult&)>;
 
-/// A batch of problems. Precondition: all have rows of `vocab` values.
+/// A batch of problems. Precondition: all problems have rows of `vocab` values.
 class BeamBatch {
  public:
   BeamBatch(std::vector<BeamProblem> problems, std::int64_t vocab, BeamInput input);
-  BeamBatch(const BeamBatch&) = delete;  // views point into it
+  BeamBatch(const BeamBatch&) = delete;  // views point into the object
   BeamBatch& operator=(const BeamBatch&) = delete;
 
-  /// Makes one call. Rows of a request are adjacent, requests are in reverse order, with a row of
-  /// NaN between them.
+  /// Makes one call. Rows of a request are adjacent, and requests are in reverse order; a row of
+  /// NaN lies between any two requests.
   Error step(const Execution& execution = {CpuTarget::best, 1});
   Error step_by(const BeamStepper& stepper);
   bool all_done() const;
 
-  // Results of request r after the last step.
+  // The functions below return results of request r after the last step.
   std::vector<BeamHypothesis> live(std::size_t r) const;
   std::vector<std::int32_t> parents(std::size_t r) const;
   std::vector<BeamHypothesis> pool(std::size_t r) const;
@@ -38,7 +38,7 @@ class BeamBatch {
   BeamState state(std::size_t r) const { return states_[now_][r]; }
   RowStatus status(std::size_t r) const { return statuses_[r]; }
 
-  /// The next call, which tests may invalidate.
+  /// The request of the next step, which tests may make invalid.
   BeamStepRequest request;
   BeamStepResult result;
 
@@ -60,8 +60,8 @@ class BeamBatch {
 
   std::vector<float> values_;
   std::vector<std::int64_t> row_begins_;
-  std::vector<std::vector<TokenSequence>> sequences_;  // of the live beams
-  int now_ = 0;  // index of the arrays below that the next step reads
+  std::vector<std::vector<TokenSequence>> sequences_;  // token sequences of the live beams
+  int now_ = 0;  // index of the arrays that the next step reads
   std::vector<std::int32_t> live_[2], generated_[2];
   std::vector<float> scores_[2];
   std::vector<BeamState> states_[2];

@@ -1,5 +1,5 @@
-// Self-tests of the tests of beam search: steps with one mistake each, which random problems must
-// distinguish from the rules.
+// The tests of beam search are tested themselves: a step with one mistake must differ from the
+// rules on some random problem.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,29 +20,30 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 enum class Mistake {
   none,
-  width_candidates,      ///< too few if some end
-  two_width_candidates,  ///< too few with several end ids
+  width_candidates,      ///< too few candidates if some of them end
+  two_width_candidates,  ///< too few candidates if there are several end ids
   higher_beam_first,
   higher_token_first,
-  any_rank_finishes,  ///< also candidates after the first `width`
+  any_rank_finishes,  ///< candidates after the first `width` also finish
   end_id_stays_live,
   length_without_end_id,
   no_length_penalty,
   penalty_multiplies,
-  pool_keeps_first,  ///< a better one does not displace the worst
+  pool_keeps_first,  ///< a better sequence does not displace the worst
   pool_equal_displaces,
   pool_newest_first,  ///< among equal scores
   stops_at_once,      ///< early_stopping 0 and 2 act as 1
   never_stops_early,
   zero_looks_ahead,         ///< early_stopping 0 acts as 2
   two_looks_at_now,         ///< early_stopping 2 acts as 0
-  attainable_of_live_beam,  ///< uses the best live beam instead of the best candidate
-  ranked_by_normalised,     ///< live beams by score / length^penalty: equal order, other bits
+  attainable_of_live_beam,  ///< uses the score of the best live beam instead of the best candidate
+  ranked_by_normalised,     ///< ranks live beams by score / length^penalty, which gives the same
+                            ///< order but other bits
   scores_one_ulp_low,
-  banned_token_lives,  ///< -inf candidates fill up the beams
+  banned_token_lives,  ///< candidates of -inf fill up the beams
   parent_is_rank,
   result_without_live,
-  result_with_live,  ///< even if the pool is done
+  result_with_live,  ///< live beams count even if the pool is done
 };
 
 constexpr int kMistakes = static_cast<int>(Mistake::result_with_live) + 1;
@@ -168,10 +169,10 @@ bool same(const BeamModelState& a, const BeamModelState& b) {
          a.status == b.status;
 }
 
-/// Returns the number of problems until the mistake shows; -1: it never does.
+/// Returns the number of problems until the mistake shows; -1 if it never does.
 int problems_until_found(Mistake mistake) {
   constexpr int kProblems = 3000;
-  constexpr int kSteps = 8;  // the longest max_tokens of random_problem
+  constexpr int kSteps = 8;  // the largest max_tokens of random_problem
   std::mt19937_64 random(7);
   for (int i = 0; i < kProblems; ++i) {
     const std::size_t vocab = 2 + random() % 12;

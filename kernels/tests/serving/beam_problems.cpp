@@ -19,7 +19,7 @@ std::vector<float> hashed_row(std::uint64_t seed, const TokenSequence& sequence,
                   : ties                    ? std::floor(value)
                                             : value);
   }
-  row[random() % vocab] = 1.0F;  // so that not all are banned
+  row[random() % vocab] = 1.0F;  // so that at least one token is not banned
   return row;
 }
 

@@ -1,5 +1,5 @@
-// Beam search: a fault of one request fails only that request; and the arguments that a call
-// rejects.
+// A fault of one beam search request must fail that request alone. The tests also cover the
+// arguments that a call rejects.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Runs two requests; `mutation` invalidates the second, which must not affect the first.
+/// Runs two requests; `mutation` makes the second one invalid, and must not affect the first.
 void expect_status(RowStatus status, const std::function<void(BeamBatch&)>& mutation,
                    const std::vector<float>& second_row = {0, 1, 2}) {
   const BeamRules rules = rules_of(2, 4, {0});
@@ -160,14 +160,15 @@ TEST(BeamRefusals, AResultOfABrokenHistoryIsRefused) {
   BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
   while (!batch.all_done()) ASSERT_FALSE(batch.step());
   ASSERT_EQ(batch.best(0, 2).size(), 2U);
-  batch.result.history.parents.data[2] = 2;  // no beam, because max_width is 2
+  batch.result.history.parents.data[2] = 2;  // a parent that is no beam, because max_width is 2
   batch.result.history.parents.data[3] = 2;
   EXPECT_THROW(static_cast<void>(batch.best(0, 2)), std::runtime_error);
 }
 
 TEST(BeamRefusals, WhatIsWrongWithTheEndOfOneRequestFailsItAlone) {
   const BeamFound good = three_beam_results()->run_on_cpu();
-  // One from the pool, and live beams 0 and 1 with 4 tokens: scores -2 / 4 and -8 / 4.
+  // The results are one sequence of the pool, and live beams 0 and 1 with 4 tokens: scores -2 / 4
+  // and -8 / 4.
   EXPECT_EQ(good.scores, (std::vector<float>{-0.5F, -1, -2, -0.5F, -1, -2, -0.5F, -1, -2}));
   EXPECT_EQ(good.lengths, (std::vector<std::int32_t>{4, 3, 4, 4, 3, 4, 4, 3, 4}));
   for (const auto& [status, mutation] : all_beam_result_breaks()) {
@@ -207,8 +208,8 @@ TEST(BeamRefusals, AHistoryBeyondEveryMemoryIsRefused) {
       << call->error.message;
 }
 
-// In every build: without CUDA kernels or a GPU, the calls' errors say so; with a GPU, they reject
-// host memory.
+// This test holds in every build: without CUDA kernels or a GPU, the errors say so; with a GPU, the
+// calls reject host memory.
 TEST(BeamRefusals, TheGpusCallsOnHostMemoryAreRefused) {
   const auto expect_no_gpu = [](const Error& error, const char* field) {
     if (cuda::is_available()) {

@@ -28,7 +28,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Valid arrays for a call of this shape.
+/// Valid arrays for a call with these sizes.
 struct Arrays {
   Arrays(std::int64_t requests, std::int32_t width, std::int32_t steps)
       : of_requests(static_cast<std::size_t>(requests), 1),
@@ -177,8 +177,9 @@ std::unique_ptr<BeamResultCall> three_beam_results() {
 }
 
 std::vector<BeamResultBreak> all_beam_result_breaks() {
-  // The second request has places 3 to 5, and 12 to 23 of the history. Its pooled sequence of
-  // length 3 continued live beam 1 after two tokens: place 12 + 3 + 1.
+  // The second request has places 3 to 5 of the pool, and places 12 to 23 of the history. Its
+  // sequence of length 3 in the pool continued live beam 1 after two tokens: place 12 + 3 + 1 of
+  // the history.
   std::vector<BeamResultBreak> breaks;
   for (const std::int32_t live : {-1, 4}) {
     breaks.emplace_back(RowStatus::index_out_of_range,
@@ -200,7 +201,7 @@ std::vector<BeamResultBreak> all_beam_result_breaks() {
     breaks.emplace_back(RowStatus::invalid_history,
                         [beam](BeamResultCall& c) { c.history_parents[12 + 3 + 1] = beam; });
   }
-  // 4^100 and 4^-100 are out of float32's range.
+  // 4^100 and 4^-100 are outside float32's range.
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float penalty : {NAN, kInfinity, -kInfinity, 100.0F, -100.0F}) {
     breaks.emplace_back(RowStatus::invalid_penalty,

@@ -1,4 +1,5 @@
-// The end of beam searches, with separate arrays so that tests can invalidate one of them.
+// The end of beam searches, with a buffer for each array, so that a test can make one array
+// invalid.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@
 
 namespace fairdraw::suites {
 
-/// A function that reads the sequences: beam_search_result of a backend.
+/// A function that reads the sequences, which is beam_search_result of a backend.
 using BeamReader = std::function<Error(const BeamResultRequest&, const BeamSequences&)>;
 
-/// The results of a call. Unwritten values stay -7.
+/// The results of a call that ends searches. Unwritten values stay -7.
 struct BeamFound {
   std::vector<std::int32_t> tokens, lengths;
   std::vector<float> scores, cumulative;
   std::vector<RowStatus> statuses;
 
-  /// Compares bits, so that NaN equals itself.
+  /// Compares bits, so that a NaN equals itself.
   bool operator==(const BeamFound& other) const;
   BeamSequences views();
 };
@@ -30,13 +31,13 @@ class BeamResultCall {
  public:
   /// Copies the arrays.
   explicit BeamResultCall(const BeamResultRequest& given);
-  BeamResultCall(const BeamResultCall&) = delete;  // views point into it
+  BeamResultCall(const BeamResultCall&) = delete;  // views point into the object
   BeamResultCall& operator=(const BeamResultCall&) = delete;
 
   /// Makes one call; `error` is its result.
   BeamFound run(const BeamReader& reader);
   BeamFound run_on_cpu() { return run(&beam_search_result); }
-  /// Returns the results' initial contents.
+  /// Returns the contents that the results have before a call.
   BeamFound nothing() const;
 
   std::vector<std::int32_t> pool_counts, pool_lengths, pool_beams, pool_tokens;
@@ -49,16 +50,17 @@ class BeamResultCall {
   Error error;
 };
 
-/// Returns valid arrays of random content, with one request in 16 out of range: scores of few
-/// values, so that they tie, in no order; parents of any beam.
+/// Returns valid arrays of random content, in which one request in 16 is out of range. Scores take
+/// few values, so that they tie, and are not sorted; parents are any beams.
 std::unique_ptr<BeamResultCall> random_beam_result(std::mt19937_64& random, std::int64_t requests,
                                                    std::int32_t width, std::int32_t steps);
 
-/// Returns three requests of three places, four steps and three sequences each: one sequence from
-/// the pool and two live beams. Faults of the second request must not affect the others.
+/// Returns three requests with three places, four steps and three sequences each. Each request has
+/// one sequence in the pool and two live beams. Faults of the second request must not affect the
+/// others.
 std::unique_ptr<BeamResultCall> three_beam_results();
 
-/// A fault of the second request, and its status.
+/// A change that makes the second request invalid, and the status that it must get.
 using BeamResultBreak = std::pair<RowStatus, std::function<void(BeamResultCall&)>>;
 std::vector<BeamResultBreak> all_beam_result_breaks();
 

@@ -1,5 +1,5 @@
-// Beam search: answers by hand, the independent implementation of a step bit for bit, all sequences
-// of tiny vocabularies, and rejected arguments.
+// Beam search is tested with answers by hand, with the independent implementation of a step bit for
+// bit, with all sequences of tiny vocabularies, and with rejected arguments.
 #include "fairdraw/beam_search.h"
 
 #include <gtest/gtest.h>
@@ -27,19 +27,21 @@ TEST(BeamSearch, ByHand) {
   rules.length_penalty = 1;
   rules.early_stopping = 2;
   BeamBatch batch(one(problem_of(rules, row_by_hand)), 3, BeamInput::logprobs);
-  // Step 1: candidates 0: -1, 1: -2, 2: -3. The end id is third, so not among the first two.
+  // Step 1: candidates 0: -1, 1: -2, 2: -3. The end id is the third candidate, so it is not among
+  // the first two.
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0}, -1, 0}, {{1}, -2, 0}}));
   EXPECT_EQ(batch.pool(0), std::vector<BeamHypothesis>{});
-  // Step 2: (0,2): -1.5 ends; (0,0): -2 and (0,1): -2 continue, (1,0): -2.25 ranks too low.
+  // Step 2: (0,2) ends with -1.5; (0,0) and (0,1) continue with -2; (1,0), with -2.25, ranks too
+  // low.
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0, 0}, -2, 0}, {{0, 1}, -2, 0}}));
   EXPECT_EQ(batch.parents(0), (std::vector<std::int32_t>{0, 0}));
   EXPECT_EQ(batch.pool(0), (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -0.75F}}));
-  // Step 3: (1,2): -2.25 and (0,2): -2.5 end, with -0.75 (a tie, so after the earlier one) and
-  // -2.5/3; the pool keeps two. The beams that continue: (1,1): -3, then (0,0): -4, first of (0,0),
-  // (0,1), (1,0). The pool's worst, -0.75, is at least the best candidate's -2.25/3 = -0.75, so the
-  // search is done.
+  // Step 3: (1,2) ends with -2.25, normalised -0.75 (a tie, so it comes after the earlier
+  // sequence), and (0,2) with -2.5, normalised -2.5/3; the pool keeps two. The beams that continue
+  // are (1,1) with -3, and then (0,0) with -4, the first of (0,0), (0,1) and (1,0). The pool's
+  // worst score, -0.75, is at least the best candidate's -2.25/3 = -0.75, so the search is done.
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.pool(0),
             (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -0.75F}, {{0, 1, 2}, -2.25F, -0.75F}}));
@@ -54,14 +56,15 @@ TEST(BeamSearch, LiveBeamsCountWhereTheLengthEndsThem) {
   ASSERT_FALSE(batch.step());
   ASSERT_FALSE(batch.step());
   EXPECT_EQ(batch.state(0), BeamState::length_done);
-  // With penalty 0, scores are sums. The pool has one; of the tied live beams the first is next.
+  // With a length penalty of 0, scores are sums. The pool has one sequence, and the first of the
+  // tied live beams comes next.
   EXPECT_EQ(batch.best(0, 2),
             (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -1.5F}, {{0, 0}, -2, -2}}));
 }
 
 TEST(BeamSearch, EarlyStopping) {
   // Width 1. In the first step the end id has the largest log-probability, so that the pool is full
-  // after it.
+  // after this step.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-1.5F, -1, -9} : std::vector<float>{-0.125F, -1, -9};
   };
@@ -75,9 +78,10 @@ TEST(BeamSearch, EarlyStopping) {
     return batch.state(0);
   };
   EXPECT_EQ(state_after_one(1, 1), BeamState::pool_done);
-  // 0: compares the pool's -1 with the best candidate's -1 / 1.
+  // early_stopping 0 compares the pool's -1 with the best candidate's -1 / 1.
   EXPECT_EQ(state_after_one(0, 1), BeamState::pool_done);
-  // 2: compares with -1 / 16, but with -1 / 1 if longer is not better.
+  // early_stopping 2 compares it with -1 / 16, but with -1 / 1 if a greater length does not improve
+  // the score.
   EXPECT_EQ(state_after_one(2, 1), BeamState::live);
   EXPECT_EQ(state_after_one(2, 0), BeamState::pool_done);
   EXPECT_EQ(state_after_one(2, -1), BeamState::pool_done);
@@ -95,7 +99,8 @@ TEST(BeamSearch, TiesGoToTheLowerBeamThenTheLowerToken) {
 }
 
 TEST(BeamSearch, ScoresThatRoundToATieAreOrderedByToken) {
-  // 2^24 + 1 is not a float32: both candidates score -2^24, although token 1 has the larger value.
+  // 2^24 + 1 is not a float32, so both candidates have the score -2^24, although token 1 has the
+  // larger value.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-0x1p24F, -kInfinity}
                        : std::vector<float>{-0.75F, -0.5F};
@@ -108,7 +113,7 @@ TEST(BeamSearch, ScoresThatRoundToATieAreOrderedByToken) {
 
 TEST(BeamSearch, ASumThatLeavesFloat32IsNoCandidate) {
   const auto row = [](std::size_t length, std::int32_t) {
-    const float low = -3e38F;  // the sum of two of them is -inf
+    const float low = -3e38F;  // the sum of two such values is -inf
     if (length == 0) return std::vector<float>{low, -kInfinity};
     return length == 1 ? std::vector<float>{low, -1} : std::vector<float>{low, low};
   };
@@ -120,7 +125,7 @@ TEST(BeamSearch, ASumThatLeavesFloat32IsNoCandidate) {
   EXPECT_EQ(batch.status(0), RowStatus::no_allowed_token);
 }
 
-/// Runs the model's step on the rows that the batch's step reads.
+/// Runs the model's step on the rows that the step of the batch reads.
 void step_model(BeamModelState& model, const BeamProblem& problem, BeamInput input) {
   std::vector<std::vector<float>> rows;
   for (const BeamHypothesis& beam : model.live) {
@@ -174,14 +179,14 @@ TEST(BeamSearch, AgreesWithTheModelBitForBit) {
           << width;
     }
   }
-  // The problems exercise the rules.
+  // The random problems must use the rules: many must end by each of them.
   EXPECT_GT(pool_done, 50);
   EXPECT_GT(length_done, 50);
   EXPECT_GT(displaced, 10);
 }
 
 // With as many beams as there are unfinished sequences, beam search is exact: its best sequences
-// are those of an enumeration.
+// are the best of all sequences.
 TEST(BeamSearch, WideEnoughItFindsTheBestOfAllSequences) {
   struct Size {
     std::size_t vocab;
@@ -189,8 +194,9 @@ TEST(BeamSearch, WideEnoughItFindsTheBestOfAllSequences) {
   };
   for (const Size size : {Size{2, 8}, Size{3, 5}, Size{4, 4}, Size{6, 3}}) {
     for (const float penalty : {0.0F, 1.0F, 0.7F, -1.0F}) {
-      // One token is the end id: (vocab - 1)^(max_tokens - 1) live beams before the last step, with
-      // vocab candidates each. The pool cannot be full before all sequences are known.
+      // One token is the end id, so there are (vocab - 1)^(max_tokens - 1) live beams before the
+      // last step, with vocab candidates each. The pool cannot be full before the search has seen
+      // all sequences.
       auto width = static_cast<std::int32_t>(size.vocab);
       for (std::int32_t i = 1; i < size.max_tokens; ++i) {
         width *= static_cast<std::int32_t>(size.vocab - 1);
@@ -211,18 +217,20 @@ TEST(BeamSearch, WideEnoughItFindsTheBestOfAllSequences) {
           },
           rules, static_cast<std::size_t>(width));
       EXPECT_EQ(batch.best(0, width), expected) << size.vocab << " " << penalty;
-      if (bans) continue;  // otherwise at least `width` sequences end with the last step
+      if (bans) continue;  // without bans, at least `width` sequences end with the last step
       EXPECT_EQ(expected.size(), static_cast<std::size_t>(width));
     }
   }
 }
 
-// Large vocabularies: the kernel's scan threshold against a sort of all candidates.
+// For large vocabularies, the threshold of the kernel's scan is compared with a sort of all
+// candidates.
 TEST(BeamSearch, RowsOfEveryFamily) {
   for (const harness::Family family : harness::all_families()) {
     for (const std::int64_t vocab : {std::int64_t{700}, std::int64_t{20011}}) {
       for (const std::int32_t width : {1, 4, 33}) {
-        if (width == 33 && vocab != 700) continue;  // the model sorts all candidates
+        if (width == 33 && vocab != 700) continue;  // skipped for speed, because the model sorts
+                                                    // all candidates
         const auto row = [family, vocab](const TokenSequence& sequence) {
           std::vector<float> values(static_cast<std::size_t>(vocab));
           const std::int32_t number = sequence.empty() ? 0 : sequence.back() % 1000 + 1;
@@ -310,13 +318,13 @@ TEST(BeamSearch, RowsOfHalfPrecision) {
   ASSERT_FALSE(wide.step());
   ASSERT_FALSE(narrow.step());
   EXPECT_EQ(narrow.live(0), wide.live(0));
-  ASSERT_EQ(wide.live(0).size(), 3U);  // -inf is not a candidate
+  ASSERT_EQ(wide.live(0).size(), 3U);  // a token of -inf is not a candidate
   EXPECT_EQ(wide.live(0)[2].tokens, TokenSequence{3});
 }
 
 TEST(BeamSearch, FewerCandidatesThanBeams) {
-  // Only token 1 is allowed, and then only the end id: no beam remains, and the pool has the only
-  // result.
+  // Only token 1 is allowed, and after it only the end id. So no beam remains, and the pool has the
+  // only result.
   const auto row = [](std::size_t length, std::int32_t) {
     return length == 0 ? std::vector<float>{-kInfinity, 3, -kInfinity}
                        : std::vector<float>{-kInfinity, -kInfinity, 5};

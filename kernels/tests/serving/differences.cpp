@@ -1,5 +1,5 @@
-// Differences between the model of a batch and the state under test: in every value that a state
-// hands out, for every slot.
+// Finds differences between the model of a batch and the state under test, in every value that a
+// state returns, for every slot.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 using Ids = std::vector<std::int32_t>;
 
-/// Records the first difference, with its name.
+/// Records the first difference, with the name of the value.
 class Differences {
  public:
   template <class T>
@@ -53,7 +53,7 @@ std::vector<int> numbers_of(const View<const RowStatus>& view) {
   return numbers;
 }
 
-/// Rebuilds a request from the views of a call for one row.
+/// Rebuilds a request from the views that a call has for one row.
 RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
   const LogitsProcessing& p = call.processing;
   RequestSnapshot read;
@@ -85,8 +85,8 @@ RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
   return read;
 }
 
-/// Returns the prompt as a call with lists has it: its distinct tokens if the repetition penalty
-/// reads them.
+/// Returns the prompt in the form that a call with lists has: its distinct tokens if the repetition
+/// penalty reads them.
 Ids distinct_prompt(const BatchRequest& request) {
   std::set<std::int32_t> ids;
   if (request.repetition_of_prompt && request.repetition_penalty != 1.0F) {
@@ -96,7 +96,7 @@ Ids distinct_prompt(const BatchRequest& request) {
   return {ids.begin(), ids.end()};
 }
 
-/// Compares counts and prompt mask of a row of a dense history with the lists.
+/// Compares the counts and the prompt mask of a row with a dense history with the lists.
 void expect_dense(const LogitsProcessing& p, std::int64_t row, std::int64_t vocab,
                   const Ids& prompt, const Ids& output, Differences& differences) {
   Ids counts(static_cast<std::size_t>(vocab));
@@ -150,7 +150,7 @@ std::string BatchModel::difference(const BatchState& state) const {
 
   const std::int64_t vocab = options_.vocab;
   SampleRequest call;
-  // Rows of logits are not read, only passed on.
+  // The rows of logits are only passed on, not read.
   const float nothing = 0;
   if (const Error error =
           state.sample_request({&nothing, DType::float32, options_.capacity, vocab, vocab}, call)) {

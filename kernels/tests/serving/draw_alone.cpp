@@ -1,5 +1,5 @@
-// A request's next token by the integer model of its processed row, independent of batches, and of
-// the kernels except for the random word.
+// A request's next token comes from the integer model of its processed row. The model does not
+// depend on batches, nor on the kernels except for the random word.
 #include "common/proposals.h"
 #include "reference/processing_model.h"
 #include "tests/serving/batch_model.h"

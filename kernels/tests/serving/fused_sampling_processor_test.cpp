@@ -1,4 +1,4 @@
-// FusedSamplingProcessor call by call. state_machine_test.cpp tests sequences of calls.
+// FusedSamplingProcessor is tested call by call. state_machine_test.cpp tests sequences of calls.
 #include "fairdraw/fused_sampling_processor.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kVocab = 33;
 using Tokens = std::vector<std::int32_t>;
 
-/// A state, its processor and logits for it.
+/// A state with its processor and with logits.
 class Serving : public testing::Test {
  protected:
   Serving() { start({kVocab, 4, 64}); }
@@ -35,7 +35,7 @@ class Serving : public testing::Test {
     EXPECT_EQ(error.message, message);
   }
 
-  /// Returns rows of logits, the same rows for the same number.
+  /// Returns rows of logits; the same number always gives the same rows.
   static std::vector<float> logits(std::uint64_t number, std::int64_t rows) {
     harness::Dice dice{number};
     std::vector<float> values;
@@ -84,8 +84,8 @@ TEST_F(Serving, StepsAppendWhatTheyDraw) {
   EXPECT_EQ(generated.lengths.data[1], 3);
 }
 
-/// Runs six steps of request 1 together with others, and `events` in between. Its logits are the
-/// same in every story, those of its neighbours differ.
+/// Runs six steps of request 1 together with other requests, with `events` between the steps. The
+/// logits of request 1 are always the same, and those of its neighbours differ.
 Tokens story(const std::vector<std::string>& events) {
   BatchStateOptions options;
   options.vocab = kVocab;
@@ -142,7 +142,8 @@ TEST(FusedSamplingProcessor, ARequestsTokensDoNotDependOnWhereItIs) {
 TEST_F(Serving, OffsetsChooseTheLastRowOfEachRequest) {
   for (RequestId id = 0; id < 3; ++id) expect_ok(state_->add(id, seeded(id)));
   const std::vector<float> rows = logits(5, 7);
-  // Request 0 has rows 0 to 3, request 1 none, request 2 rows 4 and 5; row 6 belongs to no request.
+  // Request 0 has rows 0 to 3, request 1 has none, and request 2 has rows 4 and 5; row 6 belongs to
+  // no request.
   const std::vector<std::int64_t> offsets = {0, 4, 4, 6};
   expect_ok(processor_->step(view(rows), View<const std::int64_t>{offsets.data(), 4}));
   EXPECT_EQ(list(processor_->new_token_counts()), (Tokens{1, 0, 1}));
@@ -151,7 +152,7 @@ TEST_F(Serving, OffsetsChooseTheLastRowOfEachRequest) {
   EXPECT_EQ(state_->offset(1), 0U);
   const Tokens drawn = list(processor_->new_tokens());
 
-  // The same rows, gathered.
+  // The second state gets the same rows, gathered.
   BatchStateOptions options = state_->options();
   start(options);
   for (RequestId id = 0; id < 3; ++id) expect_ok(state_->add(id, seeded(id)));
@@ -198,14 +199,14 @@ TEST_F(Serving, AllRowsAreAsManySteps) {
 TEST_F(Serving, ARowThatFailsStopsItsRequestAndNoOther) {
   for (RequestId id = 0; id < 3; ++id) expect_ok(state_->add(id, seeded(id)));
   std::vector<float> rows = logits(5, 6);
-  rows[static_cast<std::size_t>(3 * kVocab)] = NAN;  // the second row of request 1
+  rows[static_cast<std::size_t>(3 * kVocab)] = NAN;  // a NaN in the second row of request 1
   const std::vector<std::int64_t> offsets = {0, 2, 5, 6};
   expect_ok(
       processor_->step(view(rows), View<const std::int64_t>{offsets.data(), 4}, StepRows::all));
   EXPECT_EQ(list(processor_->statuses()),
             (std::vector<RowStatus>{RowStatus::ok, RowStatus::nan_input, RowStatus::ok}));
   EXPECT_EQ(list(processor_->new_token_counts()), (Tokens{2, 1, 1}));
-  EXPECT_EQ(state_->offset(1), 1U);  // its third row was not sampled
+  EXPECT_EQ(state_->offset(1), 1U);  // the third row of request 1 was not sampled
 }
 
 TEST_F(Serving, AFullHistoryFailsItsRequestAlone) {
@@ -323,13 +324,14 @@ TEST_F(Serving, RulesOfTheStateAreThoseOfItsSteps) {
     expect_ok(state_->add(1, two));
     for (int step = 0; step < 64; ++step) expect_ok(processor_->step(view(row)));
     const Tokens drawn = output_of(1);
-    // keep_all: 64 draws of 33 ids that are all in {0, 1} have probability (2 / 33)^64 < 1e-77.
+    // keep_all: 64 draws among 33 ids would all lie in {0, 1} with a probability of (2 / 33)^64 <
+    // 1e-77.
     const bool low = std::all_of(drawn.begin(), drawn.end(), [](auto token) { return token < 2; });
     EXPECT_EQ(low, rule == TieRule::lowest_id);
   }
 
-  // top_k keeps two of the probabilities 0.4, 0.3, 0.3. Half of the kept mass is less than token
-  // 0's 0.4 / 0.7; half of the whole mass is more than its 0.4.
+  // top_k keeps two of the probabilities 0.4, 0.3 and 0.3. Half of the kept mass is less than token
+  // 0's share of it, 0.4 / 0.7; half of the whole mass is more than token 0's 0.4.
   std::vector<float> three(static_cast<std::size_t>(kVocab), -kInfinity);
   for (const std::size_t token : {0U, 1U, 2U}) three[token] = std::log(token == 0 ? 0.4F : 0.3F);
   BatchRequest half = two;
@@ -342,7 +344,7 @@ TEST_F(Serving, RulesOfTheStateAreThoseOfItsSteps) {
     expect_ok(state_->add(1, half));
     for (int step = 0; step < 64; ++step) expect_ok(processor_->step(view(three)));
     const Tokens drawn = output_of(1);
-    // joint: 64 draws of token 0 alone have probability (4 / 7)^64 < 1e-15.
+    // joint: 64 draws would all give token 0 with a probability of (4 / 7)^64 < 1e-15.
     const bool one = std::all_of(drawn.begin(), drawn.end(), [](auto token) { return token == 0; });
     EXPECT_EQ(one, order == FilterOrder::top_k_first);
   }
@@ -353,8 +355,8 @@ TEST_F(Serving, AnEmptyBatchIsAStepToo) {
   EXPECT_EQ(processor_->new_tokens().size, 0);
 }
 
-// Two default requests on equal logits: 64 equal tokens of 33 mean a common seed (33^-64 < 1e-97 by
-// chance).
+// Two default requests draw from equal logits. If all 64 tokens of 33 ids were equal, the requests
+// would have a common seed (by chance, the probability is 33^-64 < 1e-97).
 TEST_F(Serving, DefaultRequestsDrawOtherTokens) {
   expect_ok(state_->add(1, {}));
   expect_ok(state_->add(2, {}));

@@ -1,5 +1,5 @@
-// Several outputs of one prompt, from their seeds to the best outputs: sample, check_stop,
-// add_logprobs and best_of together, as an engine calls them.
+// Several outputs of one prompt are tested from their seeds to the choice of the best outputs:
+// sample, check_stop, add_logprobs and best_of are called together, as in an engine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::int32_t kMinTokens = 2;
 constexpr std::int32_t kMaxTokens = 30;
 
 struct Output {
-  std::int32_t number = 0;  // among the outputs of its prompt
+  std::int32_t number = 0;  // number of the output within its prompt
   std::uint64_t seed = 0;
   std::vector<std::int32_t> tokens;
   double cumulative = 0;
@@ -39,7 +39,7 @@ View<T> view_of(std::vector<T>& values) {
   return {values.data(), static_cast<std::int64_t>(values.size())};
 }
 
-/// Runs one step of the unfinished outputs; `at` are their positions.
+/// Runs one step of the unfinished outputs; `at` has their positions.
 void step(std::vector<Output>& outputs, const std::vector<std::size_t>& at) {
   const auto n = static_cast<std::int64_t>(at.size());
   std::vector<float> logits;
@@ -97,7 +97,8 @@ void step(std::vector<Output>& outputs, const std::vector<std::size_t>& at) {
   }
 }
 
-/// Generates n outputs of the prompt with this seed; `backwards`: in reverse order in every batch.
+/// Generates n outputs of the prompt with this seed; if `backwards` is true, every batch has them
+/// in reverse order.
 std::vector<Output> generate(std::uint64_t seed, std::int32_t n, bool backwards) {
   std::vector<std::uint64_t> children(static_cast<std::size_t>(n));
   EXPECT_FALSE(child_seeds({&seed, 1}, n, view_of(children)));
@@ -158,10 +159,11 @@ TEST(OutputsOfAPrompt, TheBestHasTheLargestLogProbability) {
   for (const Output& output : outputs) {
     sums.push_back(output.cumulative);
     lengths.push_back(static_cast<std::int32_t>(output.tokens.size()));
-    // The log-probability of the whole output in real numbers. Logits lie in [0, 4), at most 5.8
-    // octaves below the maximum, so a weight, and with it log Z, is within
-    // 2^-22 + 2^-24 * ln 2 * 5.8 = 4.8e-7 (kernels/README.md). A log-probability is above -8 and
-    // rounded to float32 within 2^-22. Together the error is less than 2^-20 per token.
+    // The log-probability of the whole output, computed in real numbers. Logits lie in [0, 4), so
+    // they are at most 5.8 octaves below the maximum. So the error of a weight, and with it that of
+    // log Z, is at most 2^-22 + 2^-24 * ln 2 * 5.8 = 4.8e-7 (kernels/README.md). A log-probability
+    // is above -8, and its rounding to float32 changes it by at most 2^-22. Together the error is
+    // below 2^-20 per token.
     double real = 0;
     std::vector<std::int32_t> prefix;
     for (const std::int32_t token : output.tokens) {

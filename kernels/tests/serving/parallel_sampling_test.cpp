@@ -1,4 +1,5 @@
-// Children's seeds, sums of log-probabilities, and the best n of a prompt's outputs.
+// The tests cover the seeds of a prompt's outputs, sums of log-probabilities, and the choice of the
+// best n outputs of a prompt.
 #include "fairdraw/parallel_sampling.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr float kInfinityF = std::numeric_limits<float>::infinity();
 
-// From kat_vectors, which comes with Random123: threefry2x32, 20 rounds; counter, key, block.
+// The blocks come from the file kat_vectors of Random123: threefry2x32 with 20 rounds, as counter,
+// key and block.
 TEST(ChildSeeds, TheReferenceGivesThePublishedBlocks) {
   const auto words = [](std::uint32_t low, std::uint32_t high) {
     return low | static_cast<std::uint64_t>(high) << 32;
@@ -50,8 +52,9 @@ TEST(ChildSeeds, ChildZeroIsTheParent) {
   }
 }
 
-// Children of consecutive parents, because people number their seeds. Among 256 * 1024 random
-// values of 64 bits, two coincide with probability 2^-29. Siblings may never coincide.
+// Consecutive parent seeds are tested, because users number their seeds. Among 256 * 1024 random
+// values of 64 bits, two coincide with probability 2^-29. Children of one parent must never have
+// equal seeds.
 TEST(ChildSeeds, AreDistinct) {
   constexpr std::uint64_t kParents = 256;
   constexpr std::uint64_t kChildren = 1024;
@@ -60,7 +63,7 @@ TEST(ChildSeeds, AreDistinct) {
     for (std::uint64_t i = 0; i < kChildren; ++i) seen.insert(child_seed(seed, i));
   }
   EXPECT_EQ(seen.size(), kParents * kChildren);
-  // vLLM's rule lacks this property, so it is not the default.
+  // vLLM's rule gives children of different parents equal seeds, so it is not the default.
   seen.clear();
   for (std::uint64_t seed = 0; seed < kParents; ++seed) {
     for (std::uint64_t i = 0; i < kChildren; ++i) {
@@ -98,7 +101,8 @@ TEST(ChildSeeds, OfABatch) {
   EXPECT_NE(rule.message.find("rule is 2"), std::string::npos);
 }
 
-// n outputs of one prompt in one call of `sample`: each is the same as alone, and as among more.
+// n outputs of one prompt are drawn in one call of `sample`: each is the same as when drawn alone,
+// and as among more outputs.
 TEST(ChildSeeds, OutputsOfAPromptDoNotDependOnHowManyThereAre) {
   constexpr std::int64_t kVocab = 1000;
   std::vector<float> logits(kVocab);
@@ -127,7 +131,7 @@ TEST(ChildSeeds, OutputsOfAPromptDoNotDependOnHowManyThereAre) {
   EXPECT_GT(std::unordered_set<std::int32_t>(many.begin(), many.end()).size(), 4U);
 }
 
-/// Runs best_of on arrays of its own.
+/// Runs best_of on arrays that the test owns.
 struct BestOf {
   std::vector<double> cumulative;
   std::vector<std::int32_t> lengths;
@@ -164,8 +168,8 @@ struct BestOf {
 };
 
 TEST(AddLogprobs, InTheOrderOfSteps) {
-  // In double, -2^53 - 1 - 1 is -2^53 from the left (each 1 is half of the spacing, and rounds to
-  // even), and -2^53 - 2 in another order.
+  // In double, -2^53 - 1 - 1 from the left is -2^53 (each 1 is half of the spacing, and rounds to
+  // even). In another order it is -2^53 - 2.
   const std::vector<float> values = {-0x1p53F, -1.0F, -1.0F};
   double at_once = 0;
   ASSERT_FALSE(add_logprobs({{values.data(), 3}, 3, {}}, {&at_once, 1}));
@@ -197,7 +201,7 @@ TEST(AddLogprobs, TheCallersRoundingModeDoesNotShow) {
   std::vector<double> nearest_sums, sums;
   BestOf nearest, other;
   run(FE_TONEAREST, nearest_sums, nearest);
-  double exact_sum = -1.0 / 3;  // in the order of the specification
+  double exact_sum = -1.0 / 3;  // adds in the order that is specified
   for (std::size_t i = 0; i < 8; ++i) exact_sum += static_cast<double>(values[i]);
   EXPECT_EQ(nearest_sums[0], exact_sum);
   for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
@@ -272,7 +276,7 @@ TEST(BestOfN, LengthsCountWhereAPenaltySays) {
   call.run();
   EXPECT_EQ(call.chosen, (std::vector<std::int32_t>{1, 2, 0}));
   EXPECT_EQ(call.scores, (std::vector<double>{-3, -3, -4}));
-  call.length_penalty = -1;  // long candidates are worse: -4, -24, -81
+  call.length_penalty = -1;  // long candidates are worse, with scores -4, -24 and -81
   call.run();
   EXPECT_EQ(call.chosen, (std::vector<std::int32_t>{0, 1, 2}));
 }
@@ -323,7 +327,7 @@ TEST(BestOfN, WhatIsRefused) {
             std::string::npos);
 }
 
-// Compares with a sort of (score, number) pairs.
+// Compares the result with a sort of (score, number) pairs.
 TEST(BestOfN, AgreesWithASort) {
   std::mt19937_64 random(3);
   for (int repeat = 0; repeat < 500; ++repeat) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Returns up to `room` ids.
+/// Returns a list of up to `room` ids.
 std::vector<std::int32_t> random_list(harness::Dice& dice, const BatchStateOptions& options,
                                       std::int32_t room) {
   return random_tokens(dice, options, dice.between(0, room));
@@ -32,7 +32,7 @@ std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOpt
                                         std::int64_t count, bool may_be_bad) {
   std::vector<std::int32_t> tokens;
   const auto vocab = static_cast<std::int32_t>(options.vocab);
-  // Half of the tokens come from few ids, so that histories and lists interact.
+  // Half of the tokens come from few ids, so that histories and lists affect the same tokens.
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t most = dice.once_in(2) ? std::min(vocab, 6) - 1 : vocab - 1;
     tokens.push_back(static_cast<std::int32_t>(dice.between(0, most)));
@@ -51,7 +51,7 @@ BatchRequest seeded_request() {
 
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options) {
   BatchRequest request;
-  // Extreme values leave no choice to draw, so they are rare.
+  // Extreme values leave only one token to draw, so they are rare.
   request.temperature =
       dice.once_in(4) ? dice.pick({0.0F, 0x1p-126F, 0x1p64F}) : dice.pick({0.5F, 1.0F, 2.0F, 5.0F});
   request.top_k = dice.pick({-1, 0, 0, 1, 2, 3, 5, 1000000});
@@ -63,7 +63,7 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   request.frequency_penalty = dice.pick({0.0F, 0.7F, 4.0F, -1.5F});
   request.presence_penalty = dice.pick({0.0F, 1.1F, 4.0F, -0.4F});
   request.seed = dice.bits();
-  // Some offsets wrap within the request's life.
+  // Some offsets wrap around while the request lives.
   request.first_offset = dice.pick({std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{1}});
   request.min_tokens = static_cast<std::int32_t>(dice.between(0, 4));
   request.stop_ids = random_list(dice, options, options.max_stop_ids);
@@ -149,7 +149,7 @@ StepInput random_step(harness::Dice& dice, const BatchStateOptions& options, std
   const std::int64_t vocab = options.vocab;
   for (std::int64_t row = 0; row < step.rows; ++row) {
     const std::uint64_t ties =
-        dice.pick<std::uint64_t>({1, 3});  // one logit in this many is a whole number
+        dice.pick<std::uint64_t>({1, 3});  // one logit in so many is a whole number
     for (std::int64_t t = 0; t < vocab; ++t) {
       const bool tied = dice.once_in(ties);
       const auto value = static_cast<float>(dice.bell() * 3);

@@ -1,4 +1,4 @@
-// Requests, logits and bitmasks for the state machine, each derived from one number.
+// Requests, logits and bitmasks for the state machine; each is derived from one number.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,27 @@
 
 namespace fairdraw::suites::batches {
 
-/// Returns a request that is valid for a state of these options; every member is used in some
+/// Returns a request that is valid for a state with these options; every member is used in some
 /// requests.
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options);
 
-/// Returns a request with only a seed. Without one, two states would draw different fresh seeds.
+/// Returns a request in which only the seed is set. Without a seed, two states would draw with
+/// different fresh seeds.
 BatchRequest seeded_request();
 
-/// Invalidates one member of a valid request, and returns the member's name in errors.
+/// Makes one member of a valid request invalid, and returns the name of the member in error
+/// messages.
 std::string mutate(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options);
 
-/// Returns logits and rows for a step over a batch with `slots` slots in use: ties, -inf, sometimes
-/// NaN or +inf in a row; sometimes offsets that are rejected.
+/// Returns logits and rows for a step over a batch with `slots` slots in use. The logits have ties
+/// and -inf, and some rows a NaN or +inf; some steps have offsets that are rejected.
 StepInput random_step(harness::Dice& dice, const BatchStateOptions& options, std::int32_t slots);
 
-/// Returns [rows, words] bits: some rows allow all tokens, some one, some none.
+/// Returns bitmasks [rows, words]: some rows allow all tokens, some one token, some none.
 std::vector<std::uint32_t> random_bitmask(harness::Dice& dice, const BatchStateOptions& options,
                                           std::int32_t rows);
 
-/// Returns ids of the vocabulary; with `may_be_bad`, occasionally one outside of it.
+/// Returns ids of the vocabulary; if `may_be_bad` is true, occasionally also an id outside of it.
 std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOptions& options,
                                         std::int64_t count, bool may_be_bad = false);
 

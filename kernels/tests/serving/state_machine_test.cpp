@@ -1,13 +1,15 @@
-// BatchState and FusedSamplingProcessor as a state machine: random sequences of all operations that
-// a serving engine performs on a batch, against a model (batch_model.h). After each command every
-// value that the state hands out, every token and every status is compared, in a state with
-// histories as lists and in one with dense histories. A command that must be rejected is rejected
-// and changes nothing; addresses never move.
+// BatchState and FusedSamplingProcessor are tested as a state machine: random sequences of all
+// operations that a serving engine performs on a batch are compared with a model (batch_model.h).
+// After each command, every value that the state returns, every token and every status is compared,
+// in a state with histories as lists and in a state with dense histories. A command that must be
+// rejected is rejected and changes nothing, and addresses never change.
 //
-// A fixed seed makes the test deterministic; RC_PARAMS="seed=... max_success=1000000" searches with
-// others. Here a success is one command, not a sequence of commands.
+// A fixed seed makes the test deterministic; RC_PARAMS="seed=... max_success=1000000" runs it with
+// other seeds. A success in the sense of max_success is one command here, not a sequence of
+// commands.
 //
-// Cannot see: faults that need more than four slots, a vocabulary above 37, or two threads.
+// The test cannot detect faults that need more than four slots, a vocabulary above 37 tokens, or
+// two threads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -30,12 +32,12 @@ using harness::Dice;
 
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20261122 max_success=20000", 0) == 0;
 
-/// The default rules of `sample`, or the other ones.
+/// The tie rule and filter order of a run: the defaults of `sample`, or the other ones.
 enum class Rules { first, other };
 
 BatchStateOptions small_batch(Rules rules) {
   BatchStateOptions options;
-  options.vocab = 37;  // not a whole number of words of a bitmask
+  options.vocab = 37;  // a vocabulary that does not fill a whole number of bitmask words
   options.capacity = 4;
   options.max_length = 12;
   options.max_bias = 3;
@@ -50,7 +52,7 @@ BatchStateOptions small_batch(Rules rules) {
   return options;
 }
 
-/// A state with its processor, and the addresses of its arrays.
+/// A state with its processor, and the addresses of the state's arrays.
 struct Kept {
   std::unique_ptr<BatchState> state;
   std::unique_ptr<FusedSamplingProcessor> processor;
@@ -77,17 +79,18 @@ struct Kept {
   }
 };
 
-/// The system under test, in two variants.
+/// The system under test: one state with lists, and one with dense histories.
 struct Sut {
   explicit Sut(Rules rules)
       : kept{Kept(rules, HistoryForm::lists), Kept(rules, HistoryForm::dense)} {}
   std::array<Kept, 2> kept;
 };
 
-/// Number of commands run since the program began.
+/// Number of commands that have run since the program began.
 std::int64_t commands_run = 0;
 
-/// A command for the model and for both states. Its number determines it completely.
+/// A command that runs on the model and on both states. The command's number determines it
+/// completely.
 class Command : public rc::state::Command<BatchModel, Sut> {
  public:
   void apply(BatchModel& model) const final { static_cast<void>(done_by(model)); }
@@ -111,7 +114,7 @@ class Command : public rc::state::Command<BatchModel, Sut> {
 
  protected:
   virtual std::string name() const = 0;
-  /// Applies the command; returns false if it is rejected.
+  /// Applies the command to the model; returns false if the model rejects it.
   virtual bool done_by(BatchModel& model) const = 0;
   virtual Error done_by(const BatchModel& before, Kept& kept) const = 0;
   virtual bool is_clear(const BatchModel&, const Error& error) const {
@@ -129,7 +132,7 @@ std::int32_t random_slot(Dice& dice, const BatchModel& model) {
 }
 RequestId random_id(Dice& dice) { return dice.below(6); }
 
-/// Returns an id in the batch, if there is one; occasionally any id.
+/// Returns an id of the batch, if the batch has a request; occasionally returns any id.
 RequestId likely_id(Dice& dice, const BatchModel& model) {
   if (model.by_slot().empty() || dice.once_in(8)) return random_id(dice);
   auto request = model.by_slot().begin();
@@ -304,7 +307,7 @@ class Step : public Command {
     const RowsView rows = {step.logits.empty() ? &nothing : step.logits.data(), DType::float32,
                            step.rows, vocab, vocab};
     const auto size = static_cast<std::int64_t>(step.offsets.size());
-    // Odd numbers of offsets use 32 bits, so that both types occur often.
+    // Lists with an odd number of offsets use 32 bits, so that both integer types occur often.
     if (size % 2 == 1) {
       std::vector<std::uint32_t> narrow;
       for (const std::int64_t offset : step.offsets) {
@@ -354,7 +357,8 @@ class StartCopy : public Command {
   }
 };
 
-/// Runs one sequence of commands on fresh states, against a model that may have a mistake.
+/// Runs one sequence of commands on fresh states and compares them with a model that may have a
+/// mistake.
 void keep_a_batch(Mistake mistake, Rules rules) {
   Sut sut(rules);
   // Most commands are steps and additions, as in a real batch.
@@ -365,7 +369,7 @@ void keep_a_batch(Mistake mistake, Rules rules) {
                                         UpdateBitmask, ClearBitmask, StartCopy>());
 }
 
-/// Runs some sequences from the seed of RC_PARAMS plus the number of the round; odd seeds have the
+/// Runs some sequences with the seed of RC_PARAMS plus the number of the round; odd seeds use the
 /// other rules.
 rc::detail::TestResult check_sequences(Mistake mistake, std::uint64_t round) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
@@ -392,8 +396,9 @@ TEST(BatchStateMachine, AnySequenceKeepsTheBatch) {
              static_cast<double>(commands_run) / seconds.count());
 }
 
-// Self-test of the machine: a difference that it misses here it would also miss in a state. Four
-// rounds, because the test above runs about as many.
+// This test of the state machine itself shows that it detects every mistake: a difference that it
+// misses here it would also miss in a state. Four rounds are run, because the test above runs about
+// as many.
 TEST(BatchStateMachine, NoticesEveryMistake) {
   for (int mistake = 1; mistake < kMistakes; ++mistake) {
     bool noticed = false;

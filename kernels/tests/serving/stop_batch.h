@@ -1,5 +1,5 @@
 // Batches of requests that may end, for tests of every backend: cases by hand, random cases, and
-// the faults of one request.
+// faults of one request.
 #pragma once
 
 #include <rapidcheck.h>
@@ -19,13 +19,13 @@ namespace fairdraw::suites {
 
 using Ids = std::vector<std::int32_t>;
 
-/// One request of a batch.
+/// One request of a batch, with its rules, output and new tokens.
 struct StopCase {
   reference::StopRules rules;
   Ids output, step;
 };
 
-/// A call's results for a request.
+/// The results of a call for one request.
 struct StopFound {
   reference::StopAnswer answer;
   std::int32_t output_length = -7;
@@ -34,14 +34,14 @@ struct StopFound {
   bool operator==(const StopFound&) const = default;
 };
 
-/// A function that checks a step: check_stop of a backend.
+/// A function that checks a step, which is check_stop of a backend.
 using StopChecker = std::function<Error(const StopRequest&, const StopResult&)>;
 
 inline Error cpu_stops(const StopRequest& request, const StopResult& result) {
   return check_stop(request, result);
 }
 
-/// A batch with separate arrays, so that tests can invalidate one of them before `run`.
+/// A batch with a buffer for each array, so that tests can make one array invalid before `run`.
 struct StopBatch {
   explicit StopBatch(const std::vector<StopCase>& cases)
       : n(static_cast<std::int64_t>(cases.size())),
@@ -73,10 +73,10 @@ struct StopBatch {
     request.criteria.max_tokens = {max_tokens.data(), n};
   }
 
-  StopBatch(const StopBatch&) = delete;  // views point into it
+  StopBatch(const StopBatch&) = delete;  // views point into the object
   StopBatch& operator=(const StopBatch&) = delete;
 
-  /// Makes one call of a backend; returns the result of each request. Unwritten values stay -7.
+  /// Makes one call of a backend, and returns the result of each request. Unwritten values stay -7.
   std::vector<StopFound> run(const StopChecker& checker = cpu_stops) {
     const auto size = static_cast<std::size_t>(n);
     std::vector<FinishReason> reasons(size, FinishReason{-7});
@@ -144,7 +144,7 @@ inline StopCase random_stop_case() {
   return c;
 }
 
-/// Returns three requests. Faults of the second must not affect the others.
+/// Returns three requests. Faults of the second request must not affect the others.
 inline std::vector<StopCase> three_stop_cases() {
   reference::StopRules rules;
   rules.eos_id = 9;
@@ -154,7 +154,7 @@ inline std::vector<StopCase> three_stop_cases() {
   return {{rules, {4, 1}, {2}}, {rules, {4, 1}, {2}}, {rules, {4}, {5}}};
 }
 
-/// A fault of the second request, and its status.
+/// A change that makes the second request invalid, and the status that it must get.
 using StopBreak = std::pair<RowStatus, std::function<void(StopBatch&)>>;
 
 inline std::vector<StopBreak> all_stop_breaks() {

@@ -1,4 +1,5 @@
-// Stop criteria: answers by hand, the independent implementation, and rejected arguments.
+// Stop criteria are tested with answers by hand, with the independent implementation, and with
+// rejected arguments.
 #include "fairdraw/stop_criteria.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 using reference::StopAnswer;
 using reference::StopRules;
 
-// A fixed seed makes the test deterministic; RC_PARAMS can set others.
+// A fixed seed makes the test deterministic; the variable RC_PARAMS can set other seeds.
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20261122 max_success=5000", 0) == 0;
 
 StopFound run_one(const StopCase& c) {
@@ -54,7 +55,7 @@ TEST(StopCriteria, EosEndsInTheMiddleOfAStepUnlessItIsIgnored) {
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::eos, 2, -1, 1});
   rules.ignore_eos = true;
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::none, 3, -1, 0});
-  rules.stop_ids = {9};  // 9 as a stop id too
+  rules.stop_ids = {9};  // now id 9 is a stop id too
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::stop_id, 2, 0, 1});
 }
 
@@ -74,7 +75,7 @@ TEST(StopCriteria, SequencesStraddleSteps) {
   expect({rules, {0, 1, 2}, {3}}, {FinishReason::stop_sequence, 1, 0, 3});
   expect({rules, {}, {7, 3}}, {FinishReason::stop_sequence, 1, 2, 1});
   expect({rules, {1}, {3, 2, 1}}, {FinishReason::none, 3, -1, 0});
-  rules.stop_sequences = {{1, 1, 2}};  // a match may overlap a failed one
+  rules.stop_sequences = {{1, 1, 2}};  // a match may overlap a partial match that failed
   expect({rules, {1, 1}, {1, 2}}, {FinishReason::stop_sequence, 2, 0, 3});
 }
 
@@ -102,13 +103,13 @@ TEST(StopCriteria, StopsWaitForTheSmallestLengthAndLengthEndsIt) {
   rules.eos_id = 9;
   rules.stop_sequences = {{8, 9}};
   rules.min_tokens = 3;
-  // Output tokens 1 and 2 cannot end the request; token 3 can.
+  // Output tokens 1 and 2 cannot end the request, but token 3 can.
   expect({rules, {}, {9, 9}}, {FinishReason::none, 2, -1, 0});
   expect({rules, {8, 9}, {9}}, {FinishReason::eos, 1, -1, 1});
   rules.eos_id = -1;
   expect({rules, {8, 9}, {9}}, {FinishReason::none, 1, -1, 0});
-  expect({rules, {7, 8}, {9}}, {FinishReason::stop_sequence, 1, 0, 2});  // it began before
-                                                                         // min_tokens
+  // the sequence began before min_tokens
+  expect({rules, {7, 8}, {9}}, {FinishReason::stop_sequence, 1, 0, 2});
   rules.max_tokens = 4;
   expect({rules, {1, 2}, {3, 4, 5}}, {FinishReason::length, 2, -1, 0});
   expect({rules, {1, 2, 3, 4}, {8, 9}}, {FinishReason::length, 0, -1, 0});
@@ -121,7 +122,8 @@ TEST(StopCriteria, TheTailOfTheOutputSuffices) {
   rules.max_tokens = 1002;
   StopBatch batch(std::vector<StopCase>{
       {rules, {1, 2}, {3, 4, 5}}, {rules, {1, 2}, {4, 5, 6}}, {rules, {1, 2}, {3, 4, 5}}});
-  const Ids lengths = {999, 999, 998};  // lengths of the whole outputs
+  const Ids lengths = {999, 999, 998};  // lengths of the whole outputs, of which only a part is
+                                        // given
   batch.request.output_lengths = {lengths.data(), 3};
   const std::vector<StopFound> outcomes = batch.run();
   EXPECT_EQ(outcomes[0].answer, (StopAnswer{FinishReason::stop_sequence, 1, 0, 3}));
@@ -265,8 +267,8 @@ TEST(StopCriteria, ResultsThatAreNeededMustBeThere) {
   EXPECT_NE(check_stop(batch.request, without).message.find("kept is null"), std::string::npos);
 }
 
-// In every build: without CUDA kernels or a GPU, the call's error says so; with a GPU, it rejects
-// host memory.
+// This test holds in every build: without CUDA kernels or a GPU, the error says so; with a GPU, the
+// call rejects host memory.
 TEST(StopCriteria, TheGpusCallOnHostMemoryIsRefusedAndWritesNothing) {
   StopBatch batch(three_stop_cases());
   const std::vector<StopFound> found =

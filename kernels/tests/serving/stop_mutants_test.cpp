@@ -1,5 +1,5 @@
-// Self-tests of the tests of stop criteria: mistakes that engines have made or could make, each of
-// which random requests must distinguish from the rules.
+// The tests of stop criteria are tested themselves: random requests must detect each of the
+// mistakes that engines have made or could make.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Ids random_ids(std::mt19937_64& random, std::size_t least, std::size_t most) {
   return ids;
 }
 
-/// Returns the number of requests until an implementation differs from the model; -1: it never
+/// Returns the number of requests until an implementation differs from the model; -1 if it never
 /// does.
 int requests_until_found(const Implementation& implementation) {
   constexpr int kRequests = 20000;
@@ -51,7 +51,7 @@ int requests_until_found(const Implementation& implementation) {
   return -1;
 }
 
-/// Returns the model with changed rules.
+/// Returns the model's implementation with changed rules.
 Implementation with_rules(const std::function<void(StopRules&)>& change) {
   return [change](const Ids& output, const Ids& step, const StopRules& rules) {
     StopRules changed = rules;
@@ -72,7 +72,8 @@ const std::vector<StopMutant>& mutants() {
       {"max_tokens_one_late", with_rules([](StopRules& r) { ++r.max_tokens; })},
       {"eos_despite_ignore_eos", with_rules([](StopRules& r) { r.ignore_eos = false; })},
       {"eos_never", with_rules([](StopRules& r) { r.ignore_eos = true; })},
-      {"ignore_eos_drops_stop_ids", with_rules([](StopRules& r) {  // the wrong token: PR 12358
+      // ends at the wrong token: PR 12358
+      {"ignore_eos_drops_stop_ids", with_rules([](StopRules& r) {
          if (r.ignore_eos) std::erase(r.stop_ids, r.eos_id);
        })},
       {"one_stop_id",
@@ -95,7 +96,7 @@ const std::vector<StopMutant>& mutants() {
        }},
       {"sequences_must_begin_behind_min_tokens",
        [](const Ids& output, const Ids& step, const StopRules& rules) {
-         Ids hidden = output;  // vLLM's rule for stop strings
+         Ids hidden = output;  // this is vLLM's rule for stop strings
          for (std::size_t i = 0; i < hidden.size(); ++i) {
            if (static_cast<std::int32_t>(i) < rules.min_tokens) hidden[i] = -1;
          }

@@ -1,4 +1,4 @@
-// Lists of ids in their own buffer, for tests: converts rows written by hand to TokenLists.
+// Lists of ids in a buffer of their own: converts rows that a test states by hand to TokenLists.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace fairdraw::suites {
 class TokenListRows {
  public:
   explicit TokenListRows(const std::vector<std::vector<std::int32_t>>& rows) {
-    ids_ = {kGuard};  // lists do not begin at the buffer's begin
+    ids_ = {kGuard};  // a guard, so that the lists do not begin where the buffer begins
     for (const std::vector<std::int32_t>& row : rows) {
       begins_.push_back(static_cast<std::int64_t>(ids_.size()));
       lengths_.push_back(static_cast<std::int32_t>(row.size()));
       ids_.insert(ids_.end(), row.begin(), row.end());
-      ids_.push_back(kGuard);  // lists are not adjacent
+      ids_.push_back(kGuard);  // a guard, so that the lists are not adjacent
     }
   }
 
@@ -34,7 +34,7 @@ class TokenListRows {
   std::vector<std::int32_t>& lengths() { return lengths_; }
 
  private:
-  static constexpr std::int32_t kGuard = -77;  // no token, so that reading it fails a row
+  static constexpr std::int32_t kGuard = -77;  // not a token, so that a row that reads it fails
 
   std::vector<std::int32_t> ids_;
   std::vector<std::int64_t> begins_;

@@ -1,4 +1,4 @@
-// Random boundaries and vocabularies for calls of sharded sampling on both backends.
+// Random boundaries and vocabulary sizes for calls of sharded sampling, on CPU and GPU.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace fairdraw::suites {
 
-/// Returns the boundaries of 1, 2, 4 or 8 shards: equal sizes, ends of tiles, or anywhere, with
-/// some empty shards.
+/// Returns the boundaries of 1, 2, 4 or 8 shards: shards of equal size, boundaries at ends of
+/// tiles, or boundaries anywhere, with some empty shards.
 inline std::vector<std::int64_t> random_boundaries(harness::Dice& dice, std::int64_t vocab) {
   const std::int64_t shards = dice.pick({1, 2, 2, 4, 8});
   std::vector<std::int64_t> boundaries = harness::equal_boundaries(vocab, static_cast<int>(shards));
@@ -34,8 +34,8 @@ inline std::string describe(const std::vector<std::int64_t>& boundaries) {
   return text;
 }
 
-/// Returns vocabularies below one tile, of a few tiles, or of many tiles, for which candidates may
-/// not suffice.
+/// Returns the size of a vocabulary: below one tile, a few tiles, or many tiles, for which
+/// candidates may not suffice.
 inline std::int64_t random_sharded_vocab(std::uint64_t number, harness::Dice& dice) {
   switch (number % 4) {
     case 0:

@@ -1,5 +1,5 @@
-// Sharded rows of probabilities, sharded operations, and random words supplied by the caller: the
-// results equal the unsharded operation's, bit for bit, for every number of shards and any
+// Sharded rows of probabilities, sharded operations, and random words that the caller supplies must
+// give the results of the unsharded operation, bit for bit, for every number of shards and any
 // boundaries.
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ using harness::HostArrays;
 using harness::OwnedCall;
 using harness::sample_in_shards;
 
-/// The operations that result in a draw or a matrix; a mask of logits is the mask of a call.
+/// The operations whose result is a draw or a matrix; the operation that masks logits corresponds
+/// to the mask of a call.
 constexpr std::array kOperationsInShards = {
     Operation::softmax,
     Operation::sampling_from_probs,
@@ -38,7 +39,7 @@ constexpr std::array kOperationsInShards = {
     Operation::top_k_mask_logits,
 };
 
-/// Keeps the filters of a call that the operation has; turns the others off.
+/// Keeps the filters of a call that the operation has, and turns the others off.
 void keep_filters_of(Operation operation, ShardedRequest& whole) {
   SampleRequest& rows = whole.rows;
   const auto is = [operation](auto... any) { return ((operation == any) || ...); };
@@ -62,7 +63,7 @@ void keep_filters_of(Operation operation, ShardedRequest& whole) {
   }
 }
 
-/// Runs the operation in shards, into pre-filled outputs.
+/// Runs the operation on the shards, with outputs that are filled beforehand.
 Error run_in_shards(Operation operation, const OwnedCall& call,
                     const std::vector<std::int64_t>& boundaries, OperationOutputs& outputs,
                     HostArrays& host) {
@@ -89,8 +90,8 @@ Error run_in_shards(Operation operation, const OwnedCall& call,
   }
   if (Error error = sample_in_shards(whole, result, {CpuTarget::best, 1})) return error;
   if (!result.mask.given()) return {};
-  // Masked logits as the unsharded operation defines them: a value is -inf exactly if the mask has
-  // no bit for it, or if it was -inf before.
+  // Masks logits as the unsharded operation defines it: a value becomes -inf if and only if the
+  // mask has no bit for it, or it was -inf before.
   const std::size_t size = call.dtype == DType::float32 ? 4 : 2;
   const std::uint32_t dropped = call.dtype == DType::float32   ? 0xff800000U
                                 : call.dtype == DType::float16 ? 0xfc00U

@@ -1,4 +1,4 @@
-// All results of a call of `sample`, and the differences of two calls.
+// All results of a call of `sample`, and the differences between two calls.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace fairdraw::suites {
 
-/// Every result, pre-filled with a pattern, so that values that must not change are compared too.
+/// Every result, filled beforehand with a pattern, so that values that must not change are compared
+/// too.
 struct EveryOutput {
   std::vector<std::int32_t> tokens, support_size, ranks, top_ids;
   std::vector<RowStatus> statuses;
@@ -64,7 +65,7 @@ struct EveryOutput {
     return result;
   }
 
-  /// Removes results that depend on the survivors beyond tokens, because a nucleus that is wider
+  /// Removes the results that depend on survivors, not on tokens alone. A nucleus that is wider
   /// than the candidates is then decided without its threshold.
   static void leave_out_survivors(SampleResult& result) {
     result.support_size = {};
@@ -74,7 +75,8 @@ struct EveryOutput {
     if (!is_raw(result.logprobs.mode)) result.logprobs.mode = LogprobsMode::raw_logprobs;
   }
 
-  /// Returns the first array that differs from another call's, bit for bit; empty: none.
+  /// Returns the name of the first array that differs from the other call's, bit for bit; empty:
+  /// none.
   std::string difference_from(const EveryOutput& other) const {
     std::string found;
     const auto compare = [&found](const char* name, const auto& mine, const auto& theirs) {

@@ -1,5 +1,5 @@
-// On every shard, a sharded call gives the same as the call over whole rows, bit for bit: random
-// calls, every number of shards, any boundaries.
+// A sharded call must give, on every shard, the results of the call over whole rows, bit for bit:
+// for random calls, every number of shards, and any boundaries.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,7 +35,7 @@ struct Seen {
   std::int64_t rows = 0, gathered = 0;
 };
 
-/// Compares calls number first, first + 1, ... until `rows` rows were compared.
+/// Compares calls number first, first + 1, and so on, until `rows` rows have been compared.
 void compare_calls(std::uint64_t first, std::int64_t rows, Seen& seen) {
   for (std::uint64_t number = first; seen.rows < rows && !testing::Test::HasFailure(); ++number) {
     Dice dice(number);
@@ -55,7 +55,7 @@ void compare_calls(std::uint64_t first, std::int64_t rows, Seen& seen) {
     const Error refused = sample(request, wanted, {CpuTarget::best, 1});
     ASSERT_FALSE(refused) << "call " << number << ": " << refused.message;
     ShardTraffic traffic;
-    // Outputs come from the shards in turn; tokens and statuses are compared on all shards.
+    // The outputs come from each shard in turn; tokens and statuses are compared on all shards.
     harness::ShardFaults look;
     look.result = [&](const ShardedRequest& part, const SampleResult& result) {
       for (std::int64_t i = 0; i < result.tokens.size; ++i) {
@@ -90,14 +90,16 @@ void expect_all_kinds(const Seen& seen) {
     if (name == RowStatus::negative_probability || name > RowStatus::processing_overflow) continue;
     EXPECT_GT(seen.statuses[status], is_reduced() ? -1 : 0) << to_string(name);
   }
-  // All exchanges for one row (summary, tokens, sums, a gathered row, ranks) occur rarely.
+  // Calls in which one row needs all exchanges (summary, tokens, sums, a gathered row, ranks) are
+  // rare, so the test does not require one.
   for (std::size_t exchanges = 1; exchanges + 1 < seen.exchanges.size(); ++exchanges) {
     EXPECT_GT(seen.exchanges[exchanges], is_reduced() ? -1 : 0) << exchanges << " exchanges";
   }
   EXPECT_GT(50 * seen.gathered, is_reduced() ? -1 : seen.rows) << "few rows are gathered";
 }
 
-/// Returns the number of rows to compare; FAIRDRAW_SHARDED_ROWS=1000000 sets more for a night.
+/// Returns the number of rows to compare; FAIRDRAW_SHARDED_ROWS=1000000 sets a larger number for
+/// nightly runs.
 std::int64_t rows_to_compare() {
   const char* asked = std::getenv("FAIRDRAW_SHARDED_ROWS");
   return asked != nullptr ? std::atoll(asked) : static_cast<std::int64_t>(budget(20000));
@@ -115,8 +117,9 @@ TEST(ShardedSample, IsTheUnshardedCall) {
 
 constexpr std::int64_t kVocab = 128256;
 
-/// Returns rows of a language model's size: N(0, 2^2), and 64 raised tokens that have 19/20 of the
-/// mass, 64 exp(13) against 128256 exp(2), so that a nucleus of .9 lies among them.
+/// Returns rows of a language model's size. Their logits are N(0, 2^2), except for 64 raised tokens
+/// that have 19/20 of the mass, 64 exp(13) against 128256 exp(2). So a nucleus of 0.9 lies among
+/// the raised tokens.
 std::vector<float> peaked_rows(std::int64_t rows) {
   Dice dice(7);
   std::vector<float> logits;
@@ -138,7 +141,8 @@ struct Exchanged {
   std::int64_t gathered_rows = 0;
 };
 
-/// Runs a call with these filters, split in two; expects the tokens of the unsplit call.
+/// Runs a call with these filters, split into two shards, and expects the tokens of the unsplit
+/// call.
 Exchanged exchanged(std::int32_t top_k, float top_p, float min_p, float temperature = 1.0F) {
   constexpr std::int64_t kRows = 8;
   static const std::vector<float> logits = peaked_rows(kRows);
@@ -164,9 +168,9 @@ Exchanged exchanged(std::int32_t top_k, float top_p, float min_p, float temperat
 }
 
 TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
-  // A summary has 816 bytes, 4 for each of a shard's 128 values of the tile that the boundary cuts
-  // (64128 = 250.5 tiles), and 8 for each of 256 candidates: 3376 per shard, plus each block's
-  // header of 16 bytes for 8 rows.
+  // A summary has 816 bytes, 4 for each of a shard's 128 values in the tile that the boundary cuts
+  // (64128 ids are 250.5 tiles), and 8 for each of 256 candidates. This is 3376 bytes per shard and
+  // row, and 16 bytes of header per block for 8 rows.
   for (const auto& [top_k, top_p, min_p] :
        {std::tuple{50, 0.9F, 0.0F}, {50, 1.0F, 0.0F}, {0, 1.0F, 0.05F}}) {
     const Exchanged seen = exchanged(top_k, top_p, min_p);
@@ -176,7 +180,7 @@ TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
     EXPECT_LE(seen.bytes_a_row, 8192);
   }
   // Proposals need 4 attempts of 16 bytes from each shard; without filters there is one attempt,
-  // and there are no candidates.
+  // and the summary has no candidates.
   const Exchanged nucleus = exchanged(0, 0.9F, 0.0F);
   EXPECT_EQ(nucleus.exchanges, 2);
   EXPECT_EQ(nucleus.gathered_rows, 0);
@@ -187,8 +191,8 @@ TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
 }
 
 TEST(ShardedExchange, GathersRowsThatCandidatesDoNotDecide) {
-  // More values than are listed: 4 bytes per column, and one more header. Rows that draw by
-  // proposals are gathered if min_p may drop one of their tiles.
+  // If more tokens survive than are listed, the row takes 4 bytes per column, and one more header.
+  // Rows that draw by proposals are gathered if min_p might drop one of their tiles.
   for (const auto& [top_k, top_p, min_p] :
        {std::tuple{1000, 1.0F, 0.0F}, {0, 1.0F, 1e-8F}, {0, 0.9F, 1e-8F}}) {
     const Exchanged wide = exchanged(top_k, top_p, min_p);
@@ -199,16 +203,17 @@ TEST(ShardedExchange, GathersRowsThatCandidatesDoNotDecide) {
 }
 
 TEST(ShardedExchange, DecidesWideNucleiBySums) {
-  // At temperature 8 the candidates have a hundredth of the mass. Each shard sends 64 bytes of
-  // attempts, and 64 bytes of masses above them.
+  // At temperature 8 the candidates have one hundredth of the mass. Each shard sends 64 bytes of
+  // attempts, and 64 bytes of masses above the proposed tokens.
   const Exchanged wide = exchanged(0, 0.9F, 0.0F, 8.0F);
   EXPECT_EQ(wide.exchanges, 3);
   EXPECT_EQ(wide.gathered_rows, 0);
   EXPECT_EQ(wide.bytes_a_row, 2 * (816 + 512 + 2048 + 64 + 64) + 12);
 }
 
-/// Tokens of rows that draw by proposals equal the model's, among the candidates and beyond them,
-/// with and without requested support sizes (with them, rows beyond the candidates are gathered).
+/// Tokens of rows that draw by proposals must equal the model's. The tokens lie among the
+/// candidates and beyond them, and support sizes are requested or not (if they are, rows beyond the
+/// candidates are gathered).
 TEST(ShardedProposals, AreTheModels) {
   constexpr std::int32_t kSamples = 9;
   const std::uint64_t rows = budget(240);
@@ -262,9 +267,9 @@ TEST(ShardedProposals, AreTheModels) {
   EXPECT_GT(wide - gathered_by_tokens, is_reduced() ? -1 : 20) << "few rows are decided by sums";
 }
 
-/// Rows that are hard for candidates: all values tied over all shards; all, half or one of them
-/// above -inf; k above the number of candidates; eight shards, all but one of which may be masked
-/// out.
+/// These rows are hard for candidates: all values tied over all shards; all, half or one of the
+/// values above -inf; k above the number of candidates; eight shards, of which all but one may be
+/// masked out.
 TEST(ShardedSample, OfTiesAndMaskedShardsIsTheUnshardedCall) {
   constexpr std::int64_t kColumns = 4000;
   std::int64_t gathered = 0;
@@ -308,7 +313,7 @@ TEST(ShardedSample, OfTiesAndMaskedShardsIsTheUnshardedCall) {
 
 // --- What is refused -----------------------------------------------------------------------------
 
-/// A call of two shards over one row of 300 tokens.
+/// A call on one row of 300 tokens in two shards.
 struct SmallCall {
   std::vector<float> logits = std::vector<float>(300, 0.5F);
   std::vector<std::int64_t> boundaries = {0, 140, 300};
@@ -328,7 +333,7 @@ TEST(ShardedSample, RefusesBlocksOfAnotherCall) {
   SmallCall first(0), second(1);
   ShardedSample one, other;
   ASSERT_FALSE(one.begin(first.request, first.result));
-  second.request.rows.seed = std::uint64_t{1};  // different on each rank
+  second.request.rows.seed = std::uint64_t{1};  // a seed that differs between the ranks
   ASSERT_FALSE(other.begin(second.request, second.result));
   ASSERT_EQ(one.block_bytes(), other.block_bytes());
   std::vector<std::byte> blocks(one.block(), one.block() + one.block_bytes());
@@ -348,7 +353,8 @@ TEST(ShardedSample, RefusesTopNSigmaByName) {
   constexpr const char* kRefused =
       "top_n_sigma is on; allowed: off, of a split vocabulary: no rank has the whole row";
   EXPECT_EQ(sharded.begin(call.request, call.result).message, kRefused);
-  // A running batch has one value per slot, which is off unless a request asks for it.
+  // A running batch has one value per slot, which is neutral unless the request of the slot sets
+  // it.
   std::vector<float> values(static_cast<std::size_t>(call.request.rows.logits.rows), -1.0F);
   call.request.rows.processing.top_n_sigma = {values.data(),
                                               static_cast<std::int64_t>(values.size())};

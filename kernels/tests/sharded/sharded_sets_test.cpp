@@ -1,5 +1,5 @@
-// Kept sets of a sharded call: each shard has the ids of its columns, from its mask, and together,
-// in the order of shards, they equal the whole call's.
+// Each shard of a sharded call has the kept ids of its own columns, from its mask. In the order of
+// the shards, these must equal the kept sets of the whole call.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -87,7 +87,7 @@ TEST(KeptSetsOfMask, TakeBitsOfTheVocabularyAlone) {
   const Error error = kept_sets_of_mask(mask, kept.in(arrays));
   ASSERT_FALSE(error) << error.message;
   EXPECT_EQ(kept.offsets, (std::vector<std::int64_t>{0, 1, 35, 35, 35, 35}));
-  EXPECT_EQ(kept.set(0), std::vector<std::int32_t>{132});  // 134 is beyond the row
+  EXPECT_EQ(kept.set(0), std::vector<std::int32_t>{132});  // id 134 is beyond the row
   EXPECT_EQ(kept.set(1).front(), 100);
   EXPECT_EQ(kept.set(1).back(), 133);
   mask.first_id = static_cast<std::int32_t>(kMaxVocab) - 33;

@@ -19,7 +19,7 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
   call.num_draft_tokens = static_cast<std::int64_t>(number % 6);
   call.batch = static_cast<std::int64_t>(1 + random() % (vocab > 10000 ? 6 : 40));
   const std::int64_t n = call.num_draft_tokens;
-  // The same dtype on both sides in half of the calls, so that drafts can equal the target.
+  // Half of the calls have the same dtype on both sides, so that drafts can equal the target.
   const auto target_type = static_cast<DType>(random() % 3);
   const auto draft_type = random() % 2 == 0 ? target_type : static_cast<DType>(random() % 3);
   const auto sometimes = [&random](std::uint64_t bound) {
@@ -47,7 +47,8 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
   harness::CallParameter<std::uint64_t>& seed = call.target.seed;
   harness::CallParameter<std::uint64_t>& offset = call.target.offset;
   seed.scalar = random();
-  offset.scalar = random() % 2 == 0 ? random() : ~std::uint64_t{1};  // wraps in some calls
+  // in some calls the offset wraps around
+  offset.scalar = random() % 2 == 0 ? random() : ~std::uint64_t{1};
   if (random() % 4 != 0) seed.make_array(call.batch);
   if (random() % 4 != 0) offset.make_array(call.batch);
   for (std::uint64_t& value : seed.values) value = random();

@@ -1,4 +1,4 @@
-// Calls of chain_speculative_sampling on host vectors, for runs on two backends.
+// Calls of chain_speculative_sampling on host vectors, which tests run on two backends.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace fairdraw::suites {
 
-/// A batch of chains: rows of target and draft, each with its own dtype and stride.
+/// A batch of chains: rows of the target and of the draft, each with its own dtype and stride.
 struct ChainCall {
   std::int64_t batch = 0, num_draft_tokens = 0;
-  OwnedCall draft, target;  ///< rows, and the target's seed and offset, one per request or scalar
+  OwnedCall draft, target;  ///< rows of draft and target, and the target's seed and offset, one per
+                            ///< request or scalar
   std::vector<std::int32_t> draft_tokens;
 };
 
@@ -23,11 +24,12 @@ struct ChainOutputs {
   explicit ChainOutputs(const ChainCall& call, bool optional_results = true);
 };
 
-/// Returns chains of 0 to 5 tokens, with drafts equal to the target, near it, or unrelated.
+/// Returns chains of 0 to 5 tokens, with draft rows that equal the target, are near it, or are
+/// unrelated.
 ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab);
 
-/// Returns chains over few tokens of subnormal probabilities in a large vocabulary: bounds of a
-/// total that are a vocabulary apart then leave tests of drafts open.
+/// Returns chains over few tokens of subnormal probabilities in a large vocabulary. The bounds of a
+/// total are then a vocabulary apart, and do not decide the test of a draft.
 ChainCall open_chain_call(std::uint64_t number, std::int64_t vocab);
 
 template <class Arrays, class AnyExecution>

@@ -1,5 +1,6 @@
-// A serving loop with speculation, step by step and with its own seeds, draws sequences from the
-// target's distribution: triples of tokens, from rows that depend on the previous tokens.
+// A serving loop with speculation, run step by step with the requests' own seeds, must draw
+// sequences from the target's distribution. The test counts triples of tokens, from rows that
+// depend on the previous tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ std::vector<Drafter> drafters(std::uint32_t target) {
           {"another model, its distribution kept secret", DraftLaw::none, 77, {}}};
 }
 
-/// The generated tokens of many requests.
+/// A serving loop, with the tokens that it has generated for many requests.
 class Loop {
  public:
   Loop(std::uint32_t target, const LawFilters& filters, const Drafter& drafter,
@@ -137,7 +138,8 @@ class Loop {
 TEST(ChainDistribution, ServingWithSpeculationDrawsTriplesOfTheTarget) {
   const auto draw = [](const Drafter& drafter, std::uint64_t first_seed) {
     Loop loop(kTarget, target_filters(), drafter, first_seed, kRequests);
-    for (std::int64_t step = 0; step < kLength; ++step) loop.step();  // at least one token per step
+    // each step gives at least one token
+    for (std::int64_t step = 0; step < kLength; ++step) loop.step();
     return Drawn{loop.tokens(), loop.drafts_that_stood};
   };
   expect_triples_of_the_target(drafters(kTarget), draw);

@@ -1,5 +1,5 @@
-// Speculative sampling follows the target's distribution, whatever the draft: first and second
-// tokens. Its tokens equal those of the integer model.
+// Speculative sampling must follow the target's distribution, whatever the draft: the test counts
+// first and second tokens. The tokens must also equal those of the integer model.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace {
 
 TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraft) {
   const std::uint64_t chains = is_reduced() ? 20000 : 200000;
-  // An error probability of 1e-9 over four drafts with two statistics each.
+  // The test may fail by chance with a probability of 1e-9, over four drafts with two statistics
+  // each.
   const double level = 1e-9 / (4 * 2);
   for (const Rows& draft : kDraftRows) {
     const reference::IntegerRow first = distribution_of(draft, 0);
@@ -30,7 +31,8 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
     std::vector<std::uint64_t> second_seen(kVocab);
     std::uint64_t seconds = 0;
     for (std::uint64_t seed = 0; seed < chains; ++seed) {
-      // Drafted with the request's own seed, at the offsets of its positions, as in an engine.
+      // The tokens are drafted with the request's own seed, at the offsets of their positions, as
+      // in an engine.
       const std::vector<std::int32_t> drafted = {
           first.token_for(random_word(seed, 0, Purpose::draft, 0)),
           second.token_for(random_word(seed, 1, Purpose::draft, 0))};
@@ -45,13 +47,13 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
       ASSERT_FALSE(
           chain_speculative_sampling(request, {{out.data(), kDrafts + 1}, {}, {}, {}}, {}));
       ++tokens_seen[static_cast<std::size_t>(out[0])];
-      if (out[1] < 0) continue;  // the chain ended at the first position
+      if (out[1] < 0) continue;  // the chain has ended at the first position
       ++seconds;
       ++second_seen[static_cast<std::size_t>(out[1])];
     }
     const reference::IntegerRow target = distribution_of(kTarget, 0);
     const reference::IntegerRow next = distribution_of(kTarget, 1);
-    EXPECT_EQ(tokens_seen[4], 0U);  // its probability in the target is 0
+    EXPECT_EQ(tokens_seen[4], 0U);  // this token's probability in the target is 0
     std::vector<std::uint64_t> counts(tokens_seen.begin(), tokens_seen.end() - 1);
     std::vector<double> distribution;
     for (std::size_t t = 0; t + 1 < kVocab; ++t) {
@@ -60,8 +62,8 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
     }
     EXPECT_GE(statistics::goodness_of_fit(counts, distribution).g_p_bound, level);
     if (seconds == 0) continue;
-    // Given that there is a second token, it follows the target's second row, whatever the first
-    // token.
+    // A second token, if there is one, follows the target's second row, whatever the first token
+    // is.
     std::vector<double> second_distribution;
     for (std::size_t t = 0; t < kVocab; ++t) {
       second_distribution.push_back(static_cast<double>(next.speculation_weight[t]) /
@@ -84,14 +86,15 @@ TEST(SpeculativeChains, EqualTheIntegerModel) {
       const std::vector<float> p = random_probs(random(), vocab);
       target_rows.insert(target_rows.end(), p.begin(), p.end());
       if (position == n) break;
-      // Drafts close to the target are accepted, unrelated ones rejected: both must be common.
+      // Drafts near the target are mostly accepted, and unrelated drafts mostly rejected; both must
+      // be common.
       const std::vector<float> q = random() % 2 == 0 ? p : random_probs(random(), vocab);
       draft.insert(draft.end(), q.begin(), q.end());
       tokens.push_back(static_cast<std::int32_t>(random() % vocab));
       if (random() % 200 == 0) tokens.back() = static_cast<std::int32_t>(vocab);
     }
     const std::uint64_t seed = random();
-    const std::uint64_t offset = random() - 2;  // wraps in some calls
+    const std::uint64_t offset = random() - 2;  // in some calls the offset wraps around
     std::vector<std::uint64_t> accept_words;
     std::vector<std::uint64_t> recover_words;
     for (std::size_t position = 0; position < n; ++position) {
@@ -147,7 +150,8 @@ TEST(SpeculativeChains, RequestsWithoutASeedHaveSeedsOfTheirOwn) {
   EXPECT_NE(ChainSpeculativeRequest{}.seed.scalar, ChainSpeculativeRequest{}.seed.scalar);
 }
 
-// Rejected without a GPU because there is none, with a GPU because the memory is host memory.
+// The call is rejected without a GPU because there is none, and with a GPU because the memory is
+// host memory.
 TEST(SpeculativeChains, OnAGpuHostMemoryIsRefusedAndNothingIsWritten) {
   HostArrays arrays;
   const ChainCall chains = random_chain_call(3, 20);

@@ -1,5 +1,6 @@
-// The residual of the target after siblings, in two long integers (sibling_scales.h), against the
-// formulas of fairdraw/speculative.h in integers of any length. The same code runs on the GPU.
+// The residual that siblings leave of the target, in two long integers (sibling_scales.h), is
+// compared with the formulas of fairdraw/speculative.h in integers of any length. The GPU runs the
+// same functions.
 #include "serving/rules/sibling_scales.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace {
 
 using boost::multiprecision::cpp_int;
 
-/// Both representations of A and B, under the same rejections.
+/// Both representations of A and B, after the same rejections.
 class Scales {
  public:
   Scales() { scales_->start(); }
@@ -28,11 +29,12 @@ class Scales {
   }
 
   cpp_int residual(std::uint64_t p, std::uint64_t q) const { return a_ * p - b_ * q; }
-  /// Returns the largest weight of the target that leaves no residual after weight q of the draft.
+  /// Returns the largest weight of the target that leaves no residual after a weight q of the
+  /// draft.
   cpp_int edge(std::uint64_t q) const { return b_ * q / a_; }
 
   void expect_left(std::uint64_t p, std::uint64_t q) {
-    if (rejected_ == 0) return;  // all tokens are left
+    if (rejected_ == 0) return;  // without a rejection, all tokens are left
     const cpp_int left = residual(p, q);
     ties_ += left == 0 && p > 0 ? 1 : 0;
     EXPECT_EQ(scales_->is_left(p, q, scales_->leading()), left > 0)
@@ -65,7 +67,7 @@ class Scales {
 constexpr std::uint64_t kWeight = std::uint64_t{1} << 40;  // the largest weight
 constexpr std::uint64_t kSum = std::uint64_t{1} << 60;
 
-/// Returns numbers from 1 to `most` of 1 to `bits` bits, with evenly distributed lengths.
+/// Returns a number from 1 to `most` with 1 to `bits` bits; all lengths are equally likely.
 std::uint64_t number_of(std::mt19937_64& random, unsigned bits, std::uint64_t most) {
   const std::uint64_t value = random() >> (64 - bits) >> (random() % bits);
   return std::min(value + 1, most);
@@ -98,7 +100,7 @@ TEST(SiblingScales, EqualIntegersOfAnyLength) {
       const std::uint64_t p_sum = number_of(random, p_bits, kSum);
       const std::uint64_t draft_total = number_of(random, q_bits, kSum);
       std::uint64_t q_sum = child == 0 ? 0 : random() % (draft_total + 1);
-      if (scales.residual(p_sum, q_sum) <= 0) q_sum = 0;  // every node has a residual
+      if (scales.residual(p_sum, q_sum) <= 0) q_sum = 0;  // so that every node has a residual
       const bool is_far = child > 20 && child + 3 < kMaxSiblings;
       if (!is_far || child % 97 == 0) judge(scales, draft_total, p_sum, q_sum, random);
       if (child == children) break;
@@ -110,13 +112,14 @@ TEST(SiblingScales, EqualIntegersOfAnyLength) {
   EXPECT_GT(ties, 20);
 }
 
-// The longest possible integers: 60 bits per child, every sum 2^60 (then B_k = k 2^(60 k)).
+// The integers have their maximum length: 60 bits per child and sums of 2^60 (then B_k = k 2^(60
+// k)).
 TEST(SiblingScales, HaveRoomForAllSiblings) {
   std::mt19937_64 random(6);
   Scales scales;
   while (scales.rejected() < kMaxSiblings) scales.reject(kSum, kSum, 0);
   judge(scales, kSum, kSum, 0, random);
-  // After k children A = 2^(60 k), B = k 2^(60 k), so P A = Q B if P = k Q.
+  // After k children, A = 2^(60 k) and B = k 2^(60 k), so P A = Q B if P = k Q.
   scales.expect_left(std::uint64_t{kMaxSiblings} * 5, 5);
   EXPECT_GE(scales.ties(), 1);
 }

@@ -1,5 +1,5 @@
-// A language model of four tokens, for serving loops whose distribution can be computed exactly.
-// Their draws are judged by triples of tokens.
+// A language model of four tokens for serving loops, whose distribution can be computed exactly.
+// Triples of tokens judge the draws of these loops.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ namespace fairdraw::suites {
 constexpr std::int64_t kSmallVocab = 4;
 using Logits = std::array<float, kSmallVocab>;
 
-/// Returns a model's logits after a prefix, from an affine walk over its tokens. Only the last
-/// three tokens count, which suffices for triples.
+/// Returns a model's logits after a prefix, which a linear congruential generator derives from its
+/// tokens. Only the last three tokens of the prefix count, which suffices for triples.
 inline Logits logits_behind(const std::vector<std::int32_t>& prefix, std::uint32_t model) {
   std::uint32_t state = model;
   for (const std::int32_t token : prefix) {
@@ -39,8 +39,8 @@ inline Logits logits_behind(const std::vector<std::int32_t>& prefix, std::uint32
 constexpr std::uint32_t kTarget = 5;
 constexpr std::int64_t kLength = 3, kRequests = 20000;
 
-/// Returns the target's filters: with top_p, so that supports differ between rows, and without
-/// top_k, so that all four tokens can be drawn.
+/// Returns the target's filters: top_p is on, so that supports differ between rows, and top_k is
+/// off, so that all four tokens can be drawn.
 inline LawFilters target_filters() {
   LawFilters filters;
   filters.temperature = 0.8F;
@@ -53,8 +53,8 @@ struct Drawn {
   std::int64_t drafts_that_stood = 0;
 };
 
-/// Expects the target's distribution in the results of `draw`: kRequests sequences, from a drafter
-/// and the first of their seeds.
+/// Expects the target's distribution in the results of `draw`, which draws kRequests sequences,
+/// from a drafter and the first of their seeds.
 template <class Drafters, class Draw>
 void expect_triples_of_the_target(const Drafters& drafters, Draw draw) {
   const std::int64_t loops = is_reduced() ? 2 : 20;

@@ -22,7 +22,8 @@ using reference::SpeculationOutcome;
 
 constexpr std::int32_t kUnwritten = -77;
 
-/// The rows and drafts of a request; nothing if they are invalid. Written from the header's text.
+/// The rows and drafted tokens of a request; none if they are invalid. This function is written
+/// from the header's text alone.
 struct Span {
   std::size_t row, place, drafts;
 };
@@ -80,14 +81,14 @@ std::uint64_t word_of(const SpeculationCall& call, std::int64_t b, std::size_t p
                               index, sibling);
 }
 
-/// Returns the token that `sample` draws at a position from its row of the target.
+/// Returns the token that `sample` draws at a position from the target's row there.
 std::int32_t token_of_target(const SpeculationCall& call, std::int64_t b, std::size_t position,
                              const IntegerRow& row) {
   return row.token_by_attempts(
       [&](std::uint32_t attempt) { return word_of(call, b, position, Purpose::draw, attempt); });
 }
 
-/// The parts of one request that the model needs.
+/// The parts of one request that the reference's model needs.
 struct Parts {
   RowStatus status = RowStatus::ok;
   std::vector<IntegerRow> target, draft;
@@ -142,7 +143,8 @@ void write(const SpeculationOutcome& outcome, std::int64_t b, std::int64_t width
 
 // --- Calls ---------------------------------------------------------------------------------------
 
-/// Sets filters of `batch` requests to those of random rows; out of range in one request of 40.
+/// Sets the filters of `batch` requests to those of random rows; in one request of 40, a filter is
+/// out of its range.
 void randomise_filters(OwnedCall& call, std::int64_t batch, std::mt19937_64& random) {
   call.make_parameter_arrays(batch);
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -163,7 +165,7 @@ std::vector<float> rounded(DType dtype, std::vector<float> values) {
   return values;
 }
 
-/// Returns logits of a draft: the target's, near the target's, or unrelated.
+/// Returns logits of a draft, which equal the target's, are near them, or are unrelated.
 std::vector<float> draft_logits(const std::vector<float>& target, std::mt19937_64& random) {
   std::vector<float> logits = target;
   const std::uint64_t kind = random() % 4;
@@ -172,8 +174,8 @@ std::vector<float> draft_logits(const std::vector<float>& target, std::mt19937_6
   return kind == 3 ? random_row_of(random(), target.size()).logits : logits;
 }
 
-/// Returns a token for a position of a chain, mostly drafted as in an engine, with the request's
-/// own bits.
+/// Returns a token for a position of a chain; most tokens are drafted as in an engine, with the
+/// request's own random bits.
 std::int32_t draft_token(const SpeculationCall& call, std::int64_t b, const Span& span,
                          std::size_t i, std::mt19937_64& random) {
   const auto vocab = static_cast<std::uint64_t>(call.target.vocab);
@@ -193,8 +195,8 @@ std::int32_t draft_token(const SpeculationCall& call, std::int64_t b, const Span
   return token < 0 || (!known && random() % 4 == 0) ? anywhere : token;
 }
 
-/// Returns a token for a position of a tree of known distribution, mostly drawn from the part of
-/// the draft's distribution that earlier siblings left, or from all of it.
+/// Returns a token for a position of a tree of known distribution. Most tokens are drawn from the
+/// part of the draft's distribution that earlier siblings left, or from the whole distribution.
 std::int32_t sampled_token(const SpeculationCall& call, std::int64_t b, const Span& span,
                            std::size_t i, std::mt19937_64& random) {
   const auto anywhere =
@@ -246,7 +248,7 @@ void lay_out(SpeculationCall& call, std::mt19937_64& random) {
       call.draft_lengths.push_back(random() % 24 == 0 ? no_fit[random() % 4] : fit);
     }
   }
-  // One begin out of order invalidates at most two requests.
+  // A begin that is out of order makes at most two requests invalid.
   if (!call.row_begins.empty() && random() % 6 == 0) {
     const std::int64_t wild[] = {-1, rows + 1, 0, std::numeric_limits<std::int64_t>::min(),
                                  std::numeric_limits<std::int64_t>::max()};
@@ -281,7 +283,8 @@ void fill_rows(SpeculationCall& call, std::mt19937_64& random) {
   }
   for (std::int64_t place = 0; place < call.draft.rows; ++place) {
     const bool probs = call.draft_law == DraftLaw::probs;
-    // Near the row that it drafts for, if requests are packed or have two rows.
+    // The row is near the target's row for which it drafts, if requests are packed or have two
+    // rows.
     const auto near = static_cast<std::size_t>(std::min(place, call.target.rows - 1));
     std::vector<float> row = draft_logits(call.target_rows[near], random);
     if (probs) {
@@ -329,14 +332,15 @@ SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab
     for (std::size_t i = 0; i < span->drafts; ++i) {
       const bool sampled = trees && call.draft_law != DraftLaw::none;
       if (!sampled) call.draft_tokens[span->place + i] = draft_token(call, b, *span, i, random);
-      // A chain in half of the positions, otherwise the parent is any earlier node or the root.
+      // In half of the positions the tree is a chain; otherwise the parent is any earlier node or
+      // the root.
       const auto above = static_cast<std::int32_t>(i) - 1;
       std::int32_t& parent = call.parents[span->place + i];
       parent = random() % 2 == 0 ? above : static_cast<std::int32_t>(random() % (i + 1)) - 1;
-      // With a known distribution, siblings matter most.
+      // If the distribution is known, siblings are the important case.
       if (sampled && i > 0 && random() % 2 == 0) parent = call.parents[span->place + i - 1];
-      // The token that the target draws there, so that paths branch. The walk from the root takes
-      // at most i steps, because every parent so far precedes its child.
+      // This is the token that the target draws there, so that paths branch. The walk from the root
+      // takes at most i steps, because every parent so far comes before its child.
       if (call.draft_law == DraftLaw::none && parent != above && random() % 2 == 0) {
         std::size_t depth = 0;
         for (std::int32_t at = parent; at >= 0 && depth < i; ++depth) {
@@ -375,7 +379,7 @@ SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t childre
     target.push_back(slope * static_cast<float>(id) + noise());
     draft.push_back(-slope * static_cast<float>(id) + noise());
   }
-  // The reference's weights of the draft, from which tokens are drawn.
+  // The reference's weights of the draft's rows, from which tokens are drawn.
   std::vector<std::uint64_t> weights;
   if (call.draft_law == DraftLaw::probs) {
     for (float& x : draft) x = std::exp(x);
@@ -416,7 +420,7 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
   call.target.allocate(DType::float32, rows, vocab, vocab, 0);
   call.draft.allocate(DType::float32, draft_rows, vocab, vocab, 0);
   call.target.seed.scalar = random();
-  // Token t of the draft has id vocab / kTokens * t.
+  // Token t of the small draft has id vocab / kTokens * t.
   const std::int64_t apart = vocab / kTokens;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> target(static_cast<std::size_t>(vocab), -100.0F);
@@ -435,7 +439,7 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
   for (std::int64_t place = 0; place < call.batch * call.max_draft; ++place) {
     const auto token = static_cast<std::int64_t>(random() % kTokens);
     call.draft_tokens.push_back(static_cast<std::int32_t>(token * apart));
-    // Two children of the root, which may have the same token, and one child of the first.
+    // The root has two children, which may have the same token, and the first child has one child.
     call.parents.push_back(place % call.max_draft == 2 ? 0 : -1);
   }
   return call;
@@ -460,7 +464,7 @@ SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vo
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> values(static_cast<std::size_t>(vocab));
     for (float& value : values) value = normal(random);
-    // The target has a head where the draft has a bulk value.
+    // The target has its head (large value) at a token where the draft has a bulk (small) value.
     const auto head = static_cast<std::size_t>(any(vocab));
     const auto drafted = static_cast<std::size_t>(any(vocab));
     values[head] = std::log(static_cast<float>(vocab)) + 1.0F;

@@ -1,4 +1,5 @@
-// Whole calls of verify_chain and verify_tree on host vectors, and the model's results for them.
+// Whole calls of verify_chain and verify_tree on host vectors, and the results of the reference's
+// model for these calls.
 #pragma once
 
 #include <cstdint>
@@ -11,60 +12,66 @@
 
 namespace fairdraw::suites {
 
-/// One call. Empty vectors are not passed.
+/// One call. Empty vectors are not passed to a call.
 struct SpeculationCall {
   std::int64_t batch = 0, max_draft = 0, max_depth = 0;
-  OwnedCall target;  ///< rows, allowed, rules; per request: parameters, seeds, offsets, active
-  OwnedCall draft;   ///< rows and rules; filters per request
+  OwnedCall target;  ///< the target's rows, allowed tokens and rules; parameters, seeds, offsets
+                     ///< and active flags per request
+  OwnedCall draft;   ///< the draft's rows and rules; filters per request
   DraftLaw draft_law = DraftLaw::none;
-  bool trees = false;  ///< whether draft rows are parallel to the target's, not to positions
+  bool trees = false;  ///< true: draft rows are parallel to the target's rows, not to positions
   SiblingSampling siblings = SiblingSampling::with_replacement;
   std::vector<std::int64_t> row_begins;
   std::vector<std::int32_t> draft_lengths, draft_tokens, parents;
-  std::vector<std::vector<float>> target_rows, draft_rows;  ///< the values in memory
+  /// the values that are in memory, as floats
+  std::vector<std::vector<float>> target_rows, draft_rows;
 };
 
-/// Returns adversarial requests of 0 to 5 drafts over rows of `vocab` values: packed and padded,
-/// every distribution of drafts near the target's and far from it, valid and invalid filters,
-/// masks, invalid rows, impossible drafted tokens, lengths that do not fit; parents of trees.
+/// Returns adversarial requests of 0 to 5 drafted tokens over rows of `vocab` values. They are
+/// packed or padded, with draft distributions near the target's and far from it, valid and invalid
+/// filters, masks, invalid rows, impossible drafted tokens, and lengths that do not fit; trees also
+/// have parents.
 SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab,
                                         bool trees = false);
 
-/// Returns one node with many children. The number selects the known distribution, and even numbers
-/// draw with replacement. The draft favours tokens that have little weight in the target.
+/// Returns a call with one node that has many children. The number selects the kind of known
+/// distribution, and even numbers draw siblings with replacement. The draft favours tokens of
+/// little weight in the target.
 SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t children,
                                       std::int64_t vocab);
 
 /// Returns requests whose drafts have few tokens, of subnormal probabilities, in a large
-/// vocabulary: bounds of a total that are a vocabulary apart then leave tests of drafts open.
+/// vocabulary. The bounds of a total are then a vocabulary apart, and do not decide the test of a
+/// draft.
 SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, bool trees);
 
-/// Returns chains whose draft rows are the target's with two values exchanged, one of them the
-/// drafted token's, and in every second row one value larger by one unit in the last place. For all
-/// other tokens P Zq and Q Zp are equal, or at most 2^-24 apart.
+/// Returns chains whose draft rows are the target's rows with two values exchanged, one of which is
+/// the drafted token's. In every second row, one value is also larger by one unit in the last
+/// place. For all other tokens, P Zq and Q Zp are equal, or at most 2^-24 apart.
 SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vocab);
 
-/// Returns chains of 70 drafts, of which 49 of 50 are accepted.
+/// Returns chains of 70 drafted tokens, of which 49 in 50 are accepted.
 SpeculationCall long_speculation_call(std::uint64_t number, std::int64_t vocab);
 
 struct SpeculationOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;
 
-  /// Pre-fills the results with a sentinel pattern. `width`: maximum number of drafted tokens of a
-  /// path.
+  /// Fills the results with a pattern that no call writes. `width`: largest number of drafted
+  /// tokens on a path.
   SpeculationOutputs(const SpeculationCall& call, std::int64_t width, bool optional_results = true);
   bool operator==(const SpeculationOutputs&) const = default;
 };
 
-/// Returns the expected results of a call, by the reference's model.
+/// Returns the results that the reference's model gives for a call.
 SpeculationOutputs expected_chain_outputs(const SpeculationCall& call);
 SpeculationOutputs expected_tree_outputs(const SpeculationCall& call);
 
-/// Returns the differences of the first request whose results differ; empty if all are equal.
+/// Returns the differences of the first request with different results; empty if all results are
+/// equal.
 std::string difference(const SpeculationOutputs& expected, const SpeculationOutputs& got);
 
-/// Returns the filters of a law, which has one tie rule and one filter order per call.
+/// Returns the filters of a distribution, which has one tie rule and one filter order per call.
 template <class Arrays>
 LawFilters filters_in(const OwnedCall& call, Arrays& arrays) {
   return {call.temperature.in(arrays), call.top_k.in(arrays), call.top_p.in(arrays),

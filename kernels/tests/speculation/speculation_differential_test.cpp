@@ -1,5 +1,5 @@
-// verify_chain and verify_tree equal the model bit for bit, on every target, and equal `sample` if
-// the draft's distribution is unknown.
+// verify_chain and verify_tree must equal the model bit for bit, on every target, and must equal
+// `sample` if the draft's distribution is unknown.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// A call takes less time than starting threads.
+// A call takes less time than starting threads would.
 constexpr Execution kOneThread{CpuTarget::best, 1};
 
 std::uint64_t calls_in_a_test() { return is_reduced() ? 3000 : 6000; }
@@ -35,7 +35,8 @@ std::int64_t vocab_of(std::uint64_t number) {
 TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> accepted{}, rejected{};  // per distribution of the draft
+  // counts for each kind of knowledge about the draft
+  std::array<std::int64_t, 3> accepted{}, rejected{};
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number));
     SpeculationOutputs expected = expected_chain_outputs(call);
@@ -62,7 +63,8 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
       rejected.at(distribution) += expected.accepted[b] < call.max_draft ? 1 : 0;
     }
   }
-  // The calls cover every status of a chain, and both outcomes for each distribution.
+  // The calls must have every status of a chain, and both outcomes for each kind of knowledge about
+  // the draft.
   for (const RowStatus status :
        {RowStatus::ok, RowStatus::inactive, RowStatus::nan_input, RowStatus::infinite_input,
         RowStatus::no_allowed_token, RowStatus::invalid_temperature, RowStatus::invalid_top_k,
@@ -76,13 +78,13 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
   }
 }
 
-// The bonus row has so many tokens 24 to 25 octaves below its largest that the bits that
-// speculation's weights cut off them exceed one token's weight. So the weights of `sample` would
-// give another token.
+// The bonus row has many tokens 24 to 25 octaves below its largest. The bits that speculation's
+// weights cut off these tokens together exceed one token's weight. So the weights of `sample` would
+// give another bonus token.
 TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
   constexpr std::int64_t kVocab = std::int64_t{1} << 18;
   std::vector<float> target(2 * kVocab, -INFINITY), draft(kVocab, -INFINITY);
-  target.front() = draft.front() = 0;  // always drafted and accepted
+  target.front() = draft.front() = 0;  // this token is always drafted and accepted
   const std::span bonus = std::span(target).subspan(kVocab);
   bonus[0] = 0;
   for (std::size_t id = 1; id < bonus.size(); ++id) {
@@ -105,7 +107,7 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
   int others = 0;
   for (; seed < 4096; ++seed) {
     const std::uint64_t word = random_word(seed, 1, Purpose::bonus, 0);
-    // One of 90 words gives a token other than the first.
+    // One word in 90 gives a token other than the first.
     if (reference::position_of(word, total) < row.speculation_weight[0]) continue;
     const std::int32_t expected = row.speculation_token_for(word);
     if (row.token_for(word) != expected) ++others;
@@ -120,9 +122,11 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
 TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> branches{};  // paths that skip the next node, per draft law
+  std::array<std::int64_t, 3> branches{};  // numbers of paths that skip the next node, for each
+                                           // kind of knowledge about the draft
   std::array<std::int64_t, 2>
-      rejected{};  // trees of known distribution that end before a leaf, by sibling rule
+      rejected{};  // numbers of trees with known distribution that end before a leaf, by sibling
+                   // rule
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number), true);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -161,10 +165,11 @@ TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   for (const std::int64_t count : rejected) EXPECT_GT(count, 20);
 }
 
-// Exact residuals after many siblings, with 60 bits per sibling.
+// The residual weights after many siblings are exact, with 60 bits more per sibling.
 TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
   HostArrays arrays;
-  std::array<std::int64_t, 3> ends{};  // a late child is accepted; none is; too many children
+  std::array<std::int64_t, 3> ends{};  // counts of the outcomes: a late child is accepted; no child
+                                       // is accepted; too many children
   const std::uint64_t calls = calls_in_a_test() / 20;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 130, 257}.at(number / 4 % 4);
@@ -182,7 +187,7 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
     ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
     ends[1] += expected.accepted[0] == 0 ? 1 : 0;
   }
-  // The maximum number of children, and one more.
+  // The node has the maximum number of children, and one child more.
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
     const SpeculationCall call = wide_speculation_call(4, children, 3);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -197,8 +202,8 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
   EXPECT_EQ(ends[2], 1);
 }
 
-// A chain is a tree with one child per node: for the calls of ChainsEqualTheModelOnEveryTarget, the
-// results equal those of verify_chain with the same distribution, bit for bit.
+// A chain is a tree with one child per node. So for the calls of ChainsEqualTheModelOnEveryTarget,
+// verify_tree must give the results of verify_chain with the same distribution, bit for bit.
 TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
   HostArrays arrays;
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
@@ -206,7 +211,7 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
     SpeculationOutputs chain(call, call.max_draft);
     ASSERT_FALSE(verify_chain(chain_in(call, arrays),
                               speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
-    // The same request as a tree: draft rows are parallel to the target's rows.
+    // The same request is made as a tree, so that draft rows are parallel to the target's rows.
     const SpeculationCall as_chain = call;
     call.trees = true;
     call.max_depth = call.max_draft;
@@ -222,7 +227,7 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
       const bool packed = !call.row_begins.empty();
       const std::int64_t begin = packed ? call.row_begins[at] : b * (call.max_draft + 1);
       const std::int64_t end = packed ? call.row_begins[at + 1] : begin + call.max_draft + 1;
-      // No position for drafts, so the request is rejected.
+      // The request has no position for drafts, so it is rejected.
       if (begin < b || end <= begin || end > call.target.rows) continue;
       for (std::int64_t row = begin; row + 1 < end; ++row) {
         const auto place = static_cast<std::size_t>(row - b);
@@ -237,16 +242,17 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
     ASSERT_FALSE(verify_tree(tree_in(call, arrays),
                              speculation_result_in<VerifyTreeResult>(tree, arrays), kOneThread));
     tree.nodes = chain.nodes;
-    // Begins out of order give two requests the same positions, which form the chain of only one.
+    // Begins out of order give two requests the same positions, which can form the chain of only
+    // one request.
     if (call.row_begins.empty() || std::is_sorted(call.row_begins.begin(), call.row_begins.end())) {
       ASSERT_EQ(difference(chain, tree), "") << "call " << number;
     }
   }
 }
 
-// Speculation without a distribution changes only the speed: each token equals that of `sample` for
-// the row at its offset. With seeds in an array; also requests without drafts, with any
-// distribution.
+// Speculation without a known distribution changes only the speed: each token equals the token that
+// `sample` gives for the row at its offset. The seeds are in an array. Requests without drafts are
+// also compared, for any kind of knowledge about the draft.
 TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
   HostArrays arrays;
   std::int64_t compared = 0;
@@ -294,17 +300,17 @@ TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
   EXPECT_GT(compared, static_cast<std::int64_t>(calls_in_a_test()) / 2);
 }
 
-// Target rows are processed, each with the history that ends with its own draft: lists of rows
-// overlap in one buffer of prompt, output and drafts. The results equal those for rows processed
-// beforehand.
+// Target rows are processed, each with the history that ends with its own drafted token; the lists
+// of rows overlap in one buffer of prompt, output and drafts. The results must equal those for rows
+// that were processed beforehand.
 TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
   HostArrays arrays;
   std::int64_t changed = 0;
   for (std::uint64_t number = 0; number < calls_in_a_test() / 4; ++number) {
     SpeculationCall call = random_speculation_call(number, vocab_of(number));
     const std::int64_t rows = call.target.rows;
-    // All histories share one list: ten tokens, and the call's drafts after them if they are
-    // tokens.
+    // All histories share one list: ten tokens, followed by the call's drafted tokens if these are
+    // valid tokens.
     std::vector<std::int32_t> history;
     for (std::int32_t i = 0; i < 10; ++i) {
       history.push_back(
@@ -355,7 +361,8 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
                               speculation_result_in<VerifyChainResult>(processed_before, arrays),
                               kOneThread));
     for (std::size_t b = 0; b < processed_there.statuses.size(); ++b) {
-      // A row whose processing fails is all -inf there, which gives another status.
+      // A row whose processing fails is all -inf in the other call, so that it has another status
+      // there.
       const RowStatus there = processed_there.statuses[b], before = processed_before.statuses[b];
       const bool failed_row = before == RowStatus::no_allowed_token;
       if (failed_row) {
@@ -375,7 +382,8 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
 }
 
 TEST(VerifyTree, SgLangsLinksBecomeParents) {
-  // Root 0 has children 1 and 2; 1 has 3 and 4; 3 has 5. A second request has invalid links.
+  // Root 0 has the children 1 and 2; node 1 has the children 3 and 4, and node 3 has the child 5.
+  // The second request has invalid links.
   const std::vector<std::int32_t> child = {1, 3, -1, 5, -1, -1, /**/ 1, 1, 9, -1, -1, -1};
   const std::vector<std::int32_t> sibling = {-1, 2, -1, 4, -1, -1, /**/ -1, 2, -1, 4, -1, -1};
   std::vector<std::int32_t> parents(10, -77);
@@ -383,7 +391,8 @@ TEST(VerifyTree, SgLangsLinksBecomeParents) {
       parents_from_links({child.data(), 12}, {sibling.data(), 12}, 2, 6, {parents.data(), 10}));
   EXPECT_EQ(std::vector<std::int32_t>(parents.begin(), parents.begin() + 5),
             (std::vector<std::int32_t>{-1, -1, 0, 0, 2}));
-  // Node 1 links to itself, 2 out of the tree; no link reaches 3, and only 3 links to 4.
+  // Node 1 links to itself, and node 2 out of the tree; no link reaches node 3, and only node 3
+  // links to node 4.
   EXPECT_LT(parents[5], -1);
   EXPECT_LT(parents[6], -1);
   EXPECT_LT(parents[7], -1);
@@ -396,7 +405,8 @@ TEST(VerifyTree, SgLangsLinksBecomeParents) {
 TEST(VerifyArguments, ErrorsNameTheField) {
   HostArrays arrays;
   SpeculationCall call;
-  for (std::uint64_t number = 2;; number += 3) {  // draft logits, padded rows, with drafts
+  for (std::uint64_t number = 2;; number += 3) {  // searches for a call with draft logits, padded
+                                                  // rows and drafted tokens
     call = random_speculation_call(number, 5);
     if (call.row_begins.empty() && call.max_draft > 0 && !call.draft_lengths.empty()) break;
   }
@@ -444,7 +454,7 @@ TEST(VerifyArguments, ErrorsNameTheField) {
     EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
   }
-  // Draft logits parallel to the target's.
+  // The draft has logits that are parallel to the target's rows.
   SpeculationCall tree_call;
   for (std::uint64_t number = 2;; number += 3) {
     tree_call = random_speculation_call(number, 5, true);

@@ -1,5 +1,6 @@
 // Drafted trees whose siblings are drawn with the random words that fairdraw/speculative.h
-// specifies follow the target's distribution: triples of tokens, with and without replacement.
+// specifies must follow the target's distribution. The test counts triples of tokens, with and
+// without replacement.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kTokens = kSmallVocab;
 
-// Three children of the root; the first has two children, the third one.
+// The root has three children; the first child has two children, and the third child has one.
 constexpr std::array<std::int32_t, 6> kParents = {-1, -1, -1, 0, 0, 2};
 constexpr std::int64_t kNodes = kParents.size(), kTreeRows = kNodes + 1, kDepth = 2;
 
@@ -29,7 +30,8 @@ struct TreeDrafter {
   float temperature;
 };
 
-/// One first step of many requests: each gets its tokens, completed with the target's.
+/// The first step of many requests. Each request gets its tokens from the tree, and further tokens
+/// from the target until there are three.
 class TreeStep {
  public:
   TreeStep(std::uint32_t target, const LawFilters& filters, const TreeDrafter& drafter,
@@ -42,7 +44,7 @@ class TreeStep {
     draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // rows of leaves are not read
   }
 
-  /// Draws the trees with the requests' own bits, verifies them, and returns tokens.
+  /// Draws the trees with the requests' own random bits, verifies them, and returns the tokens.
   std::vector<std::vector<std::int32_t>> run() {
     for (std::int64_t node = -1; node < kNodes; ++node) draw_children(node);
     std::vector<std::int32_t> parents;
@@ -95,7 +97,8 @@ class TreeStep {
     return prefix;
   }
 
-  // Computes the rows of both models after `node`, and draws its children, one sample number each.
+  // Computes the rows of both models after `node`, and draws the node's children, each with its own
+  // sample number.
   void draw_children(std::int64_t node) {
     const auto row = static_cast<std::size_t>(node + 1);
     std::vector<float> behind;
@@ -147,7 +150,8 @@ class TreeStep {
     return drawn;
   }
 
-  // Draws position `at` of shorter requests, as their next step without drafts would.
+  // Draws the token at position `at` for requests with fewer tokens, as their next step without
+  // drafts would.
   void draw_missing(std::int64_t at, std::vector<std::vector<std::int32_t>>& tokens) const {
     std::vector<float> rows;
     for (const auto& prefix : tokens) {

@@ -1,6 +1,6 @@
-// cpu::BracketPasses and the passes that collect values, for every instruction set against the
-// scalar ones: bit for bit, including untouched memory. indexed_row_test.cpp shows that the scalar
-// passes are right.
+// cpu::BracketPasses and the passes that collect values are compared with their scalar versions on
+// every instruction set: bit for bit, including memory that must not change. indexed_row_test.cpp
+// shows that the scalar passes are right.
 #include "cpu/passes/bracket_passes.h"
 
 #include <fmt/format.h>
@@ -21,21 +21,21 @@
 namespace fairdraw::suites {
 namespace {
 
-/// A value that no pass writes; passes write weights, values of the row and 0.
+/// A value that no pass writes: passes write weights, values of the row and 0.
 constexpr float kUntouched = -0x1.abcdefp100F;
 constexpr std::size_t kGuard = 8;
 
-/// All results of the passes for one row.
+/// All results that the passes give for one row.
 struct Outcome {
   std::vector<std::int32_t> keys;
   std::vector<std::uint64_t> sums, above;
   std::vector<std::uint32_t> run_begin;
   std::vector<float> list, many, few;
   std::vector<std::uint32_t> probabilities;  // as bits
-  bool in_room = true;                       // whether nothing was written beyond the capacity
+  bool in_room = true;                       // false: a pass wrote beyond the capacity of its list
 };
 
-/// Returns the first difference, or an empty string.
+/// Returns the name of the first difference, or an empty string.
 std::string difference_of(const Outcome& got, const Outcome& expected) {
   if (!got.in_room) return "written beyond the room for a list";
   if (got.keys != expected.keys) return "keys";
@@ -84,7 +84,7 @@ Outcome run(CpuTarget target, const Call& call) {
             row.begin() + static_cast<std::ptrdiff_t>(call.offset));
   const float* x = row.data() + call.offset;
   Outcome outcome;
-  // Lists have capacity for the values that they may hold, and for kSlack more.
+  // Lists have capacity for all values of the row, and for kSlack more.
   const auto listed = [&](const auto& pass) {
     std::vector<float> list(n + cpu::kSlack + kGuard, kUntouched);
     const std::size_t size = pass(list.data());
@@ -110,7 +110,8 @@ Outcome run(CpuTarget target, const Call& call) {
   });
   outcome.few = listed([&](float* list) { return plain.collect_few(x, n, call.bounds.low, list); });
   std::vector<float> probabilities(n + kGuard, kUntouched);
-  // Any sum that a row may have shows the same: 2^103 is the smallest of a row of probabilities.
+  // Any sum that a row can have would test the same; the smallest sum of a row of probabilities is
+  // 2^103.
   passes.probabilities(x, n, call.rule, *std::max_element(x, x + n), call.bounds.from,
                        0x1.23456789abcdep103, probabilities.data());
   for (const float value : probabilities) {
@@ -137,14 +138,14 @@ TEST(BracketPasses, EveryTargetEqualsTheScalarPasses) {
     }
     ++compared;
   }
-  EXPECT_GT(compared, calls / 2);  // most rows are valid
+  EXPECT_GT(compared, calls / 2);  // most of the random rows must be valid
 }
 
 TEST(BracketPasses, MeasuringTellsNanAndInfinityAtEveryPlace) {
-  constexpr std::size_t kLength = 600;  // two tiles and a part of one
+  constexpr std::size_t kLength = 600;  // two tiles, and a part of a third one
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const bool far : {false, true}) {  // whether tiles are weighed in 64-bit lanes
+  for (const bool far : {false, true}) {  // true: tiles are weighed in 64-bit lanes
     for (std::size_t place = 0; place < kLength; ++place) {
       for (const float bad : {nan, -nan, infinity}) {
         std::vector<float> row(kLength, 0.5F);

@@ -16,8 +16,8 @@ using reference::RowWeight;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Returns a number of octaves, often at an edge: a tile cuts bits off from 33 on and drops a token
-/// from 64 on; a row drops a tile from 49 on.
+/// Returns a number of octaves, often at an edge: a tile cuts bits off tokens from 33 octaves on
+/// and drops them from 64 on, and a row drops a tile from 49 on.
 double random_octaves(Dice& dice) {
   const auto edge = static_cast<double>(dice.pick({0, 1, 31, 32, 33, 47, 48, 49, 63, 64, 65}));
   return dice.once_in(3) ? dice.unit() * 70 : edge + (dice.unit() - 0.5) * 0.25;
@@ -57,7 +57,7 @@ IndexedRowCase random_probs_case(std::uint64_t number, std::size_t vocab) {
   row.options.from_probs = true;
   row.options.filter_order = dice.once_in(3) ? FilterOrder::joint : FilterOrder::top_k_first;
   if (dice.once_in(8)) row.parameters.top_k = 1;
-  // The masking and renormalising operations have one filter.
+  // The operations that mask or renormalise have only one filter.
   row.options.top_k_1_keeps_ties = row.parameters.top_p == 1 && dice.once_in(2);
   row.name = fmt::format("probabilities {} of {}, {}", number, vocab,
                          describe_filters(row.parameters, row.options));
@@ -71,7 +71,8 @@ IndexedRowCase wide_gaps_case(std::uint64_t number, std::size_t vocab) {
   const int exponent = static_cast<int>(dice.once_in(3) ? dice.between(-126, 64) : 0);
   row.parameters.temperature = std::ldexp(1.0F, exponent);
   const double per_octave = std::log(2.0) * std::ldexp(1.0, exponent);  // logits per octave
-  // The largest logit: within float's range, and also where sums of octaves and of 2^23 lose bits.
+  // The largest logit lies within float's range, and also where sums of octaves and of 2^23 lose
+  // bits.
   const double largest = per_octave * dice.pick({0.0, 40.0, -40.0, 0x1p20, -0x1p21, 0x1p24});
   row.values.assign(vocab, -kInfinity);
   for (std::size_t begin = 0; begin < vocab; begin += reference::kIdsOfATile) {

@@ -1,5 +1,5 @@
-// Rows for the differential tests of kept and drawn tokens of a row (cpu/indexed_row.h): the
-// generator that all differential tests share, and rows made for weights by tiles.
+// Rows for the differential tests of a row's kept and drawn tokens (cpu/indexed_row.h). They come
+// from the generator that all differential tests share, or are made for weights by tiles.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::suites {
 
-/// One row as the filters read it: banned tokens are already -inf (probabilities: 0).
+/// One row as the filters read it: banned tokens are already -inf (in rows of probabilities, 0).
 struct IndexedRowCase {
   std::string name;
   std::vector<float> values;
@@ -20,24 +20,25 @@ struct IndexedRowCase {
   cpu::FilterOptions options;
 };
 
-/// Return rows of the shared generator, of any length.
+/// The functions below return rows of the shared generator, of any length.
 IndexedRowCase random_logits_case(std::uint64_t number, std::size_t vocab);
 IndexedRowCase random_probs_case(std::uint64_t number, std::size_t vocab);
 
-/// Returns a row of tiles whose maxima are 0 to 70 octaves apart, at temperatures from 2^-126 to
-/// 2^64. Some tiles are empty, some have one value; values are 0 to 70 octaves below their tile's
-/// maximum, mostly at the edges of kTileBits, kTileOctaves and kRowBits.
+/// Returns a row whose tiles have maxima 0 to 70 octaves apart, at temperatures from 2^-126 to
+/// 2^64. Some tiles are empty, and some have one value. Values are 0 to 70 octaves below their
+/// tile's maximum, mostly at the edges of kTileBits, kTileOctaves and kRowBits.
 IndexedRowCase wide_gaps_case(std::uint64_t number, std::size_t vocab);
 
-/// Returns a row whose values differ (higher or lower) where IndexedRow takes its sample (32 pieces
-/// of 32 values, spread evenly), so that its guesses are wrong. More than half of the row is kept,
-/// too much to list.
+/// Returns a row whose values are higher or lower at the places where IndexedRow takes its sample
+/// (32 pieces of 32 values, spread evenly). So the guesses of IndexedRow are wrong. More than half
+/// of the row is kept, which is too much for a list.
 IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab);
 
 reference::IntegerRow model_of(const IndexedRowCase& row);
 
-/// Returns the words at which the model's token changes, and their neighbours, for up to `tokens`
-/// evenly spread tokens that can be drawn; and 0, 1, 2^64 - 1 and some random words from `number`.
+/// Returns the words at which the model's token changes, and the words next to these, for up to
+/// `tokens` evenly spread tokens that can be drawn. Adds 0, 1, 2^64 - 1 and some random words
+/// derived from `number`.
 std::vector<std::uint64_t> directed_words(const reference::IntegerRow& row, std::uint64_t number,
                                           std::size_t tokens);
 

@@ -1,8 +1,9 @@
-// cpu::IndexedRow on every instruction set against the integer model, bit for bit: statuses, tokens
-// of directed and of random words, masks, probabilities, weights; log-probabilities against their
-// formula in long double.
+// cpu::IndexedRow on every instruction set is compared with the integer model, bit for bit:
+// statuses, tokens of directed and of random words, masks, probabilities and weights.
+// Log-probabilities are compared with their formula in long double.
 //
-// Cannot see: errors that the model shares (reference/tests has known answers for the model).
+// The test cannot detect errors that the model shares (reference/tests has known answers for the
+// model).
 #include "cpu/indexed_row.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ using reference::IntegerRow;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Maximum number of tokens whose first and last words are drawn from.
+/// Largest number of tokens whose first and last words are tested.
 constexpr std::size_t kBoundaries = 12;
 
 std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint64_t number) {
@@ -44,7 +45,7 @@ std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint
   return {};
 }
 
-/// Compares consecutive draws on one row, which share knowledge of its survivors.
+/// Compares consecutive draws on one row, which share the knowledge of its survivors.
 std::string compare_draws_by_seed(IndexedRow& got, const IntegerRow& expected,
                                   std::uint64_t number) {
   for (std::uint32_t s = 0; s < 12; ++s) {
@@ -83,7 +84,7 @@ std::string compare_tokens(IndexedRow& got, const IntegerRow& expected) {
   return {};
 }
 
-/// Compares weights of the row, and weights for speculation.
+/// Compares the weights of the row, and the weights for speculation.
 std::string compare_weights(IndexedRow& got, const IntegerRow& expected) {
   if (got.unfiltered_weight() != expected.total_unfiltered) return "weight before filtering";
   if (expected.greedy_token >= 0) return {};
@@ -100,13 +101,15 @@ std::string compare_weights(IndexedRow& got, const IntegerRow& expected) {
   return total == expected.speculation_total() ? "" : "sum of weights for speculation";
 }
 
-/// Compares two log-probabilities in float32, which are equal if both are beyond its range.
+/// Compares two log-probabilities in float32; two values beyond the range of float32 count as
+/// equal.
 bool within(float got, long double must, long double bound) {
   const bool overflows = must < -static_cast<long double>(std::numeric_limits<float>::max());
   return overflows ? got == -kInfinity : std::fabs(static_cast<long double>(got) - must) <= bound;
 }
 
-/// Compares with (x - max) / T - ln(Z / W), W the weight at max, or with Z' of the survivors.
+/// Compares with the formula (x - max) / T - ln(Z / W), where W is the weight of the maximum; for
+/// survivors, Z' replaces Z.
 std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const IntegerRow& expected,
                              std::uint64_t number) {
   if (row.options.from_probs) return {};
@@ -121,7 +124,7 @@ std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const I
   const auto log_of = [&](reference::RowWeight total) {
     return std::log(static_cast<long double>(total) / largest);
   };
-  // One rounding to float32, and double arithmetic on numbers of this size.
+  // The bound covers one rounding to float32, and double arithmetic on numbers of this size.
   const auto bound_of = [&](long double value) {
     return 0x1p-24L * std::fabs(value) + 0x1p-50L * (std::fabs(distance) + 128) + 0x1p-149L;
   };
@@ -139,8 +142,8 @@ std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const I
   return {};
 }
 
-/// Compares the view of a row that row_logprobs.h reads: bounds of its set, its list, maxima of
-/// groups.
+/// Compares the view of a row that row_logprobs.h reads: the bounds of its set, its list, and the
+/// maxima of groups.
 std::string compare_view(const ScannedRow& view, const IndexedRowCase& row,
                          const std::function<bool(std::size_t)>& counts) {
   const std::vector<float>& x = row.values;
@@ -174,7 +177,7 @@ std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const Inte
   return difference.empty() ? "" : "survivors " + difference;
 }
 
-/// Returns the first difference, or an empty string.
+/// Returns the first difference from the model, or an empty string.
 std::string compare(const IndexedRowCase& row, const IntegerRow& expected, IndexedRow& got,
                     std::uint64_t number) {
   const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
@@ -185,7 +188,7 @@ std::string compare(const IndexedRowCase& row, const IntegerRow& expected, Index
     return fmt::format("status {} instead of {}", to_string(status), to_string(expected.status));
   }
   if (status != RowStatus::ok) return {};
-  // In one of two orders, because an output must not depend on earlier queries.
+  // The steps run in one of two orders, because an output must not depend on earlier queries.
   std::vector<std::function<std::string()>> steps = {
       [&] { return compare_draws(got, expected, number); },
       [&] { return compare_draws_by_seed(got, expected, number); },
@@ -214,7 +217,7 @@ void compare_many(std::uint64_t first, std::uint64_t rows, const MakeCase& make)
   std::atomic<int> reported{0};
 #pragma omp parallel
   {
-    // One object for all rows of a thread, because no state of the previous row may remain.
+    // One object serves all rows of a thread, because no state of the previous row may remain.
     std::vector<IndexedRow> samplers(targets.size());
     for (std::size_t t = 0; t < targets.size(); ++t) samplers[t].use(targets[t]);
 #pragma omp for schedule(dynamic, 4)
@@ -235,7 +238,8 @@ void compare_many(std::uint64_t first, std::uint64_t rows, const MakeCase& make)
   EXPECT_GT(ok_rows.load(), rows / 2);
 }
 
-/// Returns lengths around tiles, blocks and short rows, and any up to 20000; most are small.
+/// Returns a length: around tiles, blocks and short rows, or any length up to 20000; most are
+/// small.
 std::size_t vocab_of(std::uint64_t number) {
   constexpr std::size_t kEdges[] = {1, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 4609, 8193};
   const std::uint64_t hash = number * 0x9e3779b97f4a7c15U >> 40;
@@ -273,8 +277,8 @@ TEST(IndexedRow, EngineVocabulariesEqualTheIntegerModel) {
 }
 
 TEST(IndexedRow, ANucleusOfBadRowsIsRefusedWhereverTheFaultIs) {
-  // The pass that searches for the nucleus checks long rows with top_p alone: even rows and others,
-  // in 32-bit and in 64-bit lanes.
+  // The pass that searches for the nucleus is tested on long rows with top_p alone: on even and
+  // uneven rows, in 32-bit and in 64-bit lanes.
   IndexedRowCase row;
   row.parameters.top_p = 0.9F;
   for (const float step : {0x1p-14F, 0x1p-8F, 0x1p-6F}) {

@@ -1,6 +1,6 @@
-// tile_index as a call: rows, dtypes, strides, statuses, untouched memory, and the merging of
-// indexes. tile_passes_test shows that the index of a row is the defined one on every instruction
-// set.
+// tile_index is tested as a call: rows, dtypes, strides, statuses, memory that must not change, and
+// the merging of indexes. tile_passes_test shows that the index of a row is correct on every
+// instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr std::int64_t kRows = 9;
-constexpr std::int64_t kVocab = 1003;  // 3 tiles and a part of one
+constexpr std::int64_t kVocab = 1003;  // 3 tiles, and a part of a fourth one
 constexpr std::int64_t kTiles = 4;
 
-/// Keys, sums and statuses of a call, pre-filled with values that no call writes.
+/// Keys, sums and statuses of a call, which are filled beforehand with values that no call writes.
 struct Index {
   std::int64_t rows, stride;
   std::vector<std::int32_t> keys;
@@ -66,7 +66,7 @@ TileIndexRequest request_of(const RandomTileRow& row) {
   return request;
 }
 
-/// Rows with a temperature each, and no other parameters.
+/// Rows with one temperature each, and no other parameters.
 struct Rows {
   harness::OwnedCall call;
   harness::HostArrays arrays;
@@ -218,7 +218,7 @@ TEST(TileIndexMerging, ShardsThatBeginAtTilesGiveTheTotalOfTheRow) {
     if (whole.statuses[0] != RowStatus::ok) continue;
     ++compared;
     const TileIndexTotal expected = total_of({whole.part(0, 6)}, row);
-    // Ids 0 to 511, 512 to 1279, and the rest, which is first in the list.
+    // The shards have ids 0 to 511, 512 to 1279, and the rest, which comes first in the list.
     std::vector<Index> shards;
     for (const auto& [begin, end] : {std::pair{1280, 1500}, {0, 512}, {512, 1280}}) {
       TileIndexRequest request = request_of(row);
@@ -231,7 +231,7 @@ TEST(TileIndexMerging, ShardsThatBeginAtTilesGiveTheTotalOfTheRow) {
         total_of({shards[0].part(0, 1), shards[1].part(0, 2), shards[2].part(0, 3)}, row);
     EXPECT_EQ(got.octave, expected.octave) << describe(row);
     EXPECT_EQ(wide(got.total), wide(expected.total)) << describe(row);
-    // The sum tile by tile is the same.
+    // Adding up tile by tile must give the same sum.
     Wide sum = 0;
     for (std::size_t t = 0; t < whole.keys.size(); ++t) {
       const double octave = tile_octave(whole.keys[t], row.input, row.temperature);
@@ -250,7 +250,8 @@ TEST(TileIndexMerging, TheTotalIsTheSumOfExponentialsWithinTheBound) {
     const Index index = index_of(request_of(row));
     if (index.statuses[0] != RowStatus::ok) continue;
     const TileIndexTotal total = total_of({index.part(0, tiles_of(3000))}, row);
-    // In octaves relative to E, so that nothing overflows: the sum of 2^(y - E) is Z 2^-103.
+    // The sum is taken in octaves relative to E, so that nothing overflows: the sum of 2^(y - E) is
+    // Z 2^-103.
     long double sum = 0;
     long double bound = 0;
     long double highest = -std::numeric_limits<long double>::infinity();
@@ -260,15 +261,17 @@ TEST(TileIndexMerging, TheTotalIsTheSumOfExponentialsWithinTheBound) {
         highest = std::max(highest, static_cast<long double>(row.values[i]) * scale);
       }
     }
-    // Above this, the rounding of c changes weights by more than 5 %, and the sum says little.
+    // For larger logits, the rounding of c changes weights by more than 5 %, so that the sum says
+    // little.
     if (std::fabs(highest) > 0x1p20L) continue;
     ++compared;
     for (std::size_t i = 0; i < row.values.size(); ++i) {
       if (!row.is_allowed(i) || std::isinf(row.values[i])) continue;
       const long double y = static_cast<long double>(row.values[i]) * scale;
       const long double weight = std::exp2(y - static_cast<long double>(total.octave));
-      // The factor from c's rounding, and the weight's own error. Their product is at most a
-      // twentieth of 2^-22, for which the bound has an extra sixteenth of it.
+      // The error has two parts: the factor from the rounding of c, and the error of the weight
+      // itself. The product of the two errors is at most a twentieth of 2^-22; the bound has an
+      // extra sixteenth of 2^-22 for it.
       const long double error = 0x1.1p-22L + std::expm1(0x1p-24L * std::log(2.0L) * std::fabs(y)) +
                                 std::exp2(std::min(highest - y - 48, 0.0L));
       sum += weight;

@@ -1,4 +1,4 @@
-// The passes over tiles on every instruction set against the definition, value by value.
+// The passes over tiles on every instruction set are compared with the definition, value by value.
 #include "cpu/passes/tile_passes.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kLargest = std::numeric_limits<float>::max();
-/// A value for memory that a pass must not write.
+/// A value in memory that a pass must not write.
 constexpr std::uint64_t kUntouched = 0xcacacacacacacaca;
 
 cpu::TileRow view_of(const RandomTileRow& row) {
@@ -55,7 +55,7 @@ std::string compare_index(const RandomTileRow& row, const ExpectedIndex& expecte
   return {};
 }
 
-/// Compares the values of `read` as bits, so that a NaN differs from other values.
+/// Compares the values of `read` as bits, so that a NaN does not equal other values.
 std::string compare_values(const RandomTileRow& row, std::int64_t tile, const float* values) {
   const float banned = row.input == TileInput::probs ? 0.0F : -kInfinity;
   for (std::size_t i = 0; i < kTileSize; ++i) {
@@ -69,7 +69,7 @@ std::string compare_values(const RandomTileRow& row, std::int64_t tile, const fl
   return {};
 }
 
-/// Compares `sum` and `weigh` of the first n values, from `low` on.
+/// Compares `sum` and `weigh` of the first n values, starting at `low`.
 std::string compare_weights(const RandomTileRow& row, const cpu::TilePasses& passes,
                             const float* values, std::size_t n, float maximum, float low,
                             const std::vector<std::uint64_t>& expected) {
@@ -109,14 +109,14 @@ std::string compare_tile(const RandomTileRow& row, const ExpectedIndex& expected
   return {};
 }
 
-/// Returns the first difference, or an empty string.
+/// Returns the first difference from the definition, or an empty string.
 std::string compare(const RandomTileRow& row, const ExpectedIndex& expected,
                     const cpu::TilePasses& passes) {
   std::string difference = compare_index(row, expected, passes);
   if (!difference.empty() || expected.status != RowStatus::ok) return difference;
   harness::Dice dice(~row.number);
   const std::int64_t tiles = tiles_of(row.vocab());
-  // Up to 16 tiles of a row, including the last one.
+  // The loop tests up to 16 tiles of a row, including the last tile.
   for (std::int64_t tile = tiles - 1; tile >= 0 && tile >= tiles - 16; --tile) {
     difference = compare_tile(row, expected, tile, passes, dice);
     if (!difference.empty()) return difference;
@@ -169,8 +169,8 @@ TEST(TilePasses, LongRowsEqualTheDefinition) {
 }
 
 TEST(TilePasses, EveryOctaveBelowTheMaximumShiftsAsDefined) {
-  // c is 1, so that a logit equals its octaves: all counts around 0, 32 and 64, and halves that
-  // tie.
+  // c is 1, so that a logit is its own number of octaves. The logits cover all counts around 0, 32
+  // and 64, and halves that tie.
   std::vector<float> logits;
   for (int step = 0; step < 2 * 256; ++step) logits.push_back(-0.5F * static_cast<float>(step));
   expect_definition(tile_row_of(logits, 0x1.715476p0F));
@@ -195,7 +195,7 @@ TEST(TilePasses, ValuesFarBelowTheMaximumWeighNothing) {
 }
 
 TEST(TilePasses, FloatArithmeticEndsWhereTheDefinitionSays) {
-  // The float32 values next to and at 2^21 octaves, with both signs.
+  // The logits are the float32 values next to and at 2^21 octaves, with both signs.
   for (const float end : {0x1p21F, -0x1p21F}) {
     for (const float maximum : {next_above(end), end, previous_below(end)}) {
       std::vector<float> logits(256);
@@ -235,7 +235,8 @@ TEST(TilePasses, BadValuesAreSeenAtEveryPlaceAndAtBannedIds) {
       {TileInput::probs, -0.0F, RowStatus::ok},
   };
   for (const Bad& bad : all) {
-    // 299 is beyond the last whole vector; some positions of every vector width.
+    // Position 299 is beyond the last whole vector; the others are some positions of every vector
+    // width.
     for (std::size_t place = 0; place < 300; place += place < 40 || place > 250 ? 1 : 7) {
       RandomTileRow row = tile_row_of(std::vector<float>(300, 0.25F), 1.0F);
       row.input = bad.input;
@@ -256,7 +257,7 @@ TEST(TilePasses, BadValuesAreSeenAtEveryPlaceAndAtBannedIds) {
 TEST(TilePasses, TheFirstOfSeveralFaultsIsTold) {
   RandomTileRow row = tile_row_of(std::vector<float>(600, 0.5F), 1.0F);
   row.input = TileInput::probs;
-  row.allowed.assign(19, 0);  // no token is allowed
+  row.allowed.assign(19, 0);  // now no token is allowed
   expect_definition(row);
   for (const auto& [place, value] : {std::pair{590, -1.0F}, {5, kInfinity}, {300, kNan}}) {
     row.values[static_cast<std::size_t>(place)] = value;

@@ -26,7 +26,7 @@ float rounded(DType dtype, float value) {
   return value;
 }
 
-/// Shifts each tile by a random multiple of `step`.
+/// Shifts the values of each tile by a random multiple of `step`.
 void step_tiles(harness::Dice& dice, RandomTileRow& row, float step) {
   for (std::size_t begin = 0; begin < row.values.size(); begin += kTileSize) {
     const float shift = step * static_cast<float>(dice.between(-3, 3));
@@ -46,7 +46,8 @@ void empty_a_tile(harness::Dice& dice, RandomTileRow& row) {
             row.values.begin() + static_cast<std::ptrdiff_t>(end), nothing);
 }
 
-/// Returns the temperature at which the largest |x c| is about 2^21, where float arithmetic ends.
+/// Returns the temperature at which the largest |x c| is about 2^21, where float arithmetic is no
+/// longer used.
 float temperature_at_the_end_of_floats(harness::Dice& dice, const RandomTileRow& row) {
   double largest = 0;
   for (const float value : row.values) {
@@ -69,7 +70,7 @@ Octaves octaves(const RandomTileRow& row, float value) {
                                        : octaves_of(value, logit_scale(temperature));
 }
 
-/// Returns whether a value can be drawn.
+/// Returns whether a token with this value can be drawn.
 bool has_weight(const RandomTileRow& row, float value) {
   return row.input == TileInput::probs ? value > 0 : value > -kInfinity;
 }
@@ -142,8 +143,8 @@ RandomTileRow random_tile_row(std::uint64_t number, std::int64_t vocab) {
   if (dice.once_in(3)) {
     row.allowed = harness::random_allowed(dice, vocab);
     const std::size_t id = dice.below(row.values.size());
-    // Detected although it cannot be drawn. Rare, because the sums of a failed row are not
-    // compared.
+    // The value is detected although its token cannot be drawn. Such values are rare, because the
+    // sums of a failed row are not compared.
     if (!row.is_allowed(id) && dice.once_in(8)) row.values[id] = dice.pick({kNan, kInfinity});
   }
   row.temperature = random_temperature(dice, row);

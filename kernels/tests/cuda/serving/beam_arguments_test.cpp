@@ -1,5 +1,6 @@
-// The arguments that calls of beam search on the GPU reject before anything is enqueued, and the
-// messages: host memory by the name of its field; missing arrays, and arrays of the wrong length.
+// The tests check which arguments the beam search calls on the GPU reject before anything is
+// enqueued, and their messages: host memory by the name of its field, missing arrays, and arrays of
+// the wrong length.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,7 +29,7 @@ void replace(T*& pointer, void* memory) {
   pointer = static_cast<T*>(memory);
 }
 
-/// A valid beam search step on the device that gives every field; each test makes one field
+/// A valid step of beam search on the device that gives every field; each test then makes one field
 /// invalid.
 struct StepCall {
   StepCall() : batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs) {
@@ -121,7 +122,7 @@ TEST(CudaBeamArguments, AStepNeedsItsArrays) {
   refused("workspace_bytes is ", [](StepCall& c) { --c.execution.workspace_bytes; });
 }
 
-/// A valid call that ends three beam searches; each test makes one field invalid.
+/// A valid call that ends three beam searches; each test then makes one field invalid.
 struct EndCall {
   EndCall() : call(three_beam_results()), found(call->nothing()) {
     request = end_on(device, call->request);

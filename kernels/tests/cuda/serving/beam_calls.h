@@ -17,7 +17,7 @@ inline BeamHistory history_on(DeviceCopies& device, const BeamHistory& history) 
   return {device.out(history.tokens), device.out(history.parents), history.max_steps};
 }
 
-/// Returns a beam search step of float32 rows with its arrays in device memory.
+/// Returns a step of beam search over float32 rows, with its arrays in device memory.
 inline BeamStepRequest step_on(DeviceCopies& device, const BeamStepRequest& step) {
   BeamStepRequest on = step;
   const auto* values = static_cast<const float*>(step.rows.data);

@@ -1,5 +1,5 @@
-// beam_search_result on the GPU against the CPU's, which whole searches of the reference judge:
-// arrays of any content, invalid requests, and a replayed graph.
+// beam_search_result on the GPU is compared with the CPU's, which whole searches of the reference
+// judge: with arrays of any content, invalid requests, and a replayed graph.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +14,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Runs beam_search_result on the GPU for arrays on the host.
+/// Runs beam_search_result on the GPU for arrays that are on the host.
 class OnGpu {
  public:
   Error operator()(const BeamResultRequest& request, const BeamSequences& result) {
@@ -128,7 +128,7 @@ TEST(CudaBeamResult, AGraphReadsTheArraysAnew) {
   graph.launch(stream);
   device.fetch();
   EXPECT_TRUE(found == before);
-  call->pool_scores[3] = -0.25F;  // the pooled sequences now score better than the live beams
+  call->pool_scores[3] = -0.25F;  // now the sequences of the pool score better than the live beams
   require(cudaMemcpy(request.pool.scores.data, call->pool_scores.data(),
                      call->pool_scores.size() * sizeof(float), cudaMemcpyHostToDevice),
           "cudaMemcpy");

@@ -1,6 +1,6 @@
-// Beam search on the GPU against the CPU's, which the reference's independent implementation
-// judges: whole searches in lockstep. After every step, all arrays are equal on CPU and GPU, and so
-// are the sequences that the search would return then.
+// Beam search on the GPU is compared with the CPU's, which the reference's independent
+// implementation judges. Whole searches run step by step on both. After every step, all arrays must
+// be equal on CPU and GPU, and so must the sequences that the search would return at that point.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -19,7 +19,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Runs steps, and the ends of searches, on the GPU for arrays on the host.
+/// Runs steps and ends of beam searches on the GPU, for arrays that are on the host.
 class OnGpu {
  public:
   explicit OnGpu(cuda::Path path) : path_(path) {}
@@ -48,7 +48,7 @@ class OnGpu {
   DeviceCopies device_;
 };
 
-/// Compares the sequences that CPU and GPU would return after this step.
+/// Compares the sequences that CPU and GPU would return after the current step.
 void expect_same_end(const BeamBatch& batch, OnGpu& on_gpu) {
   BeamResultCall call(batch.result_request(batch.max_width));
   const BeamFound expected = call.run_on_cpu();
@@ -68,7 +68,7 @@ void expect_same(const BeamBatch& cpu, const BeamBatch& gpu, std::size_t request
   }
 }
 
-/// Runs steps on CPU and GPU until all searches are done, at most `steps`.
+/// Runs steps on CPU and GPU until all searches are done, but at most `steps` steps.
 void run_both(const std::vector<BeamProblem>& problems, std::int64_t vocab, BeamInput input,
               int steps) {
   for (const cuda::Path path : available_paths()) {
@@ -113,7 +113,8 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
           harness::generate_row(family, 5, static_cast<std::uint64_t>(number), values);
           return values;
         };
-        if (width > 4 && vocab > 20011) continue;  // such rows take long to generate
+        if (width > 4 && vocab > 20011) continue;  // skipped, because such rows take long to
+                                                   // generate
         const BeamProblem problem = {rules_of(width, 3, {7}), row};
         for (const BeamInput input : {BeamInput::logits, BeamInput::logprobs}) {
           run_both(one(problem), vocab, input, 2);
@@ -124,8 +125,8 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
   }
 }
 
-// (1 + 1) * 129 candidates: two more than the limit per request here. The neighbouring request of
-// the batch continues.
+// The request has (1 + 1) * 129 candidates, two more than the GPU's limit per request. The other
+// request of the batch continues.
 TEST(CudaBeamSearch, ARequestThatIsTooWideFailsAlone) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const auto row = [](std::size_t, std::int32_t) { return std::vector<float>(700, -1.0F); };

@@ -1,5 +1,5 @@
-// chain_speculative_sampling on the GPU: equality with the CPU path, byte for byte; the
-// distribution of its own draws; rejected arguments; use in a graph.
+// chain_speculative_sampling on the GPU must equal the CPU path, byte for byte, and its draws must
+// have the target's distribution. The tests also cover rejected arguments and use in a graph.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -63,17 +63,18 @@ TEST(CudaChains, ChainSpeculativeSamplingMatchesCpuToTheBit) {
       }
     }
   }
-  // Both accepted and rejected drafts must be common, or the comparison says little.
+  // Accepted and rejected drafts must both be common, otherwise the comparison says little.
   EXPECT_GT(ok, requests / 2);
   EXPECT_GT(emitted_drafts, requests / 8);
 }
 
-// Total weights are 4 to 8 times 2^16, and their lower and upper bounds are V - 1 = 2^17 apart.
+// Total weights are 4 to 8 times 2^16, and their lower and upper bounds are V - 1 = 2^17 apart, so
+// that the bounds alone decide nothing.
 TEST(CudaChains, ChainsThatBoundsLeaveOpenMatchCpuToTheBit) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
   std::array<int, 2> tests{};  // numbers of draft positions that pass the acceptance test, and that
-                               // do not
+                               // fail it
   const std::uint64_t calls = is_reduced() ? 2 : 40;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const ChainCall call = open_chain_call(number, 1 + (1 << 17));
@@ -113,8 +114,8 @@ std::vector<double> probabilities_of(const reference::IntegerRow& row) {
   return distribution;
 }
 
-/// Returns chains with seeds 0, 1, 2, ..., each drafted with its own seed at the offsets of its
-/// positions, as in an engine.
+/// Returns chains with seeds 0, 1, 2, and so on. Each chain is drafted with its own seed, at the
+/// offsets of its positions, as in an engine.
 ChainCall chains_of(const Rows& draft, std::int64_t batch) {
   const reference::IntegerRow first = distribution_of(draft, 0);
   const reference::IntegerRow second = distribution_of(draft, 1);
@@ -141,10 +142,10 @@ ChainCall chains_of(const Rows& draft, std::int64_t batch) {
 
 TEST(CudaChains, FirstAndSecondTokensOfChainsFollowTheTargetWhateverTheDraft) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  // Together, target and draft rows must not exceed the rows of a call.
+  // The rows of target and draft together must not exceed the row limit of a call.
   const std::int64_t chains = is_reduced() ? 2000 : 65536 / (2 * kDrafts + 1);
-  // All tests together may fail by chance with probability 1e-9: four drafts, two statistics each,
-  // on every path.
+  // All these tests together may fail by chance with a probability of 1e-9; the level is divided by
+  // four drafts with two statistics each, on every path.
   const std::vector<cuda::Path> paths = available_paths();
   const double level = 1e-9 / (4 * 2 * static_cast<double>(paths.size()));
   const std::vector<double> first_distribution = probabilities_of(distribution_of(kTarget, 0));
@@ -165,18 +166,18 @@ TEST(CudaChains, FirstAndSecondTokensOfChainsFollowTheTargetWhateverTheDraft) {
       for (std::int64_t b = 0; b < chains; ++b) {
         const std::int32_t* out = got.tokens.data() + b * (kDrafts + 1);
         ++first_seen.at(static_cast<std::size_t>(out[0]));
-        if (out[1] < 0) continue;  // the chain ended at the first draft position
+        if (out[1] < 0) continue;  // the chain has ended at the first position
         ++seconds;
         ++second_seen.at(static_cast<std::size_t>(out[1]));
       }
-      EXPECT_EQ(first_seen[4], 0U);  // its probability in the target is 0, so it has no cell in the
-                                     // goodness-of-fit test
+      EXPECT_EQ(first_seen[4], 0U);  // The token has probability 0 in the target, so it has no cell
+                                     // in the goodness-of-fit test.
       EXPECT_GE(statistics::goodness_of_fit({first_seen.data(), 4}, {first_distribution.data(), 4})
                     .g_p_bound,
                 level);
       if (seconds == 0) continue;
-      // If a chain has a second token, that token follows the target's second row, whatever the
-      // first token is.
+      // If a chain has a second token, that token has the distribution of the target's second row,
+      // whatever the first token is.
       EXPECT_GE(statistics::goodness_of_fit(second_seen, second_distribution).g_p_bound, level)
           << "of " << seconds << " second tokens";
     }

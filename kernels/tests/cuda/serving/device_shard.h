@@ -1,4 +1,4 @@
-// A shard of a call, with its arrays in memory of the current device.
+// One shard of a call, with its arrays in the memory of the current device.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ enum class ShardWants { columns, tokens, survivors };
 /// One shard of a sharded call, in device memory.
 class DeviceShard {
  public:
-  /// reports: log-probability arrays to request and their mode; the addresses of the arrays are
-  /// ignored.
+  /// reports: the log-probability arrays to request and their mode; the addresses of these arrays
+  /// are ignored.
   DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {},
               ShardWants wants = ShardWants::survivors)
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
@@ -96,10 +96,10 @@ class DeviceShard {
   void fetch() { copies_.fetch(); }
   /// Returns the results' arrays in device memory.
   const SampleResult& result() const { return result_; }
-  /// Returns logits of this shard that a test changes between replays.
+  /// Returns the logits of this shard, which a test changes between replays.
   void* logits() const { return const_cast<void*>(request_.rows.logits.data); }
 
-  /// Returns this shard's block of an exchange.
+  /// Returns a host copy of this shard's block of an exchange.
   std::vector<std::byte> block(cuda::ShardedExchange exchange) const {
     std::vector<std::byte> bytes(static_cast<std::size_t>(call.bytes(exchange)));
     require(cudaDeviceSynchronize(), "a kernel");
@@ -125,7 +125,7 @@ class DeviceShard {
   std::int64_t mask_words = 0, all_stride = 1;
 
  private:
-  /// Copies rows to a device address with the same alignment as on the host.
+  /// Copies rows to the device, at an address with the same alignment as on the host.
   const void* copy_rows(const RowsView& rows) {
     constexpr std::size_t kAlignment = 16;
     const std::size_t size = rows.dtype == DType::float32 ? 4 : 2;

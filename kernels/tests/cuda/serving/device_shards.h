@@ -29,7 +29,7 @@ class DeviceShards {
     }
     return {};
   }
-  /// Makes all further exchanges use memory that all shards address.
+  /// Makes all further exchanges use memory that all shards can address.
   Error use_peers(std::int64_t most_rows) {
     cuda::ShardedPeers& peers = peers_;
     peers.most_rows = most_rows;
@@ -41,7 +41,7 @@ class DeviceShards {
     }
     return use_peers_of(*this);
   }
-  /// Makes all further exchanges use the memory of another, larger call.
+  /// Makes all further exchanges use the memory of another call, which is larger.
   Error use_peers_of(const DeviceShards& other) {
     shares_memory_ = true;
     for (const auto& shard : shards_) {
@@ -55,7 +55,8 @@ class DeviceShards {
     }
     return {};
   }
-  /// Copies blocks like NCCL's all-gather; does nothing if shards write to each other's memory.
+  /// Copies the blocks as NCCL's all-gather does; does nothing if shards write to each other's
+  /// memory.
   void gather(cuda::ShardedExchange exchange) {
     if (shares_memory_) return;
     for (const auto& to : shards_) {
@@ -80,7 +81,7 @@ class DeviceShards {
     gather(exchange);
     return receive(exchange);
   }
-  /// Runs the exchanges of a call that precede its ranks: a summary, tokens and sums.
+  /// Runs the exchanges of a call before those of its ranks: the summary, tokens and sums.
   Error decide_by_candidates() {
     if (Error error = exchange(cuda::ShardedExchange::summary)) return error;
     return exchange_tokens();
@@ -89,7 +90,7 @@ class DeviceShards {
     if (Error error = exchange(cuda::ShardedExchange::tokens)) return error;
     return exchange(cuda::ShardedExchange::sums);
   }
-  /// Runs the remaining exchanges, given the number of rows that undecided() returned.
+  /// Runs the remaining exchanges, for the number of rows that undecided() has returned.
   Error go_on(std::int32_t undecided) {
     for (std::int32_t left = at(0).call.gathers(undecided); left > 0; --left) {
       if (Error error = exchange(cuda::ShardedExchange::gather)) return error;
@@ -119,7 +120,7 @@ class DeviceShards {
   DeviceArrays arrays_;
   std::deque<std::vector<std::byte>> peer_memory_;  ///< per shard
   cuda::ShardedPeers peers_;
-  bool shares_memory_ = false;  ///< if false, an exchange copies blocks between shards
+  bool shares_memory_ = false;  ///< false: an exchange copies blocks between the shards
   std::vector<std::unique_ptr<DeviceShard>> shards_;
 };
 

@@ -1,4 +1,4 @@
-// Kept sets of calls that verify drafts on the GPU: equal to the CPU's, byte for byte.
+// Kept sets of calls that verify drafts on the GPU must equal the CPU's, byte for byte.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -42,7 +42,7 @@ Emitted run_on_cpu(const SpeculationCall& call, bool tree, std::int64_t room) {
   return emitted;
 }
 
-/// Runs the call on the GPU; `enqueue` receives the function that enqueues it.
+/// Runs a call on the GPU; `enqueue` is called with the function that enqueues the call.
 template <class Enqueue>
 void enqueue_on_gpu(const SpeculationCall& call, bool tree, cuda::Path path, Emitted& emitted,
                     DeviceArrays& arrays, void* stream, const Enqueue& enqueue) {
@@ -101,7 +101,7 @@ TEST_P(CudaEmittedSets, MatchTheCpu) {
   EXPECT_GT(overflows, 0);
 }
 
-/// The GPU computes tree nodes even if the caller does not request them.
+/// The GPU computes the tree's accepted nodes even if the caller does not request them.
 TEST(CudaEmittedSetsOfTrees, NeedNoNodes) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;

@@ -1,5 +1,5 @@
-// Steps of cuda::FusedSamplingProcessor in a CUDA graph against the CPU's without a graph, bit for
-// bit.
+// Steps of cuda::FusedSamplingProcessor in a CUDA graph are compared with the CPU's steps without a
+// graph, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,10 +41,11 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
     for (int replay = 0; replay < 4; ++replay) {
       graph.launch(twins.stream);
       for (const auto& step : rows) expect_ok(twins.cpu->step(step->on_host));
-      if (replay == 1) continue;  // the next copy delivers the tokens of two replays
+      if (replay == 1) continue;  // skips the copy, so that the next copy delivers the tokens of
+                                  // two replays
       twins.start_copy();
-      if (replay == 0) {  // the batch changes while tokens are in flight, and its new state is
-                          // copied
+      if (replay == 0) {  // changes the batch while tokens are in flight, and copies its new state
+                          // to the device
         add();
         twins.on_both([](BatchState& state) { return state.swap(2, 40); });
         twins.on_both([](BatchState& state) { return state.remove(5); });
@@ -54,7 +55,7 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
       twins.expect_equal_results();
       twins.expect_equal_states();
     }
-    // Steps outside a graph continue from the replayed state.
+    // Steps outside a graph continue from the state that the replays left.
     expect_ok(twins.gpu->step(rows[0]->on_device));
     expect_ok(twins.cpu->step(rows[0]->on_host));
     twins.start_copy();
@@ -79,8 +80,8 @@ TEST(CudaFusedSamplingProcessor, AGraphHasRowsByOffsetsAndABitmaskThatIsReadAnew
   const std::vector<std::int64_t> offsets = {0, 2, 3, 5};
   DeviceArrays arrays;
   const View<const std::int64_t> on_device{arrays.in(offsets), 4};
-  PinnedWords& packed = twins.pinned({~0U, ~0U, ~0U, ~0U, ~0U, ~0U});  // two 32-bit words of a
-                                                                       // bitmask per row
+  // Each row has a bitmask of two 32-bit words.
+  PinnedWords& packed = twins.pinned({~0U, ~0U, ~0U, ~0U, ~0U, ~0U});
 
   expect_ok(twins.gpu->bring_changes());
   Graph graph;
@@ -121,7 +122,7 @@ TEST(CudaFusedSamplingProcessor, ACaptureIsRefusedWhileChangesAreToBeBrought) {
   graph.end(twins.stream);
   EXPECT_EQ(refused.code, ErrorCode::invalid_argument);
   EXPECT_NE(refused.message.find("bring_changes()"), std::string::npos) << refused.message;
-  // The capture was complete, and executed nothing.
+  // The capture ended normally, and it executed nothing.
   expect_ok(twins.gpu->step(rows[0]->on_device));
   expect_ok(twins.cpu->step(rows[0]->on_host));
   twins.start_copy();

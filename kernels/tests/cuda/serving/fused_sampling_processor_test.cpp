@@ -1,6 +1,6 @@
-// FusedSamplingProcessor on a GPU against the CPU's, bit for bit: random runs in which requests
-// enter, move, leave and are preempted, with tokens that the host waits for at once or later;
-// bitmasks from page-locked memory; copies concurrent with other work.
+// FusedSamplingProcessor on a GPU is compared with the CPU's, bit for bit. In random runs requests
+// enter, move, leave and are preempted, and the host waits for tokens at once or later. The tests
+// also cover bitmasks from page-locked memory, and copies concurrent with other work.
 // fused_sampling_graphs_test.cpp tests steps in CUDA graphs.
 //
 // FAIRDRAW_REDUCED shortens the test, for compute-sanitizer.
@@ -23,15 +23,16 @@ using batches::random_request;
 using batches::random_step;
 using harness::Dice;
 
-/// The kinds of events in a random run besides steps.
+/// The kinds of events that a random run has besides steps.
 struct Manner {
   HistoryForm history = HistoryForm::lists;
-  bool late = false;          ///< whether the host reads the tokens only some steps later
-  bool device_masks = false;  ///< bitmasks are set by update_bitmask(), and no request is preempted
+  bool late = false;          ///< true: the host reads the tokens only some steps later
+  bool device_masks = false;  ///< true: update_bitmask() sets the bitmasks, and no request is
+                              ///< preempted
 };
 
-/// Performs a random run. Runs random steps on both processors and returns the number of tokens
-/// drawn.
+/// Performs a random run. Runs random steps on both processors, and returns the number of tokens
+/// that were drawn.
 std::int64_t run(BatchStateOptions options, const Manner& manner, std::uint64_t seed, int rounds) {
   Dice dice{seed};
   options.history = manner.history;
@@ -150,8 +151,9 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
       }
     }
   }
-  // The number of tokens in the batches at the ends of the runs; without this check the runs could
-  // have been empty. The number is the same on every machine, 518 when reduced.
+  // This is the number of tokens in the batches at the ends of the runs; without this check, the
+  // runs could have been empty. The number is the same on every machine; it is 518 in the reduced
+  // test.
   EXPECT_GT(drawn, is_reduced() ? 400 : 1000);
 }
 
@@ -186,7 +188,7 @@ TEST(CudaFusedSamplingProcessor, TokensThatWereOverwrittenAreMissedAndCatchUpBri
     EXPECT_EQ(twins.state->output(0).size, 0);
     expect_ok(twins.gpu->catch_up());
     twins.expect_equal_states();
-    // The tokens of the next step arrive as usual.
+    // The tokens of the next step arrive as usual, without catch_up().
     twins.on_both([](BatchState& state) { return state.swap(0, 2); });
     expect_ok(twins.gpu->step(rows[0]->on_device));
     expect_ok(twins.cpu->step(rows[0]->on_host));
@@ -196,7 +198,7 @@ TEST(CudaFusedSamplingProcessor, TokensThatWereOverwrittenAreMissedAndCatchUpBri
   }
 }
 
-/// Work on a stream that ends when the test opens the gate.
+/// Work on a stream that ends when the test opens this gate.
 struct Gate {
   std::atomic<bool> open{false};
   std::atomic<bool> waited_in_vain{false};
@@ -226,7 +228,8 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   twins.start_copy();
   Gate gate;
   require(cudaLaunchHostFunc(twins.stream.get(), Gate::hold, &gate), "cudaLaunchHostFunc");
-  expect_ok(twins.gpu->step(rows[1]->on_device));  // starts the next step, which cannot finish yet
+  expect_ok(twins.gpu->step(rows[1]->on_device));  // starts the next step, which cannot finish
+                                                   // before the gate is open
   twins.wait();
   twins.expect_equal_states();
   EXPECT_EQ(cudaStreamQuery(twins.stream.get()), cudaErrorNotReady);
@@ -235,7 +238,8 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   twins.start_copy();
   twins.wait();
   twins.expect_equal_states();
-  EXPECT_FALSE(gate.waited_in_vain);  // otherwise wait() would have waited for later work
+  EXPECT_FALSE(gate.waited_in_vain);  // If this fails, wait() has waited for work that was enqueued
+                                      // later.
 }
 
 TEST(CudaFusedSamplingProcessor, AHundredStepsTakeNoMemory) {
@@ -333,8 +337,8 @@ TEST(CudaFusedSamplingProcessor, RefusedCallsSayWhyAndChangeNothing) {
             "memory, or memory of the device");
 }
 
-// A batch state accepts only one processor at a time, because tokens that one processor's copy
-// delivers do not reach another.
+// A batch state accepts only one processor at a time, because a second processor would not see the
+// tokens that the first one's copies deliver.
 TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::unique_ptr<BatchState> state;

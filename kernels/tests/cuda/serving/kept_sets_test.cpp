@@ -1,5 +1,5 @@
-// Kept sets on the GPU against the CPU's, which the masks judge: ids, offsets and overflows byte
-// for byte, and all other results of the call.
+// Kept sets on the GPU are compared with the CPU's, which the masks judge: ids, offsets and
+// overflows byte for byte, and all other results of the call.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Counts of the kept sets of a test's calls: all, empty and overflowing ones.
+/// Numbers of kept sets in a test's calls: of all sets, empty sets and overflowing sets.
 struct Seen {
   std::int64_t sets = 0, empty = 0, overflows = 0, after_overflow = 0;
 };
@@ -54,7 +54,8 @@ cuda::Execution execution_of(DeviceArrays& arrays, const SampleRequest& request,
   return arrays.execution_with(cuda::workspace_bytes(request, {}, kept), path, stream);
 }
 
-/// Runs a call on all paths, with all results requested, and with only tokens and sets.
+/// Runs a call on all paths, once with all results requested, and once with only tokens and kept
+/// sets.
 void compare_call(std::uint64_t number, const OwnedCall& call, std::int64_t room,
                   DeviceArrays& arrays, Seen& seen) {
   const Expected expected(call, room);
@@ -100,7 +101,7 @@ TEST(CudaKeptSets, MatchTheCpuInCallsOfEveryKind) {
     const std::int64_t most = is_reduced() ? 12 : std::min<std::int64_t>(300, 1000000 / vocab);
     const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
     const OwnedCall call = processed_call(i, rows, vocab);
-    // The capacity of the sets holds all tokens, or a random part of them.
+    // The arrays have room for all tokens, or for a random part of them.
     const std::int64_t all = call.outputs() * vocab;
     compare_call(i, call, all, arrays, seen);
     const auto part = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(all + 1));
@@ -129,8 +130,8 @@ TEST(CudaKeptSets, MatchTheCpuForLargeVocabularies) {
   EXPECT_GT(seen.sets, 0);
 }
 
-/// Numbers of outputs around 256, from which on a separate launch computes offsets; last chunks
-/// that are not full; and overflowing sets in every chunk.
+/// The numbers of outputs lie around 256, from which on a separate launch computes the offsets.
+/// Last chunks are not full, and every chunk has overflowing sets.
 TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
@@ -141,8 +142,8 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
                    : std::vector<std::int64_t>{1, 64, 255, 256, 257, 511, 512, 513, 1024, 4097};
   for (const std::int64_t outputs : sizes) {
     for (const std::int64_t rows : {std::int64_t{3}, outputs}) {
-      // With few rows a call has 16 blocks of threads per output, which take minutes one by one
-      // under compute-sanitizer.
+      // With few rows, a call has 16 thread blocks per output, which take minutes one by one under
+      // compute-sanitizer.
       if (is_reduced() && rows != outputs && outputs > 40) continue;
       ++number;
       OwnedCall call = random_call(number, rows, 70);
@@ -150,7 +151,7 @@ TEST(CudaKeptSets, NumbersOfOutputsChangeNothing) {
       call.seed = call.offset = {};
       call.indices.clear();
       std::mt19937_64 random(number);
-      if (rows != outputs) {  // one index in a hundred is out of range
+      if (rows != outputs) {  // one index in a hundred is out of its range
         for (std::int64_t i = 0; i < outputs; ++i) {
           call.indices.push_back(random() % 100 == 0 ? static_cast<std::int32_t>(rows)
                                                      : static_cast<std::int32_t>(random() % 3));
@@ -211,7 +212,7 @@ TEST(CudaKeptSets, NoOutputsHaveOneOffset) {
   EXPECT_EQ(kept.offsets, std::vector<std::int64_t>{0});
 }
 
-/// Replays a graph after other work has written to its workspace.
+/// Replays a graph after other work has overwritten its workspace.
 TEST(CudaKeptSets, AGraphAsksNothingOfItsWorkspace) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Stream stream;
@@ -280,8 +281,8 @@ TEST(CudaKeptSets, HostMemoryIsRefusedByTheNameOfItsField) {
   offsets.offsets.size = 2;
   EXPECT_NE(refusal(offsets).find("kept.offsets"), std::string::npos);
   cuda::Execution small = execution;
-  small.workspace_bytes = cuda::workspace_bytes(request);  // the workspace size for a call without
-                                                           // sets
+  // the size for a call without kept sets, which is too small
+  small.workspace_bytes = cuda::workspace_bytes(request);
   const Error error = cuda::sample_with_kept_sets(request, result, sets, small);
   EXPECT_NE(error.message.find("workspace"), std::string::npos) << error.message;
 }

@@ -1,4 +1,5 @@
-// Kept sets from rows of bits, and of sharded calls, on the GPU: equal to the CPU's, byte for byte.
+// Kept sets from rows of bits, and kept sets of sharded calls, must equal the CPU's on the GPU,
+// byte for byte.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -29,7 +30,7 @@ TEST(CudaKeptSetsOfMask, MatchTheCpu) {
     const std::int64_t stride = (vocab + 31) / 32 + static_cast<std::int64_t>(random() % 3);
     std::vector<std::uint32_t> words;
     for (std::int64_t i = 0; i < rows * stride; ++i) {
-      // Some bits beyond the vocabulary are set too.
+      // Some bits beyond the vocabulary are set, too.
       const bool sparse = number % 3 == 0 && random() % 8 != 0;
       words.push_back(sparse ? 0U : static_cast<std::uint32_t>(random()));
     }
@@ -48,7 +49,7 @@ TEST(CudaKeptSetsOfMask, MatchTheCpu) {
       mask.mask = {place.in(words), rows, stride};
       mask.vocab = vocab;
       mask.first_id = static_cast<std::int32_t>(number % 1000);
-      // An index list with zero entries counts as given.
+      // A list of indices with zero entries counts as given.
       if (number % 2 != 0) {
         mask.indices = {indices.empty() ? reinterpret_cast<const std::int32_t*>(mask.mask.data)
                                         : place.in(indices),
@@ -72,7 +73,7 @@ TEST(CudaKeptSetsOfMask, MatchTheCpu) {
   EXPECT_GT(overflows, 0);
 }
 
-/// Kept sets computed after the exchanges of a sharded call, on its stream.
+/// Kept sets are computed after the exchanges of a sharded call, on the call's stream.
 TEST(CudaShardedSets, OfAllShardsInTurnAreTheWholeCalls) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::int64_t sets = 0, split = 0;

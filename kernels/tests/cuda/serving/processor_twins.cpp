@@ -5,7 +5,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The CPU uses one thread, because with small rows more threads only wait for each other.
+/// The CPU uses one thread, because on small rows more threads would only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
 
 template <class T>
@@ -18,11 +18,11 @@ std::vector<T> from_device(View<const T> view) {
 
 }  // namespace
 
-/// Returns options for few tokens and short histories, so that lists, masks and full histories
-/// interact.
+/// Returns options for small vocabularies and short histories, so that lists, masks and full
+/// histories affect each other.
 BatchStateOptions small_batch() {
   BatchStateOptions options;
-  options.vocab = 37;  // the vocabulary is not a whole number of bitmask words
+  options.vocab = 37;  // the vocabulary does not fill a whole number of bitmask words
   options.capacity = 5;
   options.max_length = 24;
   options.max_bias = 3;
@@ -33,8 +33,8 @@ BatchStateOptions small_batch() {
   return options;
 }
 
-/// Returns options for more slots than a warp of advance_batch has threads, and several vectors of
-/// a row per thread.
+/// Returns options for a batch with more slots than a warp of advance_batch has threads, and with
+/// several vectors of a row per thread.
 BatchStateOptions wide_batch() {
   BatchStateOptions options = small_batch();
   options.vocab = 4099;
@@ -57,9 +57,10 @@ StepRowsOnBoth::StepRowsOnBoth(const StepInput& input, std::int64_t vocab, const
       const float value = input.logits[static_cast<std::size_t>(row * vocab + token)];
       std::uint32_t bits = 0;
       std::memcpy(&bits, &value, 4);
-      if (!wide) bits >>= 16;  // bfloat16, rounded towards zero
+      if (!wide) bits >>= 16;  // bfloat16, by truncation of the float32
       const auto at = static_cast<std::size_t>(layout.lead + row * stride + token) * size;
-      std::memcpy(bytes_.data() + at, &bits, size);  // little-endian, so the low half comes first
+      // the number is little-endian, so that the low half comes first
+      std::memcpy(bytes_.data() + at, &bits, size);
     }
   }
   block_ = DeviceBlock(bytes_.size());
@@ -93,7 +94,7 @@ View<const T> Twins::on_device(View<const T> values) {
   require(cudaMemcpyAsync(offsets_.back()->data(), values.data, bytes, cudaMemcpyHostToDevice,
                           stream.get()),
           "cudaMemcpyAsync");
-  // The source values belong to the caller, who may free them on return.
+  // The source values belong to the caller, who may free them after this function returns.
   require(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   return {reinterpret_cast<const T*>(offsets_.back()->data()), values.size};
 }
@@ -106,13 +107,13 @@ bool Twins::step(const StepRowsOnBoth& rows, const StepInput& input, Offsets whe
   const std::vector<std::uint32_t> narrow(input.offsets.begin(), input.offsets.end());
   const View<const std::int64_t> wide_view{input.offsets.data(), count};
   const View<const std::uint32_t> narrow_view{narrow.data(), count};
-  constexpr std::int32_t kMaxRows = 4;  // random_step chooses up to 3
+  constexpr std::int32_t kMaxRows = 4;  // random_step chooses at most 3 rows
   switch (where) {
     case Offsets::host:
       return same(refused, gpu->step(rows.on_device, wide_view, input.sampled));
     case Offsets::narrow_host: {
       const Error error = gpu->step(rows.on_device, narrow_view, input.sampled);
-      if (refused) {  // -1 becomes another number in the narrower type
+      if (refused) {  // -1 would become another number in the narrower type
         EXPECT_TRUE(error);
         return false;
       }

@@ -1,5 +1,5 @@
-// The same batch on the CPU and on the GPU, with equal steps and changes: the comparison in the
-// tests of cuda::FusedSamplingProcessor.
+// The same batch is kept on the CPU and on the GPU, with equal steps and changes, so that tests of
+// cuda::FusedSamplingProcessor can compare them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,15 +26,15 @@ std::vector<T> list(View<const T> view) {
 
 inline void expect_ok(const Error& error) { ASSERT_FALSE(error) << error.message; }
 
-/// Returns options for few tokens and short histories, so that lists, masks and full histories
-/// interact.
+/// Returns options for small vocabularies and short histories, so that lists, masks and full
+/// histories affect each other.
 BatchStateOptions small_batch();
 
-/// Returns options for more slots than a warp of advance_batch has threads, and several vectors of
-/// a row per thread.
+/// Returns options for a batch with more slots than a warp of advance_batch has threads, and with
+/// several vectors of a row per thread.
 BatchStateOptions wide_batch();
 
-/// Page-locked memory that copies on a stream may read until the test ends.
+/// Page-locked memory, which copies on a stream may read until the test ends.
 class PinnedWords {
  public:
   explicit PinnedWords(const std::vector<std::uint32_t>& words) {
@@ -53,7 +53,7 @@ class PinnedWords {
 /// The layout of logits in memory.
 struct Layout {
   DType dtype = DType::float32;
-  std::int64_t lead = 0;  ///< number of values before the first row, which need not be aligned
+  std::int64_t lead = 0;  ///< number of values before the first row, which shift its alignment
   std::int64_t pad = 0;   ///< values between rows
 };
 
@@ -70,7 +70,7 @@ class StepRowsOnBoth {
   DeviceBlock block_;
 };
 
-/// The memory and the integer type of a step's offsets.
+/// The memory in which a step's offsets are, and their integer type.
 enum class Offsets { host, narrow_host, device, narrow_device };
 
 /// The same batch on the CPU and on the GPU.
@@ -88,8 +88,8 @@ class Twins {
     EXPECT_EQ(first.message, second.message);
   }
 
-  /// Runs a step on the CPU and on the GPU. Returns false if both processors reject the step, or
-  /// the CPU does and the GPU cannot detect the error.
+  /// Runs a step on the CPU and on the GPU. Returns false if both processors reject the step, or if
+  /// the CPU rejects it for an error that the GPU cannot detect.
   bool step(const StepInput& input, const Layout& layout, Offsets where) {
     kept_.push_back(std::make_unique<StepRowsOnBoth>(input, options_.vocab, layout, stream));
     return step(*kept_.back(), input, where);
@@ -99,12 +99,12 @@ class Twins {
 
   void start_copy();
   std::size_t copies_on_their_way() const { return on_their_way_.size(); }
-  /// Waits for the oldest copy in flight and expects the CPU's values in it.
+  /// Waits for the oldest copy in flight, and expects the CPU's values in it.
   void wait();
-  /// Delivers all tokens still on the GPU to the host.
+  /// Copies all tokens that are still on the GPU to the host.
   void drain(bool by_copies);
 
-  /// Compares the results of the last step that are in the GPU's memory with the CPU's.
+  /// Compares the results of the last step, which are in the GPU's memory, with the CPU's.
   void expect_equal_results() const;
 
   void expect_equal_states() const;
@@ -114,7 +114,7 @@ class Twins {
   const BatchStateOptions& options() const { return options_; }
 
   Stream stream;
-  std::unique_ptr<BatchState> expected, state;  // the CPU's batch state, and the host's part of the
+  std::unique_ptr<BatchState> expected, state;  // the CPU's batch state, and the host side of the
                                                 // GPU's batch state
   std::unique_ptr<FusedSamplingProcessor> cpu;
   std::unique_ptr<cuda::FusedSamplingProcessor> gpu;
@@ -133,15 +133,15 @@ class Twins {
   BatchStateOptions options_;
   bool has_stepped_ = false;
   std::deque<Expected> on_their_way_;
-  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // copies in flight read these
+  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // rows that copies in flight read
   std::vector<std::unique_ptr<DeviceBlock>> offsets_;
   std::vector<std::unique_ptr<PinnedWords>> pinned_;
 };
 
-/// Returns `count` steps with a row for every slot.
+/// Returns `count` steps, each with a row for every slot.
 std::vector<StepInput> steps_of(const BatchStateOptions& options, int count, std::uint64_t seed);
 
-/// Returns the steps' rows, already copied to the device.
+/// Returns the rows of these steps, already copied to the device.
 std::vector<std::unique_ptr<StepRowsOnBoth>> on_both(const std::vector<StepInput>& steps,
                                                      const Twins& twins);
 

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   cuda::ChainDraw draw(cluster, sums, rows.rows.vocab);
   cuda::find_totals(draw, row, same);
-  // The total must be the same when computed for target and draft.
+  // The total must be the same, whether it is computed for the target or for the draft.
   if (writes) *result.total = row.total() == same.total() ? row.total() : 0;
 }
 

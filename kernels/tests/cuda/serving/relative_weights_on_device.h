@@ -1,5 +1,5 @@
-// The values that the GPU's speculation derives from a filtered row, for tests: weights and their
-// total.
+// Test kernels that give the values which speculation derives from a filtered row on the GPU:
+// weights and their total.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,14 +10,15 @@
 
 namespace fairdraw::suites {
 
-/// Arrays of relative weights in device memory.
+/// Arrays in device memory for relative weights.
 struct RelativeWeights {
   std::uint64_t* of_tokens;  ///< [vocab]
-  std::uint64_t* bounds;     ///< [2]: lower and upper bound of the total, before it is summed
+  std::uint64_t* bounds;     ///< [2]: lower and upper bound of the total, known before the weights
+                             ///< are summed
   std::uint64_t* total;      ///< [1], summed
 };
 
-/// Computes the weights of row 0 by `blocks` blocks, as a cluster if there are several.
+/// Computes the weights of row 0 by `blocks` thread blocks, as a cluster if there are several.
 cudaError_t relative_weights(const cuda::FilteredRows& rows, const RelativeWeights& result,
                              int blocks);
 

@@ -1,5 +1,5 @@
-// Weights of speculation on the GPU: equal to the definition, value by value, and to the high word
-// of weights by tiles; totals lie within the bounds that follow from those.
+// Weights of speculation on the GPU must equal the definition, value by value, and the high word of
+// weights by tiles. Totals must lie within the bounds that follow from the weights by tiles.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Octaves octaves_of_value(const RandomTileRow& row, float value) {
                                        : octaves_of(value, logit_scale(row.temperature));
 }
 
-/// Returns floor(m 2^(16 + n - E)), where `below` = E - n.
+/// Returns floor(m 2^(16 + n - E)) for the significand m, where `below` is E - n.
 std::uint64_t relative_weight(std::uint32_t significand, double below) {
   constexpr int kBits = 16;
   constexpr double kNothingLeft = 24 + kBits;
@@ -31,14 +31,14 @@ std::uint64_t relative_weight(std::uint32_t significand, double below) {
   return (static_cast<std::uint64_t>(significand) << kBits) >> static_cast<int>(below);
 }
 
-/// A row with a cut, and its expected weights.
+/// A row with a cut (the end of its survivors), and its expected weights.
 struct CutRow {
   cuda::RowRecord record{};
   std::vector<std::uint64_t> weights;
   std::uint64_t total = 0;
 
-  /// Keeps the values above that of token `last`, and those equal to it up to `last`; all allowed
-  /// ones if `last` is negative. greedy: only `last`.
+  /// Keeps the values above that of token `last`, and the equal values up to that token; keeps all
+  /// allowed values if `last` is negative. greedy: keeps only `last`.
   CutRow(const RandomTileRow& row, const ExpectedIndex& index, std::int64_t last, bool greedy)
       : weights(row.values.size(), 0) {
     const std::int32_t largest = *std::max_element(index.keys.begin(), index.keys.end());
@@ -76,7 +76,7 @@ struct CutRow {
   }
 };
 
-/// Counts of a test's rows, and of rows whose total the bounds leave open.
+/// Numbers of a test's rows, and of the rows whose total the bounds leave open.
 struct Seen {
   int rows = 0, open = 0;
 };
@@ -131,12 +131,13 @@ TEST(CudaRelativeWeights, AreTheDefinitionsAndTheHighWordOfWeightsByTiles) {
     expect_on_gpu(row, CutRow(row, index, last, greedy), arrays, seen);
     if (HasFatalFailure()) return;
   }
-  // Lower and upper bounds differ except in greedy rows (one of 11) and in rows of one token.
+  // Lower and upper bounds differ except in greedy rows (1 row of 11) and in rows of one token.
   EXPECT_GT(seen.rows, static_cast<int>(numbers / 2));
   EXPECT_GT(seen.open, seen.rows * 2 / 3);
 }
 
-// The largest total, 2^20 weights of 24 bits each, and the loosest bounds, of a subnormal row.
+// The row has the largest total, 2^20 weights of 24 bits each, and as a subnormal row the loosest
+// bounds.
 TEST(CudaRelativeWeights, OfTheLargestVocabularyAreTheDefinitions) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";

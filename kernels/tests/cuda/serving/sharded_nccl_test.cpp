@@ -1,6 +1,7 @@
-// Sharded calls on two GPUs, with NCCL and through each other's memory: the tokens of `sample` over
-// whole rows, eagerly and in graphs, and then the rows that candidates do not decide. One thread
-// per rank; skipped unless there are two GPUs.
+// Sharded calls on two GPUs exchange their blocks with NCCL and through each other's memory. Their
+// tokens must be those of `sample` over whole rows, both in direct calls and in graphs; rows that
+// candidates do not decide follow afterwards. Each rank has one thread; the test is skipped unless
+// there are two GPUs.
 #include "fairdraw/sharded_nccl.h"
 
 #include <gtest/gtest.h>
@@ -33,14 +34,14 @@ void require_nccl(ncclResult_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + ncclGetErrorString(result));
 }
 
-/// One rank: a GPU, a stream and a rank of the communicator.
+/// One rank: its GPU, stream and rank in the communicator.
 struct Rank {
   int number;
   ncclComm_t communicator;
   const Stream& stream;
 };
 
-/// Runs work(rank) on every GPU, with one thread each.
+/// Runs work(rank) for every GPU, with one thread each.
 void run_on_ranks(const std::function<void(const Rank&)>& work) {
   ncclUniqueId id{};
   require_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -79,12 +80,12 @@ std::string why_not() {
   }                                                            \
   static_assert(true, "so that it ends with a semicolon")
 
-/// Rows of every kind, by number: no filter; nucleus and top_k among the candidates; a wide nucleus
-/// of flat rows; a wide top_k; min_p of flat rows; greedy.
+/// Rows of a kind chosen by their number: no filter; nucleus and top_k among the candidates; a wide
+/// nucleus of flat rows; a wide top_k; min_p of flat rows; greedy.
 struct Rows {
   static constexpr std::int64_t kRows = 24, kVocab = 128256;
   static constexpr int kKinds = 6;
-  static constexpr std::int32_t kWide = 12;  ///< number of rows that candidates do not decide
+  static constexpr std::int32_t kWide = 12;  ///< number of rows that the candidates do not decide
 
   std::vector<float> logits;
   std::vector<float> top_p, min_p;
@@ -163,9 +164,9 @@ TEST(CudaShardedNccl, TooFewExchangesGoOnWhereTheyWere) {
     ASSERT_FALSE(begun) << begun.message;
     ASSERT_FALSE(
         cuda::sample_sharded(shard.call, {.tokens = false}, rank.communicator, rank.stream.get()));
-    // Rows without filters are undecided by candidates too.
+    // The candidates do not decide rows without filters, either.
     EXPECT_EQ(shard.undecided(), Rows::kWide + Rows::kRows / Rows::kKinds);
-    // Each round decides one group of rows.
+    // Each iteration decides one group of rows.
     for (std::int32_t left = shard.undecided(); left > 0;) {
       ASSERT_FALSE(cuda::continue_sharded(shard.call, 1, rank.communicator, rank.stream.get()));
       const std::int32_t now = shard.undecided();
@@ -184,7 +185,7 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
     DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
     const Error begun = shard.begin(rank.stream.get());
     ASSERT_FALSE(begun) << begun.message;
-    // The call runs once before the capture, because NCCL connects ranks when they first send.
+    // The call runs once before its capture, because NCCL connects the ranks when they first send.
     ASSERT_FALSE(cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get()));
     require(cudaStreamSynchronize(rank.stream.get()), "cudaStreamSynchronize");
     Graph graph;
@@ -205,11 +206,11 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
 
 // --- Through each other's memory -----------------------------------------------------------------
 
-/// Memory of both ranks that both can address.
+/// Memory of both ranks that each rank can address.
 class PeerMemory {
  public:
-  /// Allocates this rank's memory; called by the rank's thread. Returns when both ranks have
-  /// allocated theirs.
+  /// Allocates this rank's memory; the rank's thread calls this function. Returns when both ranks
+  /// have allocated their memory.
   cuda::ShardedPeers make(const Rank& rank, std::int64_t bytes, std::int64_t most_rows) {
     const int other = 1 - rank.number;
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(other, 0);
@@ -229,8 +230,8 @@ class PeerMemory {
     }
     return peers;
   }
-  /// Waits for both ranks, so that no memory is allocated or freed while a kernel waits for the
-  /// other GPU.
+  /// Waits until both ranks call this function, so that no memory is allocated or freed while a
+  /// kernel waits for the other GPU.
   void meet() { both_.arrive_and_wait(); }
 
  private:
@@ -249,7 +250,8 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
     const std::int64_t bytes = cuda::peer_bytes(shard.call, Rows::kRows);
     const Error used = cuda::use_peers(shard.call, memory.make(rank, bytes, Rows::kRows));
     ASSERT_FALSE(used) << used.message;
-    // Many calls without a wait on the host, so that ranks drift as far apart as possible.
+    // Many calls are enqueued without a wait on the host, so that the ranks drift as far apart as
+    // possible.
     constexpr int kCalls = 100;
     for (int call = 0; call < kCalls; ++call) {
       Error error = cuda::sample_sharded(shard.call, {});
@@ -266,8 +268,8 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
   });
 }
 
-/// A batch of all rows and one of few rows alternate in one exchange memory, without a wait on the
-/// host.
+/// A batch of all rows and a batch of few rows alternate in one exchange memory, without a wait on
+/// the host.
 TEST(CudaShardedPeers, BatchesOfOtherSizesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
   constexpr std::int64_t kFew = 3;

@@ -1,5 +1,6 @@
-// Sharded calls through memory that all ranks can address, on one GPU: one rank, which needs no
-// other kernel; calls of several shapes in one memory; arguments that are rejected by name.
+// Sharded calls exchange blocks through memory that all ranks can address, on one GPU. The tests
+// cover a call of one rank, which waits for no other kernel; calls of several shapes in one memory;
+// and arguments that are rejected by name.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -19,8 +20,8 @@ namespace {
 
 using harness::Dice;
 
-/// Rows without filter, with survivors among the candidates, with survivors beyond them, greedy,
-/// padding, and with a nucleus.
+/// Rows of six kinds: without filter, with survivors among the candidates, with survivors beyond
+/// the candidates, greedy, padding, and with a nucleus.
 struct RowsOfSixKinds {
   static constexpr std::int64_t kRows = 6;
 
@@ -42,7 +43,7 @@ struct RowsOfSixKinds {
     if (error) throw std::runtime_error(error.message);
   }
 
-  /// Adds the shards of the call, split at the boundaries, to the device.
+  /// Adds the shards of the call, which is split at the boundaries, to the device.
   void add_to(DeviceShards& shards, const std::vector<std::int64_t>& boundaries) const {
     for (std::size_t shard = 0; shard + 1 < boundaries.size(); ++shard) {
       ShardedRequest part;
@@ -64,8 +65,8 @@ struct RowsOfSixKinds {
   SampleRequest request;
 };
 
-/// With one rank no kernel waits for another, so code that ranks run concurrently can be tested on
-/// one GPU.
+/// With one rank, no kernel waits for another kernel, so one GPU can test the code that several
+/// ranks run concurrently.
 TEST(CudaSharded, OneRankExchangesWithItself) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   for (const std::int64_t vocab : {200, 9000}) {
@@ -83,8 +84,8 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
       for (int call = 0; call < 3; ++call) {
         Error error = cuda::sample_sharded(shards.at(0).call, {});
         ASSERT_FALSE(error) << error.message;
-        const std::int32_t wide = vocab > 1000 ? 1 : 0;  // number of rows whose survivors are not
-                                                         // all among the candidates
+        // number of rows whose survivors are not all among the candidates
+        const std::int32_t wide = vocab > 1000 ? 1 : 0;
         EXPECT_EQ(shards.undecided(), wide);
         error = cuda::continue_sharded(shards.at(0).call, wide);
         ASSERT_FALSE(error) << error.message;
@@ -96,7 +97,8 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
   }
 }
 
-/// Outputs that name rows: many for one row, none for another, and some that name no row.
+/// The outputs name rows by `indices`: many outputs for one row, none for another, and some outputs
+/// that name no row.
 TEST(CudaSharded, OneRankExchangesOutputsThatNameRows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 9000;
@@ -163,7 +165,7 @@ TEST(CudaSharded, OfNoRowsNoneIsUndecidedAndOutputsFail) {
   EXPECT_EQ(tokens[0], -1);
 }
 
-/// Sharded calls of different shapes alternate in one exchange memory, with their blocks at
+/// Sharded calls of different shapes alternate in one exchange memory, so that their blocks have
 /// different offsets.
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();

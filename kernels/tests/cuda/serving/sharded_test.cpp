@@ -1,6 +1,7 @@
-// Sharded calls in device memory: first blocks and answers equal the CPU's, bit for bit, and so do
-// the tokens, statuses, supports and masks of every shard. Here all shards share a GPU; each
-// shard's data is copied to the others, or written to memory that all address.
+// Sharded calls in device memory must have the same first blocks and answers as the CPU's, bit for
+// bit. So must the tokens, statuses, supports and masks of every shard. All shards share one GPU
+// here; each shard's data is copied to the others, or written to memory that all shards can
+// address.
 #include "harness/adapters/sharded.h"
 
 #include <gtest/gtest.h>
@@ -35,14 +36,15 @@ using harness::Dice;
 using harness::HostArrays;
 using harness::OwnedCall;
 
-/// The blocks that the CPU's shards exchange in a call, and the same call in device memory.
+/// The blocks that the shards of a call exchange on the CPU, and the same call in device memory.
 struct Comparison {
-  std::vector<std::vector<std::byte>> gathered;  ///< blocks gathered by the CPU, one per exchange
+  std::vector<std::vector<std::byte>> gathered;  ///< blocks of all shards on the CPU, one entry per
+                                                 ///< exchange
   std::vector<std::int64_t> block_bytes;
   std::int64_t host_gathered = 0;  ///< number of rows
   DeviceShards device;
 
-  /// Runs a sharded call on the CPU; copies the arrays of its shards while they exist.
+  /// Runs a sharded call on the CPU, and copies the arrays of its shards while these exist.
   Error run_on_host(const ShardedRequest& request, const SampleResult& result, bool wants_mask) {
     harness::ShardFaults look;
     const ShardWants wants =
@@ -64,11 +66,11 @@ struct Comparison {
 };
 
 constexpr std::size_t kHeaderBytes = sizeof(sharded::BlockHeader);
-/// Size of the part of a block's header that is compared. The fingerprint after this part covers
-/// arrays only if they are on the host.
+/// Size of the part of a block's header that the test compares. The fingerprint after this part
+/// includes arrays only if they are on the host.
 constexpr std::size_t kComparedOfHeader = offsetof(sharded::BlockHeader, fingerprint);
 
-/// Returns the byte offset of the first word that differs between two blocks, or -1.
+/// Returns the byte offset of the first word in which two blocks differ, or -1.
 std::int64_t first_difference(const std::byte* a, const std::byte* b, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += 4) {
     if (std::memcmp(a + at, b + at, std::min<std::size_t>(4, bytes - at)) != 0) {
@@ -86,7 +88,7 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
     const std::byte* theirs =
         call.gathered[number].data() + static_cast<std::size_t>(shard) * bytes;
     ASSERT_GE(mine.size(), bytes) << where;
-    // In this test the number of an exchange is also its kind.
+    // In this test, the number of an exchange is also its kind.
     EXPECT_EQ(first_difference(mine.data(), theirs, number == 0 ? kComparedOfHeader : 4), -1)
         << where;
     ASSERT_EQ(
@@ -96,8 +98,8 @@ void expect_block(const Comparison& call, DeviceShards& device, std::size_t numb
   }
 }
 
-/// Returns whether floats are equal or neighbours, because log-probabilities of the GPU may differ
-/// in the last place (fairdraw/cuda.h).
+/// Returns whether two floats are equal or neighbours, because log-probabilities of the GPU may
+/// differ in the last place (fairdraw/cuda.h).
 bool is_near(float a, float b) { return a == b || std::abs(order_key(a) - order_key(b)) <= 1; }
 
 void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutput& expected,
@@ -114,7 +116,7 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
       ASSERT_TRUE(is_near(mine.logprob[i], expected.logprob[i])) << i << ", " << where;
       ASSERT_TRUE(is_near(mine.logprob_filtered[i], expected.logprob_filtered[i]))
           << i << ", " << where;
-      // Values that no call reports keep the same sentinel pattern on both sides.
+      // A value that no call reports keeps the same pattern on both sides.
       ASSERT_TRUE(is_near(mine.values[i], expected.values[i]))
           << mine.values[i] << " is not " << expected.values[i] << ", " << where;
     }
@@ -146,8 +148,8 @@ void expect_results(DeviceShards& device, const OwnedCall& call, const EveryOutp
   }
 }
 
-/// Returns a call that GPUs support. A call of a single row has one output, so that the size of a
-/// block identifies the exchange.
+/// Returns a call that the GPU supports. A call of a single row has one output, so that the size of
+/// a block tells which exchange it belongs to.
 OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = harness::random_call(number, rows, vocab);
   if (number % 3 == 0) call.processing = harness::random_processing(number, rows, vocab);
@@ -159,8 +161,8 @@ OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t v
   return call;
 }
 
-/// Removes the results that GPUs do not report, the results that probabilities lack, and in half of
-/// the pairs of calls the survivors.
+/// Removes the results that GPUs do not report and those that probabilities lack; in half of the
+/// pairs of calls, also the results of survivors.
 void keep_supported(std::uint64_t number, TileInput input, SampleResult& result) {
   result.probs = {};
   if (number / 2 % 2 != 0) EveryOutput::leave_out_survivors(result);
@@ -169,7 +171,7 @@ void keep_supported(std::uint64_t number, TileInput input, SampleResult& result)
   result.logprobs = {};
 }
 
-/// Returns a request over whole, unsharded rows.
+/// Returns the request over whole rows, before they are split into shards.
 ShardedRequest whole_call(const OwnedCall& call, TileInput input,
                           const std::vector<std::int64_t>& boundaries, HostArrays& host) {
   ShardedRequest whole;
@@ -180,7 +182,7 @@ ShardedRequest whole_call(const OwnedCall& call, TileInput input,
   return whole;
 }
 
-/// Returns a call with rows of probabilities, some of them with a mask.
+/// Returns a call with rows of probabilities; some calls have a mask.
 OwnedCall probabilities(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call =
       random_operation_call(Operation::top_k_top_p_sampling_from_probs, number, rows, vocab);
@@ -204,11 +206,12 @@ struct Seen {
   std::int64_t calls = 0, blocks = 0, gathered = 0, answers = 0, sums = 0, indices = 0;
 };
 
-/// Compares one call on CPU and GPU: the first block, results, and for single rows all other
-/// blocks.
+/// Compares one call on CPU and GPU: the first block and the results; for a single row also all
+/// other blocks.
 void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) {
   const std::int64_t rows = call.rows, vocab = call.vocab;
-  if (rows == 1) call.num_samples = 1;  // so that block sizes identify exchanges
+  if (rows == 1) call.num_samples = 1;  // so that the size of a block tells which exchange it
+                                        // belongs to
   Dice dice(number);
   const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
   const std::string where = "call " + std::to_string(number) + " of " + std::to_string(rows) +
@@ -235,13 +238,14 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   DeviceShards& device = both.device;
   Error error = device.begin();
   ASSERT_FALSE(error) << error.message << ", " << where;
-  // Every other call exchanges through peer memory that has room for more rows than the call has.
+  // Every second call exchanges its blocks through peer memory, which has room for more rows than
+  // the call has.
   if (number % 2 != 0) {
     error = device.use_peers(rows + 2);
     ASSERT_FALSE(error) << error.message << ", " << where;
   }
   ASSERT_FALSE(device.send(ShardedExchange::summary));
-  // Per-request arrays may enable filters, so candidates are always sent.
+  // A per-request array may turn filters on, so candidates are always sent.
   if (both.block_bytes[0] == device.at(0).call.bytes(ShardedExchange::summary)) {
     expect_block(both, device, 0, ShardedExchange::summary, where);
     if (testing::Test::HasFatalFailure()) return;
@@ -253,8 +257,8 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   const auto bytes_of = [&](std::size_t block) {
     return static_cast<std::size_t>(both.block_bytes[block]) - kHeaderBytes;
   };
-  // The exchange of ranks comes last; here it covers all rows. Only a gathered row of one column
-  // has as many bytes, and no earlier exchange does.
+  // The exchange of ranks comes last; in this test it has all rows. Only a gathered row of one
+  // column has as many bytes as an exchange of ranks, and no earlier exchange has.
   const bool ends_with_row =
       both.host_gathered > 0 &&
       both.block_bytes[blocks - 1] == device.at(0).call.bytes(ShardedExchange::gather) &&
@@ -314,7 +318,7 @@ TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
   RecordProperty("answers", static_cast<int>(seen.answers));
 }
 
-/// Rows of probabilities with all filters, masks and indices, split into 1 to 8 shards.
+/// Rows of probabilities have all filters, masks and indices, and are split into 1 to 8 shards.
 TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const char* asked = std::getenv("FAIRDRAW_SHARDED_CALLS");
@@ -337,8 +341,8 @@ TEST(CudaSharded, OfProbabilitiesBlocksAndResultsAreTheCpus) {
   EXPECT_GT(30 * seen.answers, is_reduced() ? -1 : seen.calls) << "few rows ask anything";
 }
 
-/// Calls that request only a mask, for rows whose survivors are known at once and for gathered
-/// rows; the first call also draws tokens by supplied random words.
+/// The calls request only a mask, for rows whose survivors are known at once and for gathered rows.
+/// The first call also draws tokens by supplied random words.
 TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRows = 3, kVocab = 9000;
@@ -355,7 +359,7 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   ShardedRequest whole;
   whole.rows.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
   whole.rows.top_k = {top_k.data(), kRows};
-  whole.rows.seed = std::uint64_t{1};  // seeds are not read, because random words are given
+  whole.rows.seed = std::uint64_t{1};  // the seed is not read, because random words are supplied
   whole.boundaries = {boundaries.data(), 3};
   whole.words = {words.data(), kRows};
   SampleResult wanted;
@@ -393,8 +397,8 @@ TEST(CudaSharded, MasksNeedNoTokensAndWordsNoSeeds) {
   }
 }
 
-/// Rows of so many columns that candidates are found by groups of tokens, and only some of the
-/// candidates are listed.
+/// These rows have so many columns that candidates are found by groups of tokens, and only some of
+/// the candidates are listed.
 TEST(CudaSharded, WideRowsAreTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Seen seen;
@@ -409,9 +413,9 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   EXPECT_GT(seen.blocks, 0);
 }
 
-/// Flat rows of a language model's size, whose survivors are far beyond the candidates: more such
-/// rows than a group holds, with thresholds of each filter and of two filters. Nuclei are decided
-/// by sums of weights alone.
+/// Flat rows of a language model's size have survivors far beyond the candidates. There are more
+/// such rows than a group of gathered rows holds, with thresholds of each filter and of two
+/// filters. Sums of weights alone decide the nuclei.
 TEST(CudaSharded, FlatRowsAreGathered) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 128256;
@@ -458,13 +462,14 @@ TEST(CudaSharded, FlatRowsAreGathered) {
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-/// Replays two shards of one call on other logits; no state of the previous call may remain.
+/// Replays two shards of a call on other logits; no state of the previous call may remain.
 void replay_on_other_rows(bool through_peers) {
   constexpr std::int64_t kRows = 4, kVocab = 9000;
   const std::vector<std::int64_t> boundaries = {0, 4500, kVocab};
   Dice dice(11);
   std::vector<std::uint64_t> seeds = {1, 2, 3, 4};
-  // Row 0 has no filter, row 1 survivors among the candidates, row 2 beyond them; row 3 is greedy.
+  // Row 0 has no filter, row 1 has its survivors among the candidates, row 2 beyond them, and row 3
+  // is greedy.
   std::vector<std::int32_t> top_k = {0, 50, 1000, 1};
   std::vector<float> logits(static_cast<std::size_t>(kRows * kVocab));
   SampleRequest request;
@@ -542,7 +547,7 @@ void expect_no_tokens_of_ranks_that_disagree(bool through_peers) {
   for (std::int32_t shard = 0; shard < 2; ++shard) {
     ShardedRequest request;
     request.rows.logits = {logits.data(), DType::float32, 1, 300, 300};
-    request.rows.seed = static_cast<std::uint64_t>(shard);  // the seed differs between ranks
+    request.rows.seed = static_cast<std::uint64_t>(shard);  // a seed that differs between the ranks
     request.boundaries = {boundaries.data(), 3};
     request.shard = shard;
     shards.add(request, /*wants_mask=*/false);

@@ -1,5 +1,5 @@
-// verify_chain and verify_tree on the GPU, bit for bit against the reference's model for small
-// vocabularies, and against the CPU for large ones and for processed rows.
+// verify_chain and verify_tree on the GPU are compared with the reference's model for small
+// vocabularies, and with the CPU for large vocabularies and for processed rows, bit for bit.
 #include "fairdraw/speculative.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class OnGpu {
   DeviceArrays arrays_;
 };
 
-/// Returns the expected outputs of a speculation call; chains write no nodes.
+/// Returns the expected outputs of a call that verifies drafts; chains write no nodes.
 SpeculationOutputs expected_outputs(const SpeculationCall& call, bool tree) {
   if (tree) return expected_tree_outputs(call);
   SpeculationOutputs outputs = expected_chain_outputs(call);
@@ -129,12 +129,13 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
 }
 
 // The draft's total weight is 4 to 8 times 2^16, and its lower and upper bounds are V - 1 = 2^17
-// apart.
+// apart, so that the bounds alone decide nothing.
 TEST_P(CudaSpeculative, TestsThatBoundsLeaveOpenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const bool tree = GetParam();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // numbers of requests that accept no draft, and that accept some
+  std::array<int, 2> ends{};  // numbers of requests that accept no drafted token, and that accept
+                              // some
   const std::uint64_t calls = is_reduced() ? 2 : 40;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const SpeculationCall call = open_speculation_call(number, 1 + (1 << 17), tree);
@@ -149,7 +150,7 @@ TEST_P(CudaSpeculative, TestsThatBoundsLeaveOpenEqualTheCpus) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// For nearly all tokens, the bounds of the totals leave open whether the token has a residual.
+// For nearly all tokens, the bounds of the totals do not tell whether the token has a residual.
 TEST(CudaSpeculativeChains, ResidualsThatBoundsLeaveOpenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
@@ -165,18 +166,19 @@ TEST(CudaSpeculativeChains, ResidualsThatBoundsLeaveOpenEqualTheCpus) {
     }
     for (const std::int32_t count : expected.accepted) rejected += count < call.max_draft ? 1 : 0;
   }
-  // The drafted token has a head's probability in the draft and a bulk probability in the target,
-  // so it is rejected, unless both values belong to one token, which happens for at most one of 3.
-  // So more than half of the four requests of a call sample a token from the residual.
+  // The drafted token has a large probability (of the head) in the draft and a small one (of the
+  // bulk) in the target, so it is rejected. The exception is that both values belong to one token,
+  // which happens for at most 1 of 3. So more than half of the four requests of a call draw a token
+  // from the residual.
   EXPECT_GT(rejected, static_cast<std::int64_t>(calls) * 2);
 }
 
-// Chains longer than the number of drafts that a warp tests in parallel.
+// These chains are longer than the number of drafted tokens that a warp tests in parallel.
 TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 3> ends{};  // numbers of chains that end in the first 32 drafts, in the next 32,
-                              // and later
+  std::array<int, 3> ends{};  // numbers of chains that end in the first 32 drafted tokens, in the
+                              // next 32, and later
   const std::uint64_t calls = is_reduced() ? 2 : 100;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const SpeculationCall call = long_speculation_call(number, number % 2 == 0 ? 130 : 5000);
@@ -193,11 +195,12 @@ TEST(CudaSpeculativeChains, LongOnesEqualTheCpus) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// The exact residual weights after many siblings, with 60 bits per sibling.
+// The residual weights after many siblings are exact, with 60 bits more per sibling.
 TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // numbers of requests that accept a late child, and that accept none
+  std::array<int, 2> ends{};  // numbers of requests that accept a late child, and that accept no
+                              // child
   const std::uint64_t calls = is_reduced() ? 8 : 400;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 257, 1500}.at(number / 4 % 4);
@@ -216,14 +219,15 @@ TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   for (const int count : ends) EXPECT_GT(count, 10);
 }
 
-// Trees with the maximum number of siblings, and with one more.
+// The trees have the maximum number of siblings, and one sibling more.
 TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "a thousand passes take too long under compute-sanitizer";
   OnGpu gpu;
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
     for (const std::int64_t vocab : {3, 1200}) {
-      for (const std::uint64_t number : {4U, 5U}) {  // siblings drawn with replacement, and without
+      // even numbers draw siblings with replacement, odd numbers without
+      for (const std::uint64_t number : {4U, 5U}) {
         const SpeculationCall call = wide_speculation_call(number, children, vocab);
         const SpeculationOutputs expected = run_on_cpu(call, true);
         EXPECT_EQ(expected.statuses[0] == RowStatus::invalid_draft_tree, children > kMaxSiblings);
@@ -236,7 +240,7 @@ TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   }
 }
 
-// Rows of sizes for every size of thread block cluster, with many passes over each.
+// The row sizes cover every size of a thread block cluster, with many passes over each row.
 TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
@@ -253,8 +257,8 @@ TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   }
 }
 
-// Overlapping requests contradict each other's depths and children; each writes only its own
-// results.
+// Overlapping requests contradict each other's depths and children; each request must write only
+// its own results.
 TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
@@ -287,7 +291,7 @@ TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
   EXPECT_GT(overlapping, 0);
 }
 
-// Errors name the invalid argument of a call, and nothing is written.
+// The error names the invalid argument of the call, and nothing is written.
 TEST(CudaSpeculativeArguments, AreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::uint64_t number = 0;

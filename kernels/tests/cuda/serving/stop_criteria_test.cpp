@@ -1,5 +1,6 @@
-// check_stop on the GPU against the CPU's, which the reference's independent implementation judges:
-// random batches, every fault of a request or a call, and replays of a graph.
+// check_stop on the GPU is compared with the CPU's, which the reference's independent
+// implementation judges: on random batches, with every fault of a request or a call, and in replays
+// of a graph.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -19,7 +20,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// A fixed seed makes the test deterministic; RC_PARAMS can set others.
+// A fixed seed makes the test deterministic; the variable RC_PARAMS can set other seeds.
 const bool kSeedIsFixed =
     setenv("RC_PARAMS",
            is_reduced() ? "seed=20261122 max_success=40" : "seed=20261122 max_success=400", 0) == 0;
@@ -46,7 +47,7 @@ StopResult result_on(DeviceCopies& device, const StopResult& result) {
           device.out(result.output_lengths), device.out(result.statuses)};
 }
 
-/// Runs check_stop on the GPU for arrays on the host.
+/// Runs check_stop on the GPU for arrays that are on the host.
 class OnGpu {
  public:
   Error operator()(const StopRequest& request, const StopResult& result) {
@@ -70,14 +71,14 @@ TEST(CudaStopCriteria, RandomBatchesEqualTheCpus) {
   const std::vector<StopBreak> breaks = all_stop_breaks();
   EXPECT_TRUE(rc::check("the GPU's answers are the CPU's", [&] {
     std::vector<StopCase> cases;
-    const int n = *rc::gen::inRange(1, 80);  // up to three thread blocks
+    const int n = *rc::gen::inRange(1, 80);  // needs up to three thread blocks
     for (int i = 0; i < n; ++i) cases.push_back(random_stop_case());
     StopBatch batch(cases);
     const auto size = static_cast<std::size_t>(n);
     const bool breaks_one = *rc::gen::inRange(0, 4) == 0 && n > 1 && batch.step.size() > 1;
     if (breaks_one) (*rc::gen::elementOf(breaks)).second(batch);
-    // Outputs of which only the last tokens are known, lengths that are too small, inactive
-    // requests.
+    // Of some outputs only the last tokens are known, some lengths are too small, and some requests
+    // are inactive.
     const auto longer = *rc::gen::container<Ids>(size, rc::gen::element(0, 0, 0, 5, -1));
     const auto active = *rc::gen::container<std::vector<std::uint8_t>>(
         size, rc::gen::element<std::uint8_t>(0, 1, 1, 7));
@@ -103,7 +104,7 @@ TEST(CudaStopCriteria, ManyRequestsAndLongListsEqualTheCpus) {
   std::vector<StopCase> cases;
   for (std::int32_t r = 0; r < requests; ++r) {
     StopCase c;
-    // Sequences of at least 40 ids that differ from the output only in their first id.
+    // The sequences have at least 40 ids, and differ from the output only in their first id.
     c.output.assign(60, 1);
     for (std::int32_t first = 0; first < r % 7; ++first) {
       Ids sequence(40 + static_cast<std::size_t>(r % 23), 1);
@@ -168,7 +169,8 @@ TEST(CudaStopCriteria, WhatIsWrongWithOneRequestFailsItAlone) {
 
 // --- What a call refuses -------------------------------------------------------------------------
 
-/// A valid check_stop call on the device that gives every field; each test makes one field invalid.
+/// A valid call of check_stop on the device that gives every field; each test then makes one field
+/// invalid.
 struct Call {
   Call() : batch(three_stop_cases()) {
     batch.request.output_lengths = {lengths.data(), 3};
@@ -182,7 +184,8 @@ struct Call {
                                 {statuses.data(), 3}});
   }
 
-  /// Expects a rejection whose message has these words, no write, and no remaining CUDA error.
+  /// Expects that the call is rejected with a message of these words, writes nothing, and leaves no
+  /// CUDA error.
   void expect_refused(const std::string& begins, const std::string& part) {
     const Error error = cuda::check_stop(request, result);
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << begins;
@@ -276,7 +279,8 @@ TEST(CudaStopCriteria, ArraysThatAreMissingOrOfTheWrongLengthAreRefused) {
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-// Replays read the step's tokens again; lengths that are both inputs and outputs keep growing.
+// Each replay reads the step's tokens again; lengths that are inputs and outputs at once grow with
+// every replay.
 TEST(CudaStopCriteria, AReplayedGraphCountsOn) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRequests = 70;
