@@ -1,4 +1,5 @@
-// Workflow commands of GitHub Actions: lines of a job's log that GitHub shows at the commit.
+// Workflow commands of GitHub Actions are lines in a job's log, which GitHub shows as annotations
+// at the commit.
 #include <fmt/format.h>
 
 #include "reports/coverage.h"
@@ -9,14 +10,14 @@
 namespace fairdraw::reports {
 namespace {
 
-/// GitHub shows ten annotations of a kind per step. One annotation per check is made, so that no
-/// check hides another.
+/// GitHub shows at most ten annotations of a kind per step. Each check has one annotation, so that
+/// no check hides another.
 constexpr std::size_t kMaxAnnotations = 10;
 constexpr std::size_t kMostDeclarations = 4;  ///< maximum in a notice
 
-/// Returns the value of a workflow command. terminal_text leaves no line breaks or control
-/// characters, and '%' starts GitHub's own escapes. Properties of a workflow command end at ',' and
-/// its data at '::'.
+/// Returns a text as a value in a workflow command. terminal_text has removed line breaks and
+/// control characters, and '%' begins GitHub's own escapes. In a workflow command, a property ends
+/// at ',' and the data at '::'.
 std::string command_text(std::string_view text, bool property) {
   std::string safe;
   for (const char c : terminal_text(text)) {

@@ -41,8 +41,8 @@ std::set<std::string> samplers_of(const RunRecord& record) {
   return names;
 }
 
-// Returns "mine" of "mine 1.2", the name that a plugin declares. Built-in samplers and callables
-// are only known by their own names.
+// Returns the declared name of a plugin: "mine" for "mine 1.2". Built-in samplers and callables are
+// known only by their own names.
 std::string declared_name(const RunRecord& record, const std::string& name) {
   const auto found = std::ranges::find(record.samplers, name, &harness::SamplerRecord::name);
   if (found == record.samplers.end() || !name.starts_with("plugin:")) return name;
@@ -51,7 +51,7 @@ std::string declared_name(const RunRecord& record, const std::string& name) {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-// Pairs samplers of the base run with samplers of the head run whose cases have other names.
+// Pairs samplers of the base run with samplers of the head run if their cases have different names.
 Pairs paired_samplers(const RunRecord& base, const RunRecord& head) {
   const std::set<std::string> all_before = samplers_of(base), all_after = samplers_of(head);
   std::vector<std::string> before, after;
@@ -100,7 +100,7 @@ bool meet(const harness::Effect& one, const harness::Effect& other, double widen
   const auto high = [widened](const harness::Effect& effect) {
     return effect.value + widened * (effect.high - effect.value);
   };
-  // A NaN interval overlaps with every other.
+  // An interval with a NaN overlaps with every other interval.
   return !(low(one) > high(other) || low(other) > high(one));
 }
 
@@ -131,7 +131,7 @@ VerdictChange verdict_change(const CaseRecord* base, const CaseRecord* head, boo
   if (head == nullptr) {
     change.regression = passed && same_choice;
   } else {
-    // A failed case that is new is a regression too, because it never passed.
+    // A new case that fails is a regression too, because it never passed.
     change.regression =
         passed || (is_red(change.head) && (!change.base || *change.base == Verdict::skipped));
     change.fixed = is_red(change.base) && change.head == Verdict::passed;
@@ -169,7 +169,7 @@ const harness::Coverage* of_sampler(const std::vector<harness::Coverage>& all,
   return found == all.end() ? nullptr : &*found;
 }
 
-// Compares features, because a run may pass only because a sampler declares less.
+// Features are compared because a run may pass only because a sampler declares fewer abilities.
 void compare_features(const RunRecord& base, const RunRecord& head, bool same_choice,
                       Comparison& comparison) {
   const std::vector<harness::Coverage> before = harness::coverage_of(base);
@@ -233,7 +233,7 @@ Comparison compare(const RunRecord& given_base, const RunRecord& head) {
     const CaseRecord* const known = found == before.end() ? nullptr : found->second;
     if (known != nullptr) ++comparison.compared;
     const bool same = known != nullptr && known->verdict == one.verdict;
-    // Passed cases that are new are not reported.
+    // New cases that passed are not reported.
     const bool news = known != nullptr || one.verdict != Verdict::passed;
     if (!same && news) comparison.verdicts.push_back(verdict_change(known, &one, same_choice));
     if (known == nullptr) continue;

@@ -44,7 +44,8 @@ std::string headline(const Comparison& comparison) {
       grouped(comparison.compared));
 }
 
-/// Returns "plugin:./new.so is compared with plugin:./old.so" for each pair whose names differ.
+/// Returns a sentence such as "plugin:./new.so is compared with plugin:./old.so" for each pair
+/// whose names differ.
 std::vector<std::string> pair_sentences(const Comparison& comparison) {
   std::vector<std::string> sentences;
   for (const auto& [base, head] : comparison.paired) {
@@ -57,7 +58,7 @@ std::string effect_text(const harness::Effect& effect) {
   return fmt::format("{:.4g} [{:.4g}, {:.4g}]", effect.value, effect.low, effect.high);
 }
 
-/// A change as the cells of a table row.
+/// The cells of a table row for one change.
 struct Row {
   bool regression = false;
   std::string what, sampler, base, head, note;
@@ -68,7 +69,7 @@ struct Row {
 
 std::vector<Row> rows_of(const Comparison& comparison) {
   std::vector<Row> rows;
-  // Features come first, because one of them stands for many skipped cases.
+  // Features come first, because one feature stands for many skipped cases.
   for (const FeatureChange& change : comparison.features) {
     const std::string note =
         change.gained          ? "is judged now"
@@ -136,7 +137,7 @@ std::string to_terminal(const Comparison& comparison, bool colours) {
 
 std::string to_markdown(const Comparison& comparison) {
   constexpr std::size_t kLongest = std::size_t{60} * 1024;
-  constexpr std::size_t kRoom = 200;  // room for the line that says how much is left out
+  constexpr std::size_t kRoom = 200;  // room for the line that says how much was left out
   std::string text =
       fmt::format("### fairdraw: {}\n\n{} → {}\n", markdown_text(headline(comparison)),
                   markdown_text(comparison.base), markdown_text(comparison.head));

@@ -14,7 +14,8 @@ namespace {
 
 using harness::Coverage;
 
-/// Returns the cases that the share of coverage refers to, as a subject with its verb.
+/// Returns the phrase for the cases that the share of coverage refers to, as a subject with its
+/// verb.
 std::string whole_of(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) return "the cases that ran apply";
   if (!record.case_part.empty()) return "this part applies";
@@ -23,7 +24,7 @@ std::string whole_of(const harness::RunRecord& record) {
   return "the suite applies";
 }
 
-/// Returns the first names, and how many more there are.
+/// Returns the first few names, and the number of further names.
 std::vector<std::string> shortened(std::vector<std::string> names) {
   constexpr std::size_t kMost = 6;
   if (names.size() <= kMost + 1) return names;
@@ -33,8 +34,8 @@ std::vector<std::string> shortened(std::vector<std::string> names) {
   return names;
 }
 
-/// Returns the names of the features that were not judged. Operations on rows count as one if none
-/// of them was judged, because most samplers that draw tokens have no such operations.
+/// Returns the names of the features that were not judged. Operations on rows count as one feature
+/// if none of them was judged, because most samplers that draw tokens have no such operations.
 std::vector<std::string> gaps_of(const Coverage& coverage) {
   using harness::is_operation;
   std::vector<std::string> gaps = coverage.not_judged();
@@ -78,7 +79,8 @@ std::string declare_sentence(const Coverage& coverage, std::size_t most) {
   std::vector<std::string> parts;
   std::size_t left = 0;
   for (const harness::Undeclared& one : coverage.undeclared) {
-    if (one.skipped == 0) continue;  // because only parts of cases need this ability
+    if (one.skipped == 0) continue;  // no skipped cases, because only parts of cases need this
+                                     // ability
     if (parts.size() == most) {
       ++left;
       continue;

@@ -1,4 +1,5 @@
-// Says in words and as JSON which features of a sampler a run judged, and which it did not.
+// States in words and as JSON which features of a sampler a run judged, and which features it did
+// not.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +10,22 @@
 
 namespace fairdraw::reports {
 
-/// Returns "12 %", the share of the cases, rounded down so that 100 % means all of them.
+/// Returns the share of the cases, such as "12 %", rounded down so that 100 % means all cases.
 std::string share_text(const harness::Coverage& coverage);
 
-/// Returns "12 % of the suite applies to this sampler (145 of 1,209 cases); not judged: masks,
-/// seeds", in plain text like the functions below.
+/// Returns a sentence such as "12 % of the suite applies to this sampler (145 of 1,209 cases); not
+/// judged: masks, seeds". Like the results of the functions below, it is plain text.
 std::string coverage_sentence(const harness::Coverage& coverage, const harness::RunRecord& record);
 
-/// Returns "FAIRDRAW_PER_REQUEST_SEEDS for 162 cases (seeds, invariance); ...", the first `most`
-/// things to declare next; empty if nothing would bring more cases.
+/// Returns the first `most` abilities to declare next, such as "FAIRDRAW_PER_REQUEST_SEEDS for 162
+/// cases (seeds, invariance); ..."; empty if no ability would add cases.
 std::string declare_sentence(const harness::Coverage& coverage, std::size_t most);
 
-/// Returns names as a list: "seeds, invariance".
+/// Returns the names as a list, such as "seeds, invariance".
 std::string listed(const std::vector<std::string>& names);
 
-/// Returns the coverage for report.json, one object per sampler; null if the record has none.
+/// Returns the coverage for report.json, with one object per sampler; null if the record has no
+/// coverage.
 nlohmann::ordered_json coverage_json(const harness::RunRecord& record);
 
 }  // namespace fairdraw::reports

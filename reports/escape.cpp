@@ -12,7 +12,7 @@ constexpr char32_t kReplacement = 0xfffd;
 
 bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
-/// True for characters without a shape of their own that change how others are seen.
+/// Returns whether a character has no shape of its own but changes how other characters are seen.
 bool is_invisible(char32_t c) {
   return c == 0x00ad || c == 0x061c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
@@ -39,7 +39,7 @@ void append_utf8(std::string& out, char32_t c) {
   }
 }
 
-/// Returns a spelling of a character that cannot be shown as itself.
+/// Returns the spelling that replaces a character that cannot be shown as itself.
 std::string spelled_out(char32_t c) {
   switch (c) {
     case '\n':
@@ -56,8 +56,8 @@ std::string spelled_out(char32_t c) {
   return value < 0x10000 ? fmt::format("\\u{:04x}", value) : fmt::format("\\U{:08x}", value);
 }
 
-/// Returns `text` with each code point replaced by `special(c)`; if that is null, by itself or its
-/// spelling.
+/// Returns `text` with each code point replaced by `special(c)`. If that is null, the code point
+/// stays or is spelled out.
 template <class Special>
 std::string escaped(std::string_view text, Special special) {
   std::string out;
@@ -101,7 +101,7 @@ const char* markdown_special(char32_t c) {
     case '>':
       return "&gt;";
     case '@':
-      return "&#64;";  // an "@" in a comment made from the summary must not notify people
+      return "&#64;";  // so that an "@" in a comment made from the summary does not notify people
     case '\n':
     case '\r':
     case '\t':
@@ -148,7 +148,8 @@ char32_t take_code_point(std::string_view& rest) {
   if (length == 1) {
     value = lead;
   } else if (length > 1 && length <= rest.size()) {
-    constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};  // overlong forms are not UTF-8
+    // rejects overlong forms, which are not UTF-8
+    constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
     char32_t decoded = lead & (0x7fu >> length);
     bool valid = true;
     for (std::size_t i = 1; i < length; ++i) {
@@ -186,8 +187,8 @@ std::string html_text(std::string_view text) {
 }
 
 std::string script_string(std::string_view text) {
-  // escaped() spells characters out with a backslash, so backslashes and quotes are escaped for
-  // JSON only afterwards.
+  // escaped() spells characters out with a backslash, so backslashes and quotes must be escaped for
+  // JSON afterwards.
   const std::string visible =
       escaped(text, [](char32_t c) -> const char* { return c == '\n' ? "\n" : nullptr; });
   std::string out = "\"";
@@ -217,7 +218,7 @@ std::string xml_text(std::string_view text) {
     if (c == '\n') return "&#10;";
     if (c == '\t') return "&#9;";
     if (c == '\r') return "&#13;";
-    // XML 1.0 allows neither controls nor these two code points.
+    // XML 1.0 allows neither control characters nor these two code points.
     if (is_control(c) || c == 0xfffe || c == 0xffff) return "\xef\xbf\xbd";
     return html_special(c);
   });
@@ -235,8 +236,8 @@ std::string markdown_code(std::string_view text) {
     run = c == '`' ? run + 1 : 0;
     longest = std::max(longest, run);
   }
-  // The fence is longer than any run of backticks inside. One space on each side, which readers
-  // strip, separates the code from a backtick or a space at an end.
+  // The fence must be longer than any run of backticks in the text. One space on each side, which
+  // readers strip, separates the fence from a backtick or a space at an end of the text.
   const std::string fence(longest + 1, '`');
   const bool pad =
       body.front() == '`' || body.back() == '`' || (body.front() == ' ' && body.back() == ' ');

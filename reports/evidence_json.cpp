@@ -8,7 +8,7 @@ namespace fairdraw::reports {
 namespace {
 
 constexpr std::int64_t kMaxVocab = std::int64_t{1} << 20;
-// The maximum is small enough for the counts of 2^20 tokens to add up within 64 bits.
+// The maximum is small enough that the counts of 2^20 tokens add up within 64 bits.
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 43;
 
 void suspect_fields(JsonObject& json, harness::Suspect& suspect) {
@@ -86,10 +86,11 @@ void decisive_fields(JsonObject& json, harness::Decisive& decisive) {
   json("level", decisive.level, kProbability);
 }
 
-/// Counts per token, stored as gaps between the ids of drawn tokens alternating with counts,
-/// because most tokens of a vocabulary are drawn rarely or never.
+/// Counts per token. They are stored as gaps between the ids of drawn tokens, alternating with
+/// counts, because most tokens of a vocabulary are drawn rarely or never.
 struct TokenCounts {
-  std::vector<std::uint64_t>& of_token;  ///< counts [vocab], sized before reading
+  std::vector<std::uint64_t>& of_token;  ///< counts of the tokens, [vocab], allocated before
+                                         ///< reading
 };
 
 Json written(const TokenCounts& counts) {

@@ -6,8 +6,7 @@
 namespace fairdraw::reports {
 namespace {
 
-// Other fields of these files are ignored, because they belong to other commands and may be
-// extended.
+// Other fields of these files are ignored, because they belong to other commands and may change.
 constexpr Format kAny{.open = true};
 
 void benchmark_fields(JsonObject& json, harness::BenchmarkRecord& row) {
@@ -25,7 +24,7 @@ void benchmark_fields(JsonObject& json, harness::BenchmarkRecord& row) {
   json.optional("machine", row.machine);
 }
 
-/// The evidence by which a check killed a mutant.
+/// The evidence with which a check detected a mutant.
 struct Kill {
   std::string by;
 };
@@ -41,7 +40,8 @@ std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {
 }
 
 std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& text) {
-  // The rows become the only field of an object, so that the path in a message names it.
+  // The rows become the only field of an object, so that paths in error messages begin with the
+  // field's name.
   Json json = Json::object();
   json["benchmark"] = parse_json(text, kAny);
   const Value root(json, kAny);
@@ -57,7 +57,7 @@ std::vector<MutantRow> kill_matrix_from_json(const std::string& text) {
   JsonObject(root).list("mutants", rows, [](JsonObject& of, MutantRow& row) {
     of("name", row.name);
     of("killed", row.killed);
-    // A value of null means that the check judged the mutant and found nothing.
+    // A null value means that the check judged the mutant and found nothing.
     std::map<std::string, std::optional<Kill>> checks;
     read_by(of.at("checks"), checks);
     for (const auto& [check, kill] : checks) row.checks[check] = kill ? kill->by : "";

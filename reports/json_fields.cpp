@@ -13,17 +13,17 @@
 namespace fairdraw::reports {
 namespace {
 
-constexpr std::size_t kLongest = 60;  // maximum bytes of a value or a key in a message
-// Maximum fields of an object, because fields are searched one after another. (A report has some
-// dozens of fields.)
+constexpr std::size_t kLongest = 60;  // largest number of bytes of a value or a key in a message
+// Largest number of fields of an object, because fields are searched one after another. (A report
+// has some dozens of fields.)
 constexpr std::size_t kMostFields = 1000;
 
 [[noreturn]] void fail_in(const Format& format, const std::string& what) {
   throw JsonError(fmt::format("{}: {}", format.name, what));
 }
 
-/// Keys of the JSON objects that are not yet closed, by depth. Keys are watched because
-/// nlohmann::json keeps the last of two equal keys.
+/// The keys of the JSON objects that are still open, by depth. The keys are watched because
+/// nlohmann::json keeps only the last of two equal keys.
 class Watch {
  public:
   explicit Watch(const Format& format) : format_(format) {}
@@ -57,13 +57,14 @@ Json parse_json(std::string_view text, const Format& format) {
   try {
     return Json::parse(text, std::ref(watch));
   } catch (const Json::parse_error& error) {
-    // The library's message quotes the text, so only the position is taken from it.
-    if (error.byte > text.size()) {  // so an interrupted upload or a full disk
+    // The library's message quotes the text, so only the position is taken from the message.
+    if (error.byte > text.size()) {  // the text was cut off by an interrupted upload or a full disk
       fail_in(format, fmt::format("the file is truncated: it ends at byte {}, within its JSON",
                                   text.size()));
     }
     fail_in(format, fmt::format("not JSON: wrong from byte {} of {} on", error.byte, text.size()));
-  } catch (const Json::out_of_range&) {  // not shown: its message begins with the library's name
+  } catch (const Json::out_of_range&) {  // its message is not shown, because it begins with the
+                                         // library's name
     fail_in(format, "not JSON: a number is larger than 1.8e308, the maximum");
   }
 }
@@ -164,7 +165,8 @@ void read(const Value& value, const Decimal& to) {
   read(value, text);
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, to.number);
-  // Compares the text with the number's own spelling: no sign, no leading zero, nothing after it.
+  // Compares the text with the number's canonical spelling: no sign, no leading zero, nothing after
+  // the number.
   if (error != std::errc() || stop != end || std::to_string(to.number) != text) {
     value.refuse("expected an integer from 0 to 2^64 - 1");
   }
@@ -200,8 +202,8 @@ void expect_point(const Value& value, std::size_t width) {
 }
 
 void read_coordinate(const Value& value, std::uint64_t& to) {
-  constexpr std::uint64_t kLargest = std::uint64_t{1} << 53;  // doubles represent all integers up
-                                                              // to here
+  // doubles represent all integers up to this number
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 53;
   if (!value.json().is_number_unsigned() || value.json().get<std::uint64_t>() > kLargest) {
     value.refuse("expected an integer from 0 to 2^53");
   }

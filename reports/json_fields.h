@@ -1,5 +1,5 @@
 // Reads and writes a struct as a JSON object. One function names each field of the struct once,
-// with its key and its rules; writing, reading and all error messages follow from this function.
+// with its key and its rules. Writing, reading and all error messages follow from this function.
 #pragma once
 
 #include <concepts>
@@ -21,36 +21,37 @@ namespace fairdraw::reports {
 
 using Json = nlohmann::ordered_json;
 
-/// The format of a text: its limits, and how its fields are named.
+/// The format of a text: its limits, and the way in which errors name its fields.
 struct Format {
-  const char* name = "report";  ///< name of the text in errors
-  bool pointers = false;        ///< paths are JSON pointers (RFC 6901), otherwise "cases[2].draws"
-  /// Maximum depth. Maximum depth of a text: functions that walk a value recurse, so a text much
-  /// deeper than any version of the format would overflow the stack. (A report is seven levels
-  /// deep.)
+  const char* name = "report";  ///< name of the text in error messages
+  bool pointers = false;        ///< true: error messages name fields by JSON pointers (RFC 6901),
+                                ///< otherwise as "cases[2].draws"
+  /// Maximum depth. Largest depth of a text. Functions that walk through a value are recursive, so
+  /// a text much deeper than any version of the format would overflow the stack. (A report is seven
+  /// levels deep.)
   int deepest = 16;
   int major = 0;
-  bool open = false;  ///< the format is a later minor version, so unknown fields are ignored
+  bool open = false;  ///< true: the format is a later minor version, so unknown fields are ignored
 };
 
-/// Error for a text that is not JSON, or a field that is missing, of the wrong type, out of range
-/// or unknown.
+/// An error in a text: it is not JSON, or a field is missing, of the wrong type, out of range or
+/// unknown.
 struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Parses a text. Throws JsonError if the text is not JSON, ends too early, is nested too deep, or
-/// has a key twice in an object.
+/// Parses a text. Reads a text. Throws JsonError if the text is not JSON, ends too early, is nested
+/// too deep, or has a key twice in an object.
 Json parse_json(std::string_view text, const Format& format);
 
-/// Returns a JSON value as text, indented by `indent`, or on one line (-1). Bytes of strings that
-/// are not UTF-8 become U+FFFD.
+/// Returns a JSON value as text, indented by `indent` spaces, or on one line if `indent` is -1.
+/// Bytes of strings that are not UTF-8 become U+FFFD.
 std::string dump(const Json& json, int indent);
 
-/// Returns a JSON value as text for a message, cut and safe to print.
+/// Returns a JSON value as text for a message, shortened and safe to print.
 std::string shown(const Json& value);
 
-/// Part of a JSON text that is being read, with its path in the text.
+/// A part of a JSON text that is being read, with its path in the text.
 class Value {
  public:
   Value(const Json& json, const Format& format) : json_(json), format_(format) {}
@@ -61,11 +62,11 @@ class Value {
 
   const Json& json() const { return json_; }
   const Format& format() const { return format_; }
-  std::string path() const;  ///< empty for the whole text
+  std::string path() const;  ///< returns the path; empty for the whole text
   std::string path_of(const std::string& key) const;
 
   [[noreturn]] void fail(const std::string& path, const std::string& what) const;
-  /// Throws JsonError with the message "is VALUE; EXPECTED".
+  /// Throws JsonError with the message "is VALUE; EXPECTED", where VALUE is this value.
   [[noreturn]] void refuse(const std::string& expected) const;
 
  private:
@@ -78,8 +79,8 @@ class Value {
 
 // --- Rules: what a value may be, after its type --------------------------------------------------
 
-/// The allowed range of a number. Infinite ends are written as null (NaN), which every range allows
-/// unless it is `finite`.
+/// The allowed range of a number. Infinite ends are written as null, which is read as NaN. Every
+/// range allows NaN unless the range is `finite`.
 struct Range {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -100,17 +101,17 @@ struct Whole {
   [[noreturn]] void refuse(const Value& value) const;
 };
 
-/// A rule for a text that is one of some names.
+/// A rule: the text must be one of some names.
 struct OneOf {
   std::span<const char* const> names;
 
   void operator()(const Value& value, const std::string& text) const;
 };
 
-/// Rule that a text must not be empty.
+/// A rule: the text must not be empty.
 void named(const Value& value, const std::string& text);
 
-/// The allowed number of values in an array.
+/// The allowed range of the number of values in an array.
 struct Length {
   std::int64_t least = 0, most = 0;
 
@@ -120,7 +121,8 @@ struct Length {
 
 // --- Types ---------------------------------------------------------------------------------------
 
-/// A 64-bit number as decimal text, because many programs read JSON's numbers as doubles.
+/// A 64-bit number that is written as decimal text, because many programs read JSON's numbers as
+/// doubles.
 struct Decimal {
   std::uint64_t& number;
 };
@@ -139,7 +141,7 @@ void read(const Value& value, T& to) {
   to = static_cast<T>(read_integer(value, {kLeast, kMost}));
 }
 
-Json written(double value);  ///< writes NaN and infinity, which JSON lacks, as null
+Json written(double value);  ///< Writes NaN and infinity as null, because JSON has no such numbers.
 Json written(const Decimal& value);
 template <class T>
 Json written(const T& value) {
@@ -164,12 +166,12 @@ Json written(const std::map<std::string, T>& values) {
 
 void expect_object(const Value& value);
 void expect_array(const Value& value);
-/// Rule for an array of `width` numbers; null is NaN.
+/// A rule: the value must be an array of `width` numbers, in which null is NaN.
 void expect_point(const Value& value, std::size_t width);
 inline void read_coordinate(const Value& value, double& to) { read(value, to); }
 void read_coordinate(const Value& value, std::uint64_t& to);
 
-/// Reads a JSON value and checks its rules. The rules of an array or a map apply to each of its
+/// Reads a JSON value and checks its rules. The rules for an array or a map apply to each of its
 /// values.
 template <class T, class... Rules>
 void read_by(const Value& value, T& to, const Rules&... rules) {
@@ -202,7 +204,8 @@ void read_by(const Value& value, std::map<std::string, T>& to, const Rules&... r
   }
 }
 
-/// A JSON object that is written or read. When an object is read, all its fields must be named.
+/// A JSON object that is written or read. A function that reads an object must name all of its
+/// fields.
 class JsonObject {
  public:
   explicit JsonObject(Json& to) : to_(&to) {}
@@ -210,10 +213,10 @@ class JsonObject {
 
   bool reading() const { return from_ != nullptr; }
   bool open() const { return reading() && from_->format().open; }
-  /// False if the object is read from an older format.
+  /// Returns false if the object is read from a format before this major version.
   bool since(int major) const { return !reading() || from_->format().major >= major; }
-  /// True if the object has the field. When the object is written, `written` says whether it gets
-  /// the field.
+  /// Returns true if the object has the field. If the object is being written, `written` decides
+  /// whether it gets the field.
   bool has(const std::string& key, bool written) const {
     return reading() ? from_->json().contains(key) : written;
   }
@@ -231,13 +234,13 @@ class JsonObject {
     }
   }
 
-  /// Reads or writes a field that is left out if its value is empty.
+  /// Reads or writes a field that is absent if its value is empty.
   template <class T, class... Rules>
   void optional(const std::string& key, T& value, const Rules&... rules) {
     if (has(key, !is_empty(value))) (*this)(key, value, rules...);
   }
 
-  /// Reads or writes a value by its name: value n has the n-th name.
+  /// Reads or writes a value by its name; value number n has the n-th name.
   template <class Enum>
   void choice(const std::string& key, Enum& value, std::initializer_list<const char*> names) {
     const std::span<const char* const> all(names.begin(), names.size());
@@ -248,7 +251,7 @@ class JsonObject {
     }
   }
 
-  /// Reads or writes an object whose fields `fields(JsonObject&)` names.
+  /// Reads or writes an object whose fields the function `fields(JsonObject&)` names.
   template <class Fields>
   void object(const std::string& key, const Fields& fields) {
     if (reading()) {
@@ -266,7 +269,7 @@ class JsonObject {
     object(key, [&](JsonObject& of) { fields(of, *value); });
   }
 
-  /// Reads or writes an array of objects whose fields `fields(JsonObject&, T&)` names.
+  /// Reads or writes an array of objects whose fields the function `fields(JsonObject&, T&)` names.
   template <class T, class Fields>
   void list(const std::string& key, std::vector<T>& values, const Fields& fields,
             std::optional<Length> length = {}) {
@@ -294,7 +297,7 @@ class JsonObject {
     if (has(key, !values.empty())) list(key, values, fields, length);
   }
 
-  /// Reads or writes an array of arrays, for structs of numbers, of which there are many.
+  /// Reads or writes an array of arrays. It serves structs of numbers, of which there are many.
   template <class T, class... Members>
   void points(const std::string& key, std::vector<T>& values, Members T::*... members) {
     if (reading()) {
@@ -336,8 +339,8 @@ class JsonObject {
   std::set<std::string> asked_;
 };
 
-/// Returns a struct as JSON, with the fields that `fields` names. Copies the struct, because
-/// `fields` could also read into it.
+/// Returns a struct as a JSON object with the fields that the function `fields` names. The struct
+/// is copied, because `fields` could also read into it.
 template <class T, class Fields>
 Json object_json(T value, const Fields& fields) {  // NOLINT(performance-unnecessary-value-param)
   Json json = Json::object();

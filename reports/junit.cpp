@@ -18,8 +18,8 @@ namespace {
 
 using harness::Verdict;
 
-/// Counts of a suite. An underpowered case counts as a failure, because JUnit has no other failed
-/// outcome that does not blame the harness.
+/// Counts of a suite. An underpowered case counts as a failure, because every other JUnit outcome
+/// that is not a pass blames the harness.
 struct Counts {
   std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
   double seconds = 0;
@@ -42,8 +42,9 @@ std::string property(std::string_view name, std::string_view value) {
   return fmt::format("<property name=\"{}\" value=\"{}\"/>\n", xml_text(name), xml_text(value));
 }
 
-/// Facts about a case besides its verdict, by name. In the format that most readers share (Jenkins'
-/// junit-10.xsd) a test case has no properties, so they go to its <system-out>, which readers show.
+/// Named facts about a case besides its verdict. In the format that most readers share (Jenkins'
+/// junit-10.xsd), a test case has no properties. So the facts go to its <system-out>, which readers
+/// show.
 class Facts {
  public:
   void add(std::string_view name, std::string_view value) {
@@ -53,7 +54,7 @@ class Facts {
     if (value) facts_.emplace_back(name, fmt::format("{}", *value));
   }
 
-  /// Returns the facts, joined by `separator`.
+  /// Returns all facts, joined by `separator`.
   std::string text(std::string_view separator) const {
     std::string text;
     for (const auto& [name, value] : facts_) {
@@ -97,14 +98,14 @@ Facts facts_of(const harness::CaseRecord& record) {
   return facts;
 }
 
-/// Returns the evidence of a case that failed or is to be watched, as a property of its suite,
-/// where the format allows properties.
+/// Returns the evidence of a case that failed or is to be watched. It is a property of the case's
+/// suite, where the format allows properties.
 std::string evidence_property(const harness::CaseRecord& record) {
   const bool shown = record.verdict == Verdict::failed || !record.watch.empty();
   return shown ? property("evidence of " + record.id, facts_of(record).text("; ")) : "";
 }
 
-/// Returns the element that says why the case did not pass; empty if it passed.
+/// Returns the element that gives the reason why the case did not pass; empty if it passed.
 std::string outcome(const harness::CaseRecord& record) {
   const std::string message = xml_text(record.message);
   const std::string verdict = to_string(record.verdict);
@@ -124,8 +125,9 @@ std::string outcome(const harness::CaseRecord& record) {
   return fmt::format("<error type=\"{}\" message=\"{}\">{}</error>\n", verdict, message, body);
 }
 
-/// Returns a suspicion that was not confirmed, in the element that runners use for a test that
-/// failed once and then passed (Surefire's flakyFailure): it is no failure, and not hidden either.
+/// Returns a suspicion that was not confirmed, in the element that test runners use for a test that
+/// failed once and then passed (Surefire's flakyFailure). So it is not a failure, but not hidden
+/// either.
 std::string watch(const harness::CaseRecord& record) {
   if (record.watch.empty()) return "";
   return fmt::format("<flakyFailure type=\"watch\" message=\"{}\"/>\n", xml_text(record.watch));
@@ -139,7 +141,7 @@ std::string testcase(const harness::CaseRecord& record) {
          "</system-out>\n</testcase>\n";
 }
 
-/// Returns why a sampler's cases failed, likeliest cause first.
+/// Returns the causes why a sampler's cases failed, likeliest first.
 std::string cause_properties(const std::vector<FailureGroup>& groups,
                              const harness::RunRecord& record, const std::string& sampler) {
   std::string properties;
@@ -155,7 +157,7 @@ std::string cause_properties(const std::vector<FailureGroup>& groups,
   return properties;
 }
 
-/// Returns the properties of the run, repeated in each suite.
+/// Returns the properties of the run, which every suite repeats.
 std::string run_properties(const harness::RunRecord& record) {
   return property("suite", record.suite) + property("shard", record.shard) +
          property("seed", std::to_string(record.seed)) +
@@ -163,7 +165,7 @@ std::string run_properties(const harness::RunRecord& record) {
          (record.commit.empty() ? "" : property("commit", record.commit));
 }
 
-/// Returns a problem of the run itself, as a test case of no sampler.
+/// Returns a problem of the run itself as a test case that belongs to no sampler.
 std::string run_testcase(std::string_view name, std::string_view element, std::string_view type,
                          std::string_view message) {
   return fmt::format(
@@ -172,9 +174,9 @@ std::string run_testcase(std::string_view name, std::string_view element, std::s
       name, element, type, xml_text(message), element);
 }
 
-/// Returns a suite of its own for problems of the run: an incomplete run is a test that could not
-/// be run, and a requirement that was not judged is a failed test. Returns nothing if the run has
-/// neither problem.
+/// Returns a separate suite for problems of the run itself: an incomplete run is a test that could
+/// not be run, and a requirement that was not judged is a failed test. Returns an empty text if the
+/// run has neither problem.
 std::string run_suite(const harness::RunRecord& record, Counts& total) {
   Counts counts;
   std::string cases;
@@ -198,7 +200,7 @@ std::string run_suite(const harness::RunRecord& record, Counts& total) {
          run_properties(record) + "</properties>\n" + cases + "</testsuite>\n";
 }
 
-/// Returns the features that were judged of a sampler, as properties of its suite.
+/// Returns the features of a sampler that were judged, as properties of its suite.
 std::string coverage_properties(const std::vector<harness::Coverage>& of_samplers,
                                 const harness::RunRecord& record, const std::string& sampler) {
   for (const harness::Coverage& coverage : of_samplers) {

@@ -32,15 +32,17 @@ std::string facts(const harness::RunRecord& record) {
       number_text(record.error_budget.false_alarm_rate), number_text(record.error_budget.spent));
 }
 
-// GitHub limits a job's summary to 1 MiB, and drops a larger one entirely. The most important parts
-// of the summary come first and get room first; each list says how much of it is left out.
+// GitHub shows at most 1 MiB of a job's summary, and shows nothing of a larger one. The most
+// important parts of the summary come first and get their room first; each list says how much of it
+// is left out.
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMaxRedBytes = kMaxBytes / 2;
 constexpr std::size_t kMaxListBytes = kMaxBytes / 8;
-constexpr std::size_t kEndBytes = 200;  // more than the line that says how much is left out
+constexpr std::size_t kEndBytes = 200;  // more than the length of the line that says how much is
+                                        // left out
 
-/// Collects lines as long as they fit into a maximum size. After the first line that does not fit,
-/// the class only counts lines.
+/// Collects lines as long as they fit within a maximum size. After the first line that does not
+/// fit, the class only counts lines.
 class Lines {
  public:
   explicit Lines(std::size_t most_bytes) : most_bytes_(most_bytes) {}
@@ -53,7 +55,7 @@ class Lines {
     }
   }
 
-  /// Returns the lines, and the number of those left out.
+  /// Returns the lines that fit, and the number of lines that were left out.
   std::string text() const {
     if (left_out_ == 0) return text_;
     return text_ + fmt::format("\n{} more: index.html and report.json list all of them.\n",
@@ -84,7 +86,7 @@ std::string evidence_lines(const harness::Evidence& evidence) {
   return text;
 }
 
-/// Returns the lines of a cause: the sampler's bug, the change to make, and the evidence.
+/// Returns the lines for a cause: the sampler's bug, the change to make, and the evidence.
 std::string cause_lines(const FailureGroup& group, const harness::RunRecord& record) {
   std::string text = fmt::format("- {}: **{}**\n", markdown_text(share_text(group, record)),
                                  markdown_text(group.text.sentence));
@@ -129,7 +131,7 @@ std::string to_markdown(const harness::RunRecord& record) {
   std::string text =
       fmt::format("# fairdraw: {}\n\n{}{}\n\n", run_word(record),
                   first == ended ? "" : "**" + markdown_text(first) + "** ", markdown_text(ended));
-  // Texts of the run itself have no maximum length either.
+  // Texts of the run itself can also be very long, so they are limited like a list.
   Lines head(kMaxListBytes);
   head.add(facts(record));
   text += head.text();

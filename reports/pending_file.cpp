@@ -19,8 +19,8 @@
 namespace fairdraw::reports {
 namespace {
 
-// Names of files that are being written, stored where a signal handler finds them without waiting.
-// A report writes four files at a time; the handler does not know files beyond these sixteen.
+// Names of files that are being written. They are stored so that a signal handler can read them
+// without waiting. A report writes four files at a time; the handler knows at most sixteen files.
 struct Written {
   enum State { unused, named, there };
   std::atomic<int> state = unused;
@@ -30,7 +30,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 std::array<Written, 16> slots;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void note(const std::filesystem::path& path) {
-  if (path.native().size() >= PATH_MAX) return;  // such a path is too long to be opened
+  if (path.native().size() >= PATH_MAX) return;  // a path of this length is too long to be opened
   for (Written& one : slots) {
     int state = Written::unused;
     if (!one.state.compare_exchange_strong(state, Written::named)) continue;
@@ -48,10 +48,11 @@ void forget(const std::filesystem::path& path) {
 
 constexpr std::string_view kSuffix = ".tmp";
 
-/// Creates a new file next to `target`. Returns the file's descriptor, and its name in `path`; -1
-/// with errno if that fails.
+/// Creates a new file next to `target`. Returns the file's descriptor, and sets `path` to its name;
+/// returns -1 and sets errno if it fails.
 int open_new(const std::filesystem::path& target, std::filesystem::path& path) {
   constexpr int kNames = 100;  // processes that ended early may have left some of these names
+                               // behind
   for (int i = 0; i < kNames; ++i) {
     path = target;
     path += fmt::format(".{}.{}{}", getpid(), i, kSuffix);
@@ -67,7 +68,7 @@ int open_new(const std::filesystem::path& target, std::filesystem::path& path) {
   return -1;
 }
 
-// Returns the process id in ".123.0.tmp"; 0 if the text has another form.
+// Returns the process id in a name such as ".123.0.tmp"; 0 if the text has another form.
 pid_t process_in(std::string_view text) {
   pid_t process = 0;
   int number = 0;
@@ -79,7 +80,7 @@ pid_t process_in(std::string_view text) {
   return wrong_too == std::errc() && last == end ? process : 0;
 }
 
-/// Returns 0, or the error number.
+/// Returns 0 if all is written, otherwise the error number.
 int write_all(int file, const std::string& content) {
   for (std::size_t done = 0; done < content.size();) {
     const ssize_t written = write(file, content.data() + done, content.size() - done);
@@ -102,7 +103,7 @@ void remove_left_behind(const std::filesystem::path& target) {
   const std::string name = target.filename().string();
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
   std::error_code error, ignored;
-  // Uses increment(), because operator++ throws.
+  // increment() is used because operator++ throws.
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string other = entry->path().filename().string();
@@ -120,7 +121,7 @@ PendingFile::PendingFile(std::filesystem::path target, const std::string& conten
   int error = write_all(file, content);
   if (close(file) != 0 && error == 0) error = errno;
   if (error != 0) {
-    std::error_code ignored;  // ignored, because the earlier failure is reported
+    std::error_code ignored;  // this error is ignored, because the earlier failure is reported
     std::filesystem::remove(temporary_, ignored);
     forget(temporary_);
     fail(std::strerror(error));

@@ -1,4 +1,4 @@
-// Reads and writes the fields of a record in report.json.
+// Reads and writes the fields that report.json has for a record.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,7 +22,7 @@ constexpr Range kPercentage{0, 100, true};
 constexpr const char* kSuiteNames[] = {"smoke", "gate", "nightly"};
 constexpr OneOf kSuites{kSuiteNames};
 
-/// True for "I/N" with 1 <= I <= N, both in canonical spelling.
+/// Returns whether the text is "I/N" with 1 <= I <= N, both in canonical spelling.
 bool is_part(std::string_view text) {
   std::uint64_t part = 0, parts = 0;
   const char* const end = text.data() + text.size();
@@ -112,8 +112,8 @@ void mistake_fields(JsonObject& json, harness::SmallMistake& mistake) {
   json("needed", mistake.needed);
 }
 
-/// Writes the causes of the failures, for programs. Causes are computed from the cases and computed
-/// again after reading, but the text must still contain valid causes.
+/// Writes the causes of the failures, for programs. Causes are computed from the cases, and
+/// computed again after reading; nevertheless, a text must contain valid causes.
 void add_causes(JsonObject& json, const RunRecord& record) {
   std::vector<harness::Cause> causes;
   if (!json.reading()) causes = harness::ranked_causes(record);
@@ -167,8 +167,8 @@ void add_summary(JsonObject& json, const harness::Summary& summary) {
   });
 }
 
-/// Handles the coverage. The coverage in a report must equal that of its cases, for reports of this
-/// version; later versions may count otherwise.
+/// Handles the coverage. In a report of this version, the coverage must equal that of its cases;
+/// later versions may count differently.
 void add_coverage(JsonObject& json, const RunRecord& record) {
   const Json coverage = coverage_json(record);
   if (!json.has("coverage", !coverage.is_null())) return;
@@ -182,8 +182,8 @@ void add_coverage(JsonObject& json, const RunRecord& record) {
 
 void record_fields(JsonObject& json, RunRecord& record) {
   Json version = fmt::format("{}.{}", kSchemaMajor, kSchemaMinor);
-  json("schema_version", version);  // already read by format_of, because the version decides how
-                                    // the rest is read
+  json("schema_version", version);  // format_of has already read the version, which decides how the
+                                    // rest is read
   json.object("tool", [&record](JsonObject& tool) {
     std::string name = "fairdraw";
     tool("name", name, [](const Value& value, const std::string& text) {
@@ -226,7 +226,8 @@ void record_fields(JsonObject& json, RunRecord& record) {
     expect_each_case_once(json, record.cases);
   } else {
     Json place = Json::array();
-    json("cases", place);  // to_json writes the cases, so that thousands are not in memory twice
+    json("cases", place);  // to_json writes the cases, so that thousands of cases are not in memory
+                           // twice
   }
   add_places(json, record);
   json("draws", record.draws);
@@ -240,7 +241,8 @@ void record_fields(JsonObject& json, RunRecord& record) {
   add_coverage(json, record);
 }
 
-/// Returns the format of a report: "3.1" is major 3, minor 1. Versions before 3 are plain integers.
+/// Returns the format of a report; version "3.1" has major 3 and minor 1. Versions before 3 are
+/// plain integers.
 Format format_of(const Json& json) {
   Format format;
   const std::string key = "schema_version";

@@ -13,12 +13,12 @@ namespace fairdraw::reports {
 
 namespace {
 
-constexpr int kVerdictWidth = 12;                           // length of "underpowered", the longest
-                                                            // verdict
-constexpr std::size_t kLongestMessage = 400;                // per line; reports have more of the
-                                                            // message
-constexpr std::string_view kStoredCommand = "./fairdraw ";  // replay lines of a record begin with
-                                                            // this command
+// length of "underpowered", the longest word for a verdict
+constexpr int kVerdictWidth = 12;
+// limit per line; reports have more of the message
+constexpr std::size_t kLongestMessage = 400;
+// replay lines in a record begin with this command
+constexpr std::string_view kStoredCommand = "./fairdraw ";
 
 constexpr std::string_view kRed = "31", kYellow = "33", kBold = "1";  // parameters of SGR
 
@@ -41,8 +41,8 @@ std::string notes_text(const harness::RunRecord& record) {
   return text;
 }
 
-// Returns "coverage      mine  12 % of the suite applies to this sampler ...", and what to declare
-// next.
+// Returns the line "coverage mine 12 % of the suite applies to this sampler ...", and the abilities
+// to declare next.
 std::string coverage_text(const harness::RunRecord& record) {
   constexpr std::size_t kMostDeclarations = 4;
   std::string text;
@@ -64,7 +64,7 @@ std::string replay_text(const std::string& replay, const TerminalStyle& style) {
   return terminal_text(style.command + " " + replay.substr(kStoredCommand.size()));
 }
 
-/// Returns a line of the heading of a group, such as " change Keep a token ...".
+/// Returns a line in the heading of a group, such as " change Keep a token ...".
 std::string told(const char* what, const std::string& text) {
   return text.empty() ? ""
                       : fmt::format("  {:<{}}  {}\n", what, kVerdictWidth, terminal_text(text));
@@ -107,7 +107,7 @@ std::string terminal_line(const harness::CaseRecord& record) {
                                  terminal_text(record.sampler), terminal_text(record.id));
   if (record.draws > 0) line += fmt::format("  {} draws", grouped(record.draws));
   if (record.p_value) line += "  p " + number_text(record.p_value);
-  // A passed case has nothing to add; every other case says why it did not pass.
+  // A passed case needs no message; every other case says why it did not pass.
   if (record.verdict != harness::Verdict::passed && !record.message.empty()) {
     line += ": " + terminal_text(shortened(record.message, kLongestMessage));
   }

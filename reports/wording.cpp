@@ -21,11 +21,11 @@ std::string of_cases(std::uint64_t count, std::uint64_t total) {
   return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
 }
 
-/// Returns a number of cases with its verb, "1 was" or "3 were".
+/// Returns a number of cases with its verb, such as "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
 
-/// Returns the verdict of cases together: failed before error before underpowered before passed;
-/// skipped if none was run.
+/// Returns one verdict for several cases: failed before error before underpowered before passed,
+/// and skipped if none was run.
 Verdict verdict_of(const harness::Summary& counts) {
   if (counts.failed > 0) return Verdict::failed;
   if (counts.error > 0) return Verdict::error;
@@ -156,7 +156,7 @@ std::string share_text(const FailureGroup& group, const harness::RunRecord& reco
 std::string headline(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) return verdict_sentence(record);
   const std::vector<FailureGroup> groups = failure_groups(record);
-  // A cause in a record of an older fairdraw may have a name but no sentence.
+  // In a record of an older fairdraw, a cause may have a name but no sentence.
   const bool is_known =
       !groups.empty() && !groups.front().bug.empty() && groups.front().text.sentence.ends_with('.');
   return is_known ? groups.front().text.sentence : verdict_sentence(record);
@@ -262,7 +262,7 @@ std::string duration_text(double seconds) {
 std::string start_of(const harness::RunRecord& record) {
   const auto found = record.environment.find("started");
   if (found == record.environment.end()) return "";
-  // Merged shards join their starts by "; "; the run began with the earliest.
+  // Merged shards join their start times by "; "; the run began at the earliest time.
   std::string first;
   for (std::string_view rest = found->second; !rest.empty();) {
     const std::string_view one = rest.substr(0, rest.find(';'));

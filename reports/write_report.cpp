@@ -9,7 +9,7 @@
 namespace fairdraw::reports {
 namespace {
 
-// report.json is removed first and written last, because other programs wait for it.
+// report.json is removed first and written last, because other programs wait for this file.
 constexpr const char* kJson = "report.json";
 constexpr const char* kJunit = "junit.xml";
 constexpr const char* kMarkdown = "summary.md";
@@ -40,12 +40,13 @@ void withdraw_report(const std::filesystem::path& folder,
       kept = kept || std::filesystem::equivalent(one, path, error);
     }
     if (kept || std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
-      continue;  // a folder of that name is no report; writing the report names it as an obstacle
+      continue;  // a folder of that name is not a report; writing the report will name it as an
+                 // obstacle
     }
     std::filesystem::remove(path, error);
     if (error) fail(path, error.message());
   }
-  // Fails before a run of minutes if the folder cannot be written.
+  // Fails if the folder is not writable, before a run that takes minutes.
   const PendingFile probe(folder / kJson, "probe");
 }
 
@@ -53,7 +54,7 @@ void write_report(const std::filesystem::path& folder, const harness::RunRecord&
                   const ReportExtras& extras) {
   make_folder(folder);
   // All files are written before the first is renamed, so that a full disk leaves an older report
-  // whole.
+  // complete.
   PendingFile html(folder / kHtml, to_html(record, extras));
   PendingFile markdown(folder / kMarkdown, to_markdown(record));
   PendingFile junit(folder / kJunit, to_junit_xml(record));

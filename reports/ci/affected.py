@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Says what a change affects, by the files that it touched and what includes them.
+"""Lists the parts that a change affects: they follow from the changed files and the files that include them.
 
-Usage: affected.py WHAT, which is one of
+Usage: affected.py WHAT. WHAT is one of these words.
   sources  the C++ sources that clang-tidy reads
   targets  the targets whose tests run under sanitizers
   labels   these tests' labels, as a regular expression
   mutants  options of `fairdraw mutants`, a run each
   cuda     FAIRDRAW_CUDA of the build: OFF where no CUDA source is affected, else AUTO
   satellites  ctest's tests of the distributions beside the package, as a regular expression
-Nothing printed means that nothing is affected. A wide change affects more than its run has time
-for: the run then takes the files and folders that changed most, the nightly run takes all, and
-stderr names what is left to the nightly run.
+If nothing is printed, nothing is affected. A wide change affects more than its run has time for. The run
+then takes the files and folders that changed most, the nightly run takes all, and stderr names the parts that
+are left to the nightly run.
 
-A change is the difference from a base: FAIRDRAW_BASE, otherwise the commit where HEAD left origin's
-main branch, otherwise, on that branch, the commit 40 before HEAD. The names and messages of commits
-play no part. Without a history of commits everything is affected.
+A change is the difference from a base commit. The base is FAIRDRAW_BASE if it is set; otherwise the commit
+where HEAD left origin's main branch; otherwise, on that branch, the commit 40 before HEAD. The names and
+messages of commits have no influence. Without a history of commits, everything counts as affected.
 """
 
 import os
@@ -29,18 +29,17 @@ sys.path.insert(0, str(ROOT / "suites" / "boundaries"))
 
 import include_boundaries  # noqa: E402  (the line above says where it is)
 
-COMMITS = 40  # distance of the base on the main branch itself
-PER_CLASS = 4  # mutants of each class, if all classes are affected
-WHOLE_CLASSES = 4  # maximum in the run of a change; the nightly run takes more
+COMMITS = 40  # distance in commits to the base, on the main branch itself
+PER_CLASS = 4  # number of mutants of each class, if all classes are affected
+WHOLE_CLASSES = 4  # largest number in the run of a change; the nightly run takes more
 
-# Limits per change. The minutes are those that a folder's tests take under sanitizers on two cores,
-# with their build; clang-tidy reads about twenty sources per minute.
+# Limits per change. SANITIZER_MINUTES has the minutes that a folder's tests take under sanitizers on two
+# cores, with their build. clang-tidy reads about 20 sources per minute.
 SANITIZER_MINUTES = {"kernels": 25, "reference": 5, "harness": 15, "reports": 10, "suites": 25}
 SANITIZER_BUDGET = 20
 MAX_SOURCES = 150
 
-# Folders with tests of compiled code, and their targets. Tests of scripts are run without
-# sanitizers only.
+# Folders with tests of compiled code, and their targets. Tests of scripts run only without sanitizers.
 SANITIZED = {
     "kernels": ["kernels/all", "kernels/tests/all"],
     "reference": ["reference/all"],
@@ -50,7 +49,7 @@ SANITIZED = {
 }
 NOT_SANITIZED = ("reports/ci/", "reports/baselines/", "suites/boundaries/", "suites/gpu/")
 
-# These files judge all mutants. Tests of these files judge no mutants.
+# If one of these files changes, all mutants are affected. Tests of these files do not judge mutants.
 GATE = (
     "harness/contract/",
     "harness/inputs/",
@@ -62,7 +61,7 @@ GATE = (
     "suites/gate/run/",
 )
 MUTANTS = "suites/gate/mutants/"
-CLASSES = MUTANTS + "cause_classes.cpp"  # file of a table with a row per class
+CLASSES = MUTANTS + "cause_classes.cpp"  # file of a table with one row per class of mutants
 CLASS = re.compile(r'^ {6}\{"([a-z-]+)",', re.MULTILINE)
 
 
@@ -77,7 +76,7 @@ def git(root: Path, *words: str) -> str | None:
 
 def base(root: Path) -> str | None:
     """Returns the commit that a change is compared with; None without a history."""
-    if git(root, "rev-parse", "--show-prefix") != "":  # "" in the repository's own root
+    if git(root, "rev-parse", "--show-prefix") != "":  # the prefix is "" in the root of the repository
         return None
     given = os.environ.get("FAIRDRAW_BASE")
     if given:
@@ -96,7 +95,7 @@ def base(root: Path) -> str | None:
 
 
 def changed_files(root: Path) -> set[str] | None:
-    """Returns the paths that differ from the base, new files included; None if all paths differ."""
+    """Returns the paths that differ from the base, with new files; None if all paths differ."""
     commit = base(root)
     if commit is None:
         return None
@@ -106,7 +105,7 @@ def changed_files(root: Path) -> set[str] | None:
 
 
 def with_includers(root: Path, changed: set[str]) -> set[str]:
-    """Returns these files, and all files that include one of them, directly or through other
+    """Returns the changed files, and all files that include one of them, directly or through other
     headers."""
     includers = defaultdict(set)
     for file in include_boundaries.source_files(root):
@@ -137,7 +136,7 @@ def left_to_the_night(what: str, left: list[str]) -> None:
 
 
 def sources(root: Path, changed: set[str] | None) -> list[str]:
-    """Returns the changed sources, then sources that include a changed header, up to the limit per
+    """Returns the changed sources, then sources that include a changed header, up to the limit for one
     change."""
     files = set(include_boundaries.source_files(root))
     if changed is None or ".clang-tidy" in changed:
@@ -151,9 +150,9 @@ def sources(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def folders(root: Path, changed: set[str] | None) -> list[str]:
-    """Returns top-level folders whose tests are compiled from affected files or read them. One
-    folder is taken whatever it costs, unless the change is wide; then only folders within the
-    budget are taken."""
+    """Returns the top-level folders whose tests are compiled from affected files or read such files. One
+    folder is taken whatever its cost, unless the change is wide; then only folders within the budget are
+    taken."""
     if changed is None:
         return list(SANITIZED)
     affected = {
@@ -181,8 +180,8 @@ def folders(root: Path, changed: set[str] | None) -> list[str]:
 
 
 def mutants(root: Path, changed: set[str] | None) -> list[str]:
-    """Chooses the classes of a changed file of mutants, and some of each class if anything else
-    that judges mutants changed."""
+    """Returns the classes of mutants of a changed file, and some mutants of each class if anything else that
+    judges mutants has changed."""
     everything = f"--per-class={PER_CLASS}"
     if changed is None:
         return [everything]
@@ -193,8 +192,8 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
             continue
         classes = []
         file = root / path
-        # A source with a header is shared by the others; a source without one has the mutants of
-        # some classes.
+        # A source with a header is shared by the others; a source without a header has the mutants of some
+        # classes.
         if path.startswith(MUTANTS) and file.is_file() and not file.with_suffix(".h").is_file():
             text = file.read_text(encoding="utf-8")
             classes = [name for name in known if f'"{name}"' in text]
@@ -216,7 +215,7 @@ def cuda(root: Path, changed: set[str] | None) -> str:
 
 
 def satellites(root: Path, changed: set[str] | None) -> list[str]:
-    """Returns the distributions beside the package, folders of python/, in which a file changed."""
+    """Returns the satellite packages, which are folders of python/, in which a file changed."""
     folders = sorted(path.parent.name for path in root.glob("python/*/pyproject.toml"))
     return [
         name

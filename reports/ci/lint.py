@@ -7,9 +7,9 @@ Usage: lint.py [--jobs N] [--changed | --format | FILE...]
   --format   formats files with clang-format and ruff, and checks nothing
   FILE...    reads only these files
 
-`./fairdraw lint` and `./fairdraw format` install the tools into build/, configure build/release,
-whose commands clang-tidy reads, and call this script. Exit codes: 0 clean; 1 some tool found a
-problem.
+`./fairdraw lint` and `./fairdraw format` install the tools into build/, configure build/release (clang-tidy
+reads its compile commands), and call this script. Exit codes: 0 if no tool found a problem; 1 if some tool
+found one.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import openings
 ROOT = affected.ROOT
 CPP = (".h", ".cpp", ".cuh", ".cu")
 PRECOMPILED = re.compile(r" (?:-Winvalid-pch )?-include \S*/cmake_pch\.hxx")
-# clang-tidy is a Python script, which takes a thirtieth of a source's time to start.
+# The start of clang-tidy, a Python script, takes a thirtieth of the time for a source.
 SOURCES_A_CALL = 4
 
 
@@ -43,9 +43,9 @@ def is_shell_script(path: Path) -> bool:
 
 
 def commands(entries: list[dict]) -> dict[str, dict]:
-    """Maps a source to its compile command. A source of several targets is read once, with the last
-    target's command: targets differ in their definitions, and the last one defines more.
-    Precompiled headers are left out, because they are g++'s and would hide missing includes."""
+    """Returns a map from each source to its compile command. A source of several targets is read once, with
+    the last target's command: targets differ in their definitions, and the last target has more definitions.
+    Precompiled headers are left out, because they belong to g++ and would hide missing includes."""
     found = {}
     for entry in entries:
         command = PRECOMPILED.sub("", entry["command"])
@@ -54,8 +54,8 @@ def commands(entries: list[dict]) -> dict[str, dict]:
 
 
 def write_openmp_header(folder: Path) -> None:
-    """Writes a copy of g++'s omp.h, because clang has none here. clang can read the header without
-    one attribute's argument, but not g++'s folder of headers."""
+    """Writes a copy of g++'s omp.h, because clang has none here. clang can read this header if one attribute
+    loses its argument, but it cannot use g++'s folder of headers."""
     path = subprocess.run(
         ["g++", "-print-file-name=include/omp.h"], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -83,8 +83,8 @@ class Linter:
             self.run("shellcheck", *scripts)
 
     def python(self) -> None:
-        """Checks style, format and types, as strictly as possible, of the packages and of a user's
-        file."""
+        """Checks the style, format and types of the packages and of a user's file, as strictly as
+        possible."""
         packages = sorted(self.root.glob("python/*/fairdraw_*"))
         say("ruff and mypy: python")
         self.run(self.python_bin / "ruff", "check", "-q", "python")
@@ -109,8 +109,8 @@ class Linter:
         self.clean = self.clean and not found
 
     def clang_tidy(self, files: list[str]) -> None:
-        """Reads headers through the sources that include them. clang-tidy does not know nvcc's
-        flags."""
+        """Reads headers through the sources that include them. CUDA sources are left out, because clang-tidy
+        does not know nvcc's flags."""
         build = self.root / "build"
         known = commands(json.loads((build / "release" / "compile_commands.json").read_text()))
         sources = [

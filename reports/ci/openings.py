@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Finds comments and sentences that begin with What, Where, Of, By or Whether.
 
-A comment of a function begins with a verb and that of a type with a noun, so that a reader learns
-from the first word what the name is. Pages and public headers are read whole: pages sentence by
-sentence, comments and docstrings by their first word. In all other files only the lines that a
-change adds are read, so that the tree can only get better.
+A comment on a function begins with a verb, and a comment on a type with a noun, so that the first word tells
+a reader what kind of name follows. Pages and public headers are read whole: pages sentence by sentence, and
+comments and docstrings by their first word. In all other files only the lines that a change adds are read, so
+that the number of findings can only fall.
 
-Usage: openings.py [--all | FILE...]   --all reads every file whole, to see what is left
+Usage: openings.py [--all | FILE...] --all reads every file whole, and so lists everything that is left
 
-Exit codes: 0 no such comment; 1 some.
+Exit codes: 0 if there is no such comment; 1 if there are some.
 """
 
 import re
@@ -34,7 +34,7 @@ HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
 def openings(name: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yields (line, sentence) for each sentence with such a beginning."""
+    """Yields (line, sentence) for each sentence that begins with one of these words."""
     for block in prose.blocks(name, text):
         if block.kind in ("comment", "trailing"):
             continue
@@ -47,7 +47,7 @@ def openings(name: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 def added_lines(root: Path) -> dict[str, set[int]] | None:
-    """Maps a file to the lines that a change adds; None without a history."""
+    """Returns a map from each file to the lines that a change adds; None without a history."""
     base = affected.base(root)
     if base is None:
         return None
@@ -72,7 +72,7 @@ def added_lines(root: Path) -> dict[str, set[int]] | None:
 
 
 def findings(root: Path, files: list[str], read_all: bool = False) -> list[str]:
-    """Returns FILE:LINE: SENTENCE for each sentence to be changed."""
+    """Returns a line FILE:LINE: SENTENCE for each sentence that must be changed."""
     added = added_lines(root) or {}
     found = []
     for name in files:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares and makes a release of the version that all places agree on.
+"""Prepares or makes a release of the version that all places agree on.
 
 Usage: release.py set VERSION [--date YYYY-MM-DD]
        release.py make VERSION [--dry-run] [--out FOLDER]
@@ -13,9 +13,8 @@ Usage: release.py set VERSION [--date YYYY-MM-DD]
   --dry-run  checks and writes the notes, but builds nothing and sets no tag
   --out      the folder of the notes and the files (default: build/release-VERSION)
 
-The caller must know that the tests passed on this commit: .ci/run, the nightly run, and
-suites/gpu/run_on_gpu on a GPU. Exit codes: 0 done; 1 some place does not fit, and nothing was
-tagged; 2 bad usage.
+The caller must know that all tests passed on this commit: .ci/run, the nightly run, and suites/gpu/run_on_gpu
+on a GPU. Exit codes: 0 if done; 1 if some place does not agree, and nothing was tagged; 2 for bad usage.
 """
 
 import argparse
@@ -43,12 +42,12 @@ def minor(version: str) -> str:
 
 
 def satellites_range(version: str) -> str:
-    """Returns the versions of fairdraw that a satellite package works with. Before 1.0 a minor
-    version may break a satellite."""
+    """Returns the range of fairdraw's versions that a satellite package works with. Before version 1.0, a
+    minor version may break a satellite package."""
     return f">={minor(version)},<{next_minor(version)}"
 
 
-#: A file or glob, the text around the version, and a function from a version to the new text.
+#: Each entry has a file or glob, the text around the version, and a function from a version to the new text.
 PLACES: list[tuple[str, str, Callable[[str], str]]] = [
     ("CMakeLists.txt", r"(?<=^project\(fairdraw VERSION )\S+", str),
     ("CITATION.cff", r"(?<=^version: )\S+$", str),
@@ -60,7 +59,7 @@ PLACES: list[tuple[str, str, Callable[[str], str]]] = [
 
 
 class Wrong(Exception):
-    """A release that must not be made; its message says why, one problem per line."""
+    """An error that forbids a release; its message gives the reasons, one problem per line."""
 
 
 def git(root: Path, *words: str) -> str:
@@ -83,7 +82,7 @@ def places(root: Path) -> list[tuple[Path, str, Callable[[str], str]]]:
 
 
 def disagreements(root: Path, version: str) -> list[str]:
-    """Lists the places that name another version, or no version."""
+    """Returns the places that name another version, or no version."""
     wrong = []
     for path, pattern, text in places(root):
         name = path.relative_to(root)
@@ -124,8 +123,8 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def check(root: Path, version: str) -> str:
-    """Returns the text of the version's section in CHANGELOG.md. Raises Wrong with all problems of
-    the places."""
+    """Checks all places, and returns the text of the version's section in CHANGELOG.md. Raises Wrong with the
+    problems of all places."""
     wrong = disagreements(root, version)
     older = released(root)
     if older and number(version) <= max(map(number, older)):
@@ -142,7 +141,7 @@ def check(root: Path, version: str) -> str:
 
 
 def notes(version: str, text: str, others: list[str]) -> str:
-    """Returns the version's section of CHANGELOG.md, and the version whose changes it continues."""
+    """Returns the version's section of CHANGELOG.md, and the version that this section follows."""
     before = max((each for each in others if number(each) < number(version)), key=number, default="")
     since = f"Changes since {before}.\n\n" if before else ""
     return f"# fairdraw {version}\n\n{since}{text}\n"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lists the skipped tests of a run that skips.txt does not name, and the lines of skips.txt that
-name no skipped test.
+"""Lists the skipped tests of a run that skips.txt does not name, and the lines of skips.txt that match no
+skipped test.
 
-Usage: skips.py RESULTS...   files of ctest --output-junit, with all that the tests printed
+Usage: skips.py RESULTS..., where RESULTS are files of ctest --output-junit with all output of the tests
 
-A test of ctest has its name there; a test that it skipped itself has that name, ": " and its own:
-`python: python/tests/test_cuda.py`. Exit codes: 0 all skips are as skips.txt says; 1 some are not.
+A test of ctest is known by its name. A test that was skipped inside it has that name, ": " and its own name:
+`python: python/tests/test_cuda.py`. Exit codes: 0 if all skips agree with skips.txt; 1 if some do not.
 """
 
 import fnmatch
@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = Path(__file__).with_name("skips.txt")
-#: always: skipped on every machine. no-gpu: skipped without a GPU. machine: not known beforehand.
+#: always: skipped on every machine. no-gpu: skipped without a GPU. machine: depends on the machine in a way
+#: that is not known beforehand.
 WHENS = ("always", "no-gpu", "machine")
 
-# The lines that report a skip: of pytest -rs --no-fold-skipped, of unittest, of the project's
-# scripts.
+# The patterns match lines that report a skip: those of pytest -rs --no-fold-skipped, of unittest, and of the
+# project's scripts.
 PYTEST = re.compile(r"^SKIPPED (.+?) - (.*)$", re.MULTILINE)
 UNITTEST = re.compile(r"^(?:OK|FAILED) \(.*\bskipped=(\d+)", re.MULTILINE)
 SCRIPT = re.compile(r"^skipped: (.*)$", re.MULTILINE)
@@ -42,8 +43,8 @@ class Skip(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Reads skips.txt: GLOB | WHEN | REASON. Raises ValueError with the line if a line of skips.txt
-    has another form."""
+    """Reads the lines GLOB | WHEN | REASON of skips.txt. Raises ValueError with the line if a line of
+    skips.txt has another form."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
@@ -58,7 +59,8 @@ def read_lines(text: str) -> list[Line]:
 
 
 def skips_of(test: ElementTree.Element) -> Iterator[Skip]:
-    """Yields a test of ctest if it was skipped, otherwise the tests that it skipped."""
+    """Yields the test of ctest if it was skipped as a whole, otherwise the tests that were skipped inside
+    it."""
     name, output = test.get("name", ""), test.findtext("system-out") or ""
     if test.find("skipped") is not None:
         told = SCRIPT.search(output) or GOOGLETEST.search(output)
@@ -73,7 +75,7 @@ def skips_of(test: ElementTree.Element) -> Iterator[Skip]:
 
 
 def read_results(paths: Iterable[str]) -> tuple[set[str], list[Skip]]:
-    """Returns the names of ctest's tests that ran, and all skips."""
+    """Returns the names of the tests of ctest that ran, and all skips."""
     ran, skips = set(), []
     for path in paths:
         for test in ElementTree.parse(path).getroot().iter("testcase"):
@@ -85,8 +87,8 @@ def read_results(paths: Iterable[str]) -> tuple[set[str], list[Skip]]:
 def problems(
     lines: list[Line], ran: set[str], skips: list[Skip], there: set[str], gpu: bool
 ) -> list[str]:
-    """Returns all differences of the skips from skips.txt. `there` names all tests that ctest
-    knows, run or not."""
+    """Returns all differences between the skips and skips.txt. `there` names all tests that ctest knows,
+    whether they ran or not."""
     used, found = set(), []
     for skip in dict.fromkeys(skips):
         named = [

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Lists the programs and files that a build used and that a machine with only the packages of
-./fairdraw would not have.
+"""Lists the programs and files that a build used but that would be missing on a machine with only the
+packages of ./fairdraw.
 
 Usage: system_tools.py [ROOT]
 
-Reads the caches of CMake in ROOT/build, and finds the programs that scripts call. Each file must be
-in the system's folders, in the CUDA Toolkit or in ROOT. A file in the system's folders must belong
-to a package that ./fairdraw installs, that such a package needs, or that every Debian has. No
-compiler launcher may be set. Exit codes: 0 all files are; 1 some are not.
+The script reads the caches of CMake in ROOT/build, and finds the programs that scripts call. Each file must
+be in the system's folders, in the CUDA Toolkit or in ROOT. A file in the system's folders must belong to a
+package that ./fairdraw installs, to a package that such a package needs, or to a package of every Debian. No
+compiler launcher may be set in a cache. Exit codes: 0 if every file is where it must be; 1 if some file is
+not.
 """
 
 import os
@@ -17,9 +18,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Packages that everyone who has a clone has.
+# Packages that a machine with a clone must have.
 OF_EVERY_CLONE = {"git", "ca-certificates"}
-# Programs that scripts and tests call by name, besides CMake's own entries.
+# Programs that scripts and tests call by name, in addition to the entries of CMake's caches.
 PROGRAMS = ("awk", "bash", "chromium", "cmake", "ctest", "doxygen", "flock", "g++", "git", "grep", "ninja",
             "python3", "sed", "shellcheck", "xz")
 
@@ -30,8 +31,9 @@ OWNER = re.compile(r"^([^\s:,]+)[^ ]*: (/.*)$", re.MULTILINE)
 
 
 def used_files(root: Path) -> dict[str, str]:
-    """Maps each path that a build or a script used to its user. CMake also stores paths that it
-    does not use, which are left out: where an installation would go, and where the tree is."""
+    """Returns a map from each path that a build or a script used to the user of the path. CMake also stores
+    paths that it does not use: the target of an installation, and the place of the tree. These are left
+    out."""
     used = {}
     for cache in sorted(root.glob("build/*/CMakeCache.txt")):
         for name, path in ENTRY.findall(cache.read_text(encoding="utf-8")):
@@ -81,8 +83,8 @@ def installed_packages(root: Path) -> set[str]:
 
 
 def owners(paths: list[str]) -> dict[str, str]:
-    """Maps each system file to its package. Debian's lists have some files below / that are below
-    /usr."""
+    """Returns a map from each system file to its package. Debian's lists name some files below / that really
+    are below /usr."""
     real = {path: os.path.realpath(path) for path in paths}
     asked = {name for path in real.values() for name in (path, path.removeprefix("/usr"))}
     result = subprocess.run(["dpkg", "-S", *sorted(asked)], capture_output=True, text=True)

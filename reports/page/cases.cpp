@@ -1,4 +1,4 @@
-// All cases as compact JSON, so that a page of 10^5 cases still opens at once.
+// Writes all cases as compact JSON, so that a page of 10^5 cases still opens at once.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,11 +10,11 @@
 namespace fairdraw::reports::page {
 namespace {
 
-// Maximum number of cases for which the data include measures, most of a statistical case's bytes;
-// report.json has them.
+// Largest number of cases for which the page includes measures, which are most of a statistical
+// case's bytes; report.json has the measures in any case.
 constexpr std::size_t kMaxCasesWithMeasures = 10'000;
 
-/// JSON values that many cases share, each stored once in order of appearance.
+/// JSON values that many cases share; each is stored once, in the order of first appearance.
 class Dictionary {
  public:
   std::size_t index(const std::string& json) {
@@ -30,11 +30,11 @@ class Dictionary {
 };
 
 std::string number(const std::optional<double>& value) {
-  // JSON has no value for infinity and NaN.
+  // JSON has no values for infinity and NaN.
   return value && std::isfinite(*value) ? fmt::format("{:.4g}", *value) : "null";
 }
 
-/// Appends `text` to a JSON array: strings, with `mark` for each occurrence of `part`.
+/// Appends `text` to a JSON array as strings, with `mark` in place of each occurrence of `part`.
 void append_parts(std::string& json, std::string_view text, std::string_view part, int mark) {
   const auto append = [&json](const std::string& element) {
     json += (json.size() > 1 ? "," : "") + element;
@@ -48,8 +48,8 @@ void append_parts(std::string& json, std::string_view text, std::string_view par
   if (!text.empty()) append(script_string(text));
 }
 
-/// Returns the replay line without the case (0) and the sampler (1), which the row of the case has
-/// already. The rest of a replay line is the same for all cases of a run.
+/// Returns the replay line without the case (marked by 0) and the sampler (marked by 1), which the
+/// row of the case has already. The rest of a replay line is the same for all cases of a run.
 std::string replay_template(const harness::CaseRecord& record) {
   std::string json = "[";
   const std::string_view line = record.replay;

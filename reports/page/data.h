@@ -1,4 +1,5 @@
-// The data from which page.js draws index.html. Used by page/*.cpp only.
+// Functions that give the data from which page.js draws index.html. Only page/*.cpp uses these
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,13 @@
 
 namespace fairdraw::reports::page {
 
-/// Returns members of an object: "cases" with an array per line, and lists of values that many
-/// cases share. With many cases, only those in `detailed` (indices in the record) have measures.
+/// Returns members of a JSON object: "cases", with one array per line, and the lists of values that
+/// many cases share. If there are many cases, only the cases in `detailed` (indices in the record)
+/// have measures.
 std::string cases_data(const harness::RunRecord& record, const std::set<std::size_t>& detailed);
 
-/// Returns how earlier runs and this one ended, oldest first, and the changes from each to the
-/// next.
+/// Returns the endings of earlier runs and of this run, oldest first, and the changes from each run
+/// to the next.
 Json history_data(const harness::RunRecord& record, const ReportExtras& extras);
 
 }  // namespace fairdraw::reports::page

@@ -7,7 +7,8 @@
 namespace fairdraw::reports::page {
 namespace {
 
-constexpr std::size_t kMostRuns = 40;     ///< maximum number of earlier runs; the newest are kept
+constexpr std::size_t kMostRuns = 40;     ///< largest number of earlier runs; the newest runs are
+                                          ///< kept
 constexpr std::size_t kMostChanges = 20;  ///< per run
 
 Json run_data(const EarlierRun& run, const harness::RunRecord& record) {

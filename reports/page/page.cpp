@@ -1,6 +1,6 @@
 // Writes index.html: a frame that says how the run ended, and the record as JSON, from which the
-// page's script draws the rest. Sentences that also appear in summary.md come from wording.h and
-// coverage.h.
+// page's script draws everything else. Sentences that also appear in summary.md come from wording.h
+// and coverage.h.
 #include <map>
 #include <tuple>
 
@@ -16,13 +16,12 @@
 namespace fairdraw::reports {
 namespace {
 
-constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< number of engines named for
-                                                                 ///< the first cause, and for the
-                                                                 ///< others
-/// Maximum number of cases with evidence: failed ones, and others that have pictures.
+/// number of engines that are named for the first cause, and for the other causes
+constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;
+/// Largest numbers of cases with evidence: of failed cases, and of other cases that have pictures.
 constexpr std::size_t kMaxRed = 1000, kMaxOthers = 40;
 
-/// Returns JSON that cannot end its block, and in which no name hides or moves text.
+/// Returns JSON in which no text can end its block, and in which no name hides or moves text.
 std::string script_json(const Json& json) {
   if (json.is_string()) return script_string(json.get_ref<const std::string&>());
   if (!json.is_structured()) return json.dump();
@@ -41,9 +40,9 @@ Json group_data(const FailureGroup& group, const harness::RunRecord& record, std
     places.push_back(one - record.cases.data());
   }
   const std::string& bug = group.bug.empty() ? group.name : group.bug;
-  // The name of a bug without details is shared by many bugs.
+  // A bug's name without details is shared by many bugs.
   bool is_same = bug.find(':') != bug.npos;
-  // A single case can fail by a row or two, which are no evidence against an engine.
+  // A single case can fail by one or two rows, which are no evidence against an engine.
   if (group.cases.size() < 2) most = 0;
   for (const harness::EngineBug& one : harness::engine_bugs_like(bug, most)) {
     is_same = is_same && one.suspect == bug;
@@ -67,7 +66,7 @@ bool has_pictures(const harness::CaseRecord& record) {
          (evidence.power && record.min_discrepancy);
 }
 
-/// Returns the indices of cases whose evidence is on the page.
+/// Returns the indices of the cases whose evidence is on the page.
 std::set<std::size_t> detailed_cases(const harness::RunRecord& record, const Json& groups) {
   std::set<std::size_t> detailed;
   for (const Json& group : groups) {
@@ -106,7 +105,7 @@ Json unnoticed_data(const harness::RunRecord& record) {
   return lines;
 }
 
-/// Counts cases of other runs by sampler, semantics, check and verdict.
+/// Returns numbers of cases of other runs, by sampler, semantics, check and verdict.
 Json conformance_data(const std::vector<harness::RunRecord>& records) {
   Json counts = Json::array();
   std::map<std::tuple<std::string, std::string, std::string, harness::Verdict>, std::size_t> known;
@@ -139,9 +138,9 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   const Proof proof = proof_of(record);
   const std::set<std::size_t> detailed = detailed_cases(record, groups);
   Json head = record_json(record);
-  head.erase("causes");  // "groups" have the causes, with indices in place of names
+  head.erase("causes");  // "groups" have the causes already, with indices instead of names
   head.erase("places");
-  head.erase("cases");  // stored as rows, below
+  head.erase("cases");  // the cases are stored as rows, below
   const Json members = {{"record", std::move(head)},
                         {"date", date_text(record)},
                         {"duration", record.seconds > 0 ? duration_text(record.seconds) : ""},
@@ -175,8 +174,8 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
 }  // namespace
 
 std::string to_html(const harness::RunRecord& record, const ReportExtras& extras) {
-  // The page's policy is a second protection: it only lets the page's own script run, identified by
-  // its hash.
+  // The page's policy is a second protection: it lets only the page's own script run, which it
+  // identifies by its hash.
   return page::filled(page::kPageHtml, {{"script_hash", std::string(page::kPageJsHash)},
                                         {"title", run_word(record)},
                                         {"style", std::string(page::kPageCss)},

@@ -1,5 +1,5 @@
-"""Tests reports/ci/affected.py: a change affects the files that differ and the files that include
-them, in repositories that the tests make; and its tables fit the tree.
+"""Tests reports/ci/affected.py in repositories that the tests make: a change affects the files that differ
+and the files that include them. Also tests that the tables of affected.py fit this tree.
 
 Usage: affected_test.py REPOSITORY
 """
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 
 import affected  # noqa: E402
 
-# A chain of includes through three folders, and files that no other file includes.
+# The files contain a chain of includes through three folders, and files that no other file includes.
 FILES = {
     "kernels/common/words.h": "",
     "kernels/common/words.cpp": '#include "kernels/common/words.h"\n',
@@ -179,10 +179,10 @@ class Base(AffectedCase):
         self.git("init", "--quiet", "--initial-branch=main")
         self.assertIsNone(affected.changed_files(self.root))
         self.commit("first")
-        self.assertIsNone(affected.changed_files(self.root))  # there is no base to compare with
+        self.assertIsNone(affected.changed_files(self.root))  # there is no base commit to compare with
         self.commit("second", "README.md")
         self.assertEqual(affected.changed_files(self.root), {"README.md"})
-        # A repository in a parent folder does not count as this one.
+        # A repository in a parent folder must not be taken for this one.
         self.assertIsNone(affected.changed_files(self.root / "suites"))
 
     def test_a_branch_is_compared_with_where_it_left_main(self):

@@ -7,7 +7,7 @@ import sys
 
 
 def enter_venv(venv):
-    """Continues in the Python of a virtual environment, if there is one."""
+    """Starts this script again with the Python of a virtual environment, if there is one."""
     python = venv / "bin" / "python" if venv else None
     if python and python.exists() and os.path.realpath(sys.prefix) != os.path.realpath(venv):
         os.execv(python, [str(python), *["-B"] * sys.dont_write_bytecode, *sys.argv])
@@ -19,13 +19,13 @@ def chromium():
 
 
 def missing(*modules):
-    """Returns the names of Chromium and of these modules that are not installed."""
+    """Returns those of Chromium and the given modules that are not installed."""
     absent = [name for name in modules if importlib.util.find_spec(name) is None]
     return absent if chromium() else [*absent, "chromium"]
 
 
 def launch(playwright):
-    # As root, for example in a container, Chromium has no sandbox; it only opens the project's own
+    # As root, for example in a container, Chromium runs without a sandbox; it opens only the project's own
     # files.
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     return playwright.chromium.launch(executable_path=chromium(), args=flags)

@@ -1,7 +1,8 @@
-"""index.html in a real browser: headless Chromium, driven by Playwright, opens the report of a
+"""The test uses index.html in a real browser. Headless Chromium, driven by Playwright, opens the reports of a
 failed and of a passed run, of hostile text and of 100,000 cases, and uses them as a reader would.
 
-Exit codes: 0 all checks held; 1 some did not; 77 no browser or no Playwright here (skipped).
+Exit codes: 0 if all checks passed; 1 if some failed; 77 if there is no browser or no Playwright here
+(skipped).
 """
 
 import argparse
@@ -15,11 +16,12 @@ from pathlib import Path
 from browser import enter_venv, launch, missing
 
 SKIPPED = 77
-# The page promises two seconds to the first paint for 100,000 cases. Sanitizers do not slow the
-# browser, so the limit holds for every build.
+# The page must show its first paint within two seconds for 100,000 cases. Sanitizers do not slow the browser
+# down, so the limit holds for every build.
 FIRST_PAINT_MS = 2000
-MOST_PIXELS = 9000  # height of a page with 68 failures of five causes, 1280 wide
-CHANGE_PIXELS = 600  # from the top of a failed page, 1280 wide, to the end of the changes to make
+MOST_PIXELS = 9000  # largest height in pixels of a page with 68 failures of five causes, 1280 pixels wide
+CHANGE_PIXELS = 600  # largest distance in pixels from the top of a failed page, 1280 pixels wide, to the end
+                     # of the changes to make
 AXE_SERIOUS = {"serious", "critical"}
 
 problems = []
@@ -32,7 +34,7 @@ def check(condition, what):
 
 
 class Page:
-    """A page of the browser that records every request and every message on the console."""
+    """A page in the browser, with a record of every request and of every message on the console."""
 
     def __init__(self, browser, path, fragment="", **context):
         self.context = browser.new_context(**context)
@@ -62,8 +64,7 @@ def shown(page):
 
 
 def wait_until(page, condition):
-    """Polls from Python, because the page's policy runs no text as script, not even
-    Playwright's."""
+    """Polls from Python, because the page's policy forbids running text as a script, even for Playwright."""
     for _ in range(200):
         if condition():
             return
@@ -80,7 +81,7 @@ def column(page, index):
 
 
 def use_table(page, name, total):
-    """Filters, sorts, turns pages and expands rows, by pointer and by keys."""
+    """Filters, sorts, turns pages and expands rows of the table, by pointer and by keys."""
     check(shown(page).startswith(f"{total:,} of {total:,}"), f"{name}: shows {shown(page)!r}")
     check(rows(page).count() == min(total, 100), f"{name}: {rows(page).count()} rows")
 
@@ -94,7 +95,7 @@ def use_table(page, name, total):
     page.keyboard.press("/")
     check(page.evaluate("document.activeElement.id") == "f-text", f"{name}: / does not search")
     page.keyboard.type(first)
-    # A slow machine may first show the search for the first letters.
+    # A slow machine may first show the result of a search for the first letters.
     wait_until(page, lambda: rows(page).count() > 0 and
                all(first in text for text in rows(page).all_inner_texts()))
     page.fill("#f-text", "no such case anywhere")
@@ -141,8 +142,8 @@ def use_table(page, name, total):
 
 
 def accessibility(page, name, axe):
-    """Applies axe-core's rules; serious violations and worse ones fail. The page's policy admits no
-    script, so axe is run through the debugger."""
+    """Applies axe-core's rules; violations that are serious or worse fail the test. The page's policy admits
+    no further script, so axe is run through the debugger."""
     page.evaluate(axe)
     found = page.evaluate("axe.run(document)")["violations"]
     for violation in found:
@@ -201,8 +202,8 @@ def red_run(browser, folder, axe, pictures):
 
 
 def addresses(browser, folder):
-    """Checks that selections (a filter, a row, a case, a cause) are in the page's address, and that
-    the address restores them from a file in a new window."""
+    """Checks that the reader's selections (a filter, a row, a case, a cause) are in the page's address, and
+    that the address restores the selections in a new window."""
     path = folder / "evidence" / "index.html"
     with Page(browser, path) as page:
         page.locator(".tiles .failed a").click()
@@ -242,7 +243,7 @@ def addresses(browser, folder):
 
 
 def short_page(browser, folder, pictures):
-    """Checks that 68 failures of a few causes make a page that is read, not scrolled."""
+    """Checks that a page with 68 failures of a few causes is short enough to read without much scrolling."""
     with Page(browser, folder / "red" / "index.html", viewport={"width": 1280, "height": 900}) as page:
         check(page.locator("details.case").count() == 68, "a failed case has no details")
         height = page.evaluate("document.documentElement.scrollHeight")
@@ -290,7 +291,7 @@ def many_cases(browser, folder):
     path = folder / "large" / "index.html"
     paints = []
     while len(paints) < 3 and (not paints or min(paints) > FIRST_PAINT_MS):
-        # Takes the best of three times, because other work on the machine is not the page's.
+        # The best of three times counts, because other work on the machine also takes time.
         with Page(browser, path) as page:
             entry = "performance.getEntriesByName('first-contentful-paint')[0]"
             wait_until(page, lambda page=page: page.evaluate(f"{entry} !== undefined"))
@@ -331,8 +332,8 @@ def main():
             green_run(browser, folder, axe, arguments.screenshots)
             hostile_text(browser, folder, axe)
             many_cases(browser, folder)
-            # A page with faults shows that the checks above can fail. The faulty page has an error,
-            # a request and a fault of accessibility.
+            # A page with faults shows that the checks above can fail. The faulty page has an error, a request
+            # and a fault of accessibility.
             before = len(problems)
             bad = folder / "bad"
             bad.mkdir()

@@ -1,7 +1,7 @@
-"""The files of reports/ci and .github/workflows: every fairdraw command and option in them exists,
-YAML is valid, actions are pinned by the hash of a commit, a command that writes a report is
-followed by one that requires it, and jobs that run the program get the program that a job has
-built."""
+"""The test checks the files of reports/ci and .github/workflows. Every fairdraw command and option in them
+exists, and their YAML is valid. Actions are pinned by the hash of a commit, a command that writes a report is
+followed by a command that requires the report, and jobs that run the program get the program that another job
+has built."""
 
 import argparse
 import os
@@ -37,8 +37,8 @@ def scripts(node):
 
 
 def problems_of_pins(name, text):
-    """Finds actions that are not pinned, because a tag or a branch can be moved to other code after
-    it was read."""
+    """Finds actions that are not pinned: a tag or a branch can be moved to other code after somebody has read
+    the code."""
     lines = [line.strip().removeprefix("- ") for line in text.splitlines()]
     return [f"{name}: not pinned by the hash of a commit, with its version as a comment: {line}"
             for line in lines
@@ -46,9 +46,9 @@ def problems_of_pins(name, text):
 
 
 def problems_of_report(name, texts):
-    """Requires that commands that write a report name its run, and that a later command requires
-    the report of that run. A report left by an earlier run would look like this one's."""
-    commands = []  # (verb, line, script that contains it)
+    """Requires that a command that writes a report names its run, and that a later command requires the
+    report of that run. A report left by an earlier run could be taken for the report of this run."""
+    commands = []  # entries are (verb, line, script that contains it)
     for text in texts:
         for line in text.replace("\\\n", " ").splitlines():
             commands += [(groups[0], line, text) for groups in COMMAND.findall(line) if groups[0]]
@@ -76,8 +76,8 @@ def steps_that_use(job, action):
 
 
 def programs_run(job):
-    """Returns the programs that the job's fairdraw commands run: a file, or None for a program that
-    they build; empty for a job without such commands."""
+    """Returns the programs that the job's fairdraw commands run: a file, or None for a program that the
+    commands build. The result is empty for a job without such commands."""
     programs = {step.get("with", {}).get("program")
                 for step in steps_that_use(job, "./reports/ci/verify")}
     verbs = {verb for script in scripts(job) for verb, _ in COMMAND.findall(script) if verb}
@@ -87,8 +87,8 @@ def programs_run(job):
 
 
 def places_of_the_program(builder, job):
-    """Returns the path of the program in a job that gets it from `builder`; empty if the job does
-    not."""
+    """Returns the path of the program in a job that gets the program from `builder`; empty if the job does
+    not get it."""
     needs = job.get("needs", [])
     if builder["name"] not in ([needs] if isinstance(needs, str) else needs):
         return set()
@@ -103,8 +103,8 @@ def places_of_the_program(builder, job):
 
 
 def problems_of_building(name, tree):
-    """Requires that jobs share one build, because a build takes minutes and two builds may differ
-    in their bytes."""
+    """Requires that all jobs use one build, because a build takes minutes and the bytes of two builds may
+    differ."""
     jobs = jobs_of(tree)
     runners = {key: job for key, job in jobs.items() if programs_run(job)}
     builders = [{"name": key, "job": job} for key, job in jobs.items()
@@ -119,7 +119,7 @@ def problems_of_building(name, tree):
 
 
 def problems_of(name, text, help_of):
-    """Finds problems in a file. help_of(verb) returns the verb's help, or None if there is no such
+    """Returns the problems of a file. help_of(verb) returns the verb's help, or None if there is no such
     verb."""
     try:
         tree = yaml.safe_load(text)
@@ -136,8 +136,7 @@ def problems_of(name, text, help_of):
 
 
 def problems_of_script(name, text, help_of):
-    """Finds problems in a shell script: checks each fairdraw command with the options on its
-    lines."""
+    """Returns the problems of a shell script; checks each fairdraw command with the options on its lines."""
     problems = []
     for script in re.split(r"\n(?=\S)", text):
         verbs = ["".join(groups) for groups in COMMAND.findall(script)]
@@ -150,8 +149,8 @@ def problems_of_script(name, text, help_of):
 
 
 def problems_of_requirement(action, fairdraw):
-    """Runs the action's step that requires the report, in a shell: the step must fail if there is
-    no report or if it is of another run, and pass on the report of its run."""
+    """Runs the action's step that requires the report in a shell. The step must fail if there is no report,
+    or if the report is of another run; it must pass on the report of its own run."""
     tree = yaml.safe_load(action.read_text(encoding="utf-8"))
     scripts_of_steps = [step["run"] for step in tree["runs"]["steps"]
                         if "--require-run-id" in step.get("run", "")]
@@ -178,7 +177,8 @@ def problems_of_requirement(action, fairdraw):
 
 
 def problems_of_slurm(folder, help_of):
-    jobs = [folder / name for name in ("verify.sbatch", "merge.sbatch")]  # in the order of a run
+    # in the order in which a run uses the scripts
+    jobs = [folder / name for name in ("verify.sbatch", "merge.sbatch")]
     problems = problems_of_report("slurm", [job.read_text(encoding="utf-8") for job in jobs])
     for job in jobs:
         problems += problems_of_script(job.name, job.read_text(encoding="utf-8"), help_of)
@@ -198,7 +198,7 @@ def main():
     launcher = Path(__file__).resolve().parents[2] / "fairdraw"
 
     def help_of(verb):
-        if verb == ".ci/run":  # this script takes no options, and would run
+        if verb == ".ci/run":  # skipped: this script takes no options, and would run
             return ""
         command = [arguments.fairdraw, verb, "--help"]
         if "/" in verb:  # a script
@@ -223,7 +223,7 @@ def main():
         problems += problems_of(path.name, path.read_text(encoding="utf-8"), help_of)
     problems += problems_of_requirement(arguments.folder / "verify" / "action.yml",
                                         arguments.fairdraw)
-    # Wrong inputs show that the check can fail.
+    # Wrong inputs show that the checks can fail.
     pinned = "actions/checkout@" + "1a" * 20 + "  # v4.2.2"
     right = f"""job:
   uses: {pinned}

@@ -1,5 +1,5 @@
-"""Reads junit.xml and index.html of the sample records with Python's parsers: both are well formed,
-and text from outside stays text."""
+"""The test reads junit.xml and index.html of the sample records with Python's parsers. Both files must be
+well formed, and text from outside must stay text."""
 
 import argparse
 import base64
@@ -25,12 +25,12 @@ ALLOWED_ATTRIBUTES = set(
     " viewbox preserveaspectratio width height x y d cx cy r transform".split()
 )
 
-# Links may lead to a place on this page, a page beside it, or the bug of an engine on GitHub. Other
-# schemes (so no script) and other hosts are not allowed.
+# A link may lead to a place on this page, to a page beside it, or to the bug of an engine on GitHub. Other
+# schemes, and so scripts, and other hosts are not allowed.
 LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues/\d+|commit/[0-9a-f]+)|#[A-Za-z0-9_-]+|#cases\?[A-Za-z0-9_.*+&=%-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
-# The part of JUnit's format that readers share (a part of Jenkins' junit-10.xsd): attributes,
-# required attributes, and children in order.
+# The part of JUnit's format that readers share (a part of Jenkins' junit-10.xsd): attributes, required
+# attributes, and children in their order.
 JUNIT = {
     "testsuites": ("name tests failures errors time", "", ["testsuite"]),
     "testsuite": (
@@ -57,7 +57,7 @@ TIME = re.compile(r"[0-9]+\.[0-9]{3}")
 
 
 class Page(HTMLParser):
-    """Collects the text of a page, and everything that report pages must not have."""
+    """Collects the text of a page, and all markup that report pages must not have."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -78,7 +78,7 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def end_implied(self, tag, elements):
-        """Closes table cells and rows, which need no end tags."""
+        """Closes table cells and rows, because HTML allows leaving out their end tags."""
         for element in elements.get(tag, []):
             if self.open and self.open[-1] == element:
                 self.open.pop()
@@ -106,8 +106,8 @@ class Page(HTMLParser):
 
 
 def markup_problems(html):
-    """Returns markup that report pages do not have and characters that hide or move text; and all
-    text."""
+    """Returns markup that report pages must not have, characters that hide or move text, and all text of the
+    page."""
     page = Page()
     page.feed(html)
     page.close()
@@ -127,7 +127,7 @@ def html_problems(html, report):
 
 
 def drawn_problems(html, report):
-    """Returns problems of a page that its script has drawn."""
+    """Returns the problems of a page that its script has drawn."""
     problems, text = markup_problems(html)
     pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
     if "NaN" in pictures or re.search(r' (d|x|y|cx|cy|width|height)="[^"]*(nan|inf)', pictures):
@@ -139,7 +139,7 @@ def drawn_problems(html, report):
 
 
 def script_problems(html, report):
-    """Requires one script, the one that the page's policy names, and data that are JSON."""
+    """Requires that the page has one script, which the page's policy names, and that its data are JSON."""
     scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     if len(scripts) != 1 or html.count("<script") != 2:
         return [f"{html.count('<script')} scripts, {len(scripts)} of them code"]
@@ -157,7 +157,7 @@ def script_problems(html, report):
 
 
 def junit_format_problems(element):
-    """Returns everything in `element` and below it that the JUnit format does not allow."""
+    """Returns everything in `element` and below that the JUnit format does not allow."""
     if element.tag not in JUNIT:
         return [f"element <{element.tag}>"]
     allowed, required, children = JUNIT[element.tag]
@@ -184,7 +184,7 @@ def junit_format_problems(element):
 
 
 def lacks_what_is_required(report):
-    """True if a feature of --require was not judged, or more was skipped than --max-skipped
+    """Returns whether a feature of --require was not judged, or more cases were skipped than --max-skipped
     allows."""
     for coverage in report.get("coverage", []):
         judged = {feature["name"] for feature in coverage["features"] if feature["judged"]}
@@ -207,8 +207,9 @@ def junit_problems(xml, report):
     if len(cases) != len(report["cases"]):
         problems.append(f"{len(cases)} testcases for {len(report['cases'])} cases")
     summary = report["summary"]
-    incomplete = 1 if report["incomplete"] else 0  # a separate test that could not be run
-    unmet = 1 if lacks_what_is_required(report) else 0  # a separate test that failed
+    incomplete = 1 if report["incomplete"] else 0  # an incomplete run is a separate test that could not be
+                                                   # run
+    unmet = 1 if lacks_what_is_required(report) else 0  # an unmet requirement is a separate test that failed
     counts = {
         "tests": len(report["cases"]) + incomplete + unmet,
         "failures": summary["failed"] + summary["underpowered"] + unmet,
@@ -218,7 +219,7 @@ def junit_problems(xml, report):
     elements = {"failures": "failure", "errors": "error", "skipped": "skipped"}
     for name, count in counts.items():
         of_suites = sum(int(suite.get(name)) for suite in root.iter("testsuite"))
-        of_root = int(root.get(name)) if name != "skipped" else count  # no such attribute there
+        of_root = int(root.get(name)) if name != "skipped" else count  # the root has no attribute "skipped"
         if of_root != count or of_suites != count:
             problems.append(f"{name}: {root.get(name)} and {of_suites}, expected {count}")
         if name in elements and len(list(root.iter(elements[name]))) != count:

@@ -1,5 +1,5 @@
-"""Tests that the sample reports are valid, and that every way of breaking them that the schema
-forbids is found: by a validator of JSON Schema, and by the command line that reads them."""
+"""The test requires that the sample reports are valid, and that every change that the schema forbids is
+detected: by a validator of JSON Schema, and by the command that reads reports."""
 
 import argparse
 import copy
@@ -13,8 +13,8 @@ import jsonschema
 
 
 def fields(schema, path=(), required=True):
-    """Yields (path, schema, whether it is required) for every value that the schema describes. '*'
-    is an array's item or a map's value."""
+    """Yields (path, schema, whether it is required) for every value that the schema describes. '*' in a path
+    is any item of an array or any value of a map."""
     yield path, schema, required
     for name, child in schema.get("properties", {}).items():
         yield from fields(child, path + (name,), name in schema["required"])
@@ -24,7 +24,7 @@ def fields(schema, path=(), required=True):
 
 
 def places(value, path):
-    """Yields (container, key) for the values in a report at the path of a field."""
+    """Yields (container, key) for the values of a report at the path of a field."""
     head, rest = path[0], path[1:]
     if head == "*":
         keys = list(value) if isinstance(value, dict) else range(len(value))
@@ -40,7 +40,7 @@ def places(value, path):
 
 
 def wrong_values(schema):
-    """Yields values that the field must not have, one for each keyword of its schema."""
+    """Yields values that the field must not have, one value for each keyword of its schema."""
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     examples = {"string": "text", "number": 0.5, "object": {}, "array": [], "boolean": True}
     for name, example in examples.items():
@@ -65,7 +65,7 @@ def wrong_values(schema):
 
 
 def broken_reports(schema, report):
-    """Yields each change that breaks the report, and the broken report."""
+    """Yields a description of each change that makes the report invalid, and the changed report."""
     for path, field, required in fields(schema):
         if not path:
             continue
@@ -95,8 +95,8 @@ def broken_reports(schema, report):
 
 
 def reading_problem(fairdraw, what, broken, folder):
-    """Returns the fault in how `fairdraw report` treats a broken report; None if it
-    refuses the report and says why."""
+    """Returns the fault in the way `fairdraw report` treats an invalid report; None if it rejects the report
+    and gives the reason."""
     path = Path(folder) / "broken.json"
     path.write_text(json.dumps(broken), encoding="utf-8")
     result = subprocess.run([fairdraw, "report", str(path), str(Path(folder) / "rendered")],
@@ -142,7 +142,7 @@ def main():
                 problems.append(f"not found: {what}")
             problem = reading_problem(arguments.fairdraw, what, broken, folder)
             problems += [problem] if problem else []
-    # Every field of the schema gives at least one broken report, in which the field is missing.
+    # Each field of the schema gives at least one invalid report, in which the field is missing.
     if broken_count < sum(1 for _ in fields(schema)):
         problems.append(f"only {broken_count} broken reports were made")
     for problem in problems:

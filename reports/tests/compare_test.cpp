@@ -141,12 +141,14 @@ TEST(Compare, effects_change_where_their_intervals_do_not_meet) {
   set(base, 0.010, 0.001);
   set(head, 0.0119, 0.001);  // overlap at 0.011
   EXPECT_EQ(compare(base, head).effects.size(), 0u);
-  set(head, 0.0125, 0.001);  // apart, but not if three times as wide, so it may be chance
+  set(head, 0.0125, 0.001);  // the intervals do not overlap, but would if three times as wide, so
+                             // the difference may be chance
   ASSERT_EQ(compare(base, head).effects.size(), 1u);
   EXPECT_EQ(compare(base, head).regressions(), 0u);
-  set(head, 0.0165, 0.001);  // apart by more than 3 * 0.001 on both sides
+  set(head, 0.0165, 0.001);  // the values differ by more than 3 * 0.001 on both sides
   EXPECT_EQ(compare(base, head).regressions(), 1u);
-  EXPECT_EQ(compare(head, base).regressions(), 0u);  // closer to the expected value
+  // the effect has moved closer to the expected value
+  EXPECT_EQ(compare(head, base).regressions(), 0u);
   head.cases[2].evidence.effect->name = "another thing";
   EXPECT_EQ(compare(base, head).effects.size(), 0u);
 }
@@ -164,7 +166,7 @@ TEST(Compare, seconds_of_a_check_are_shown_and_are_no_regression) {
 TEST(Compare, benchmarks_are_compared_by_their_ratio_to_the_floor) {
   auto head = benchmark_rows();
   head[0].ratio *= 1.09;
-  head[0].microseconds *= 3;  // measured with the floor of a slower machine
+  head[0].microseconds *= 3;  // as if measured on a slower machine, together with its floor
   EXPECT_EQ(compare(benchmark_rows(), head, kSpeedTolerance).changes(), 0u);
   head[0].ratio *= 1.1;
   const Comparison slower = compare(benchmark_rows(), head, kSpeedTolerance);
@@ -186,11 +188,12 @@ TEST(Compare, hostile_names_add_no_row_and_no_markup) {
   std::size_t rows = 0, bars = 0;
   std::istringstream lines(markdown);
   for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() != '|') continue;  // because text may hold bars
+    // lines with other beginnings are skipped, because text may contain bars
+    if (line.empty() || line.front() != '|') continue;
     ++rows;
     for (std::size_t i = 0; i < line.size(); ++i) {
       if (line[i] == '\\') {
-        ++i;  // a character after a backslash is text
+        ++i;  // skips a character after a backslash, which is text
       } else if (line[i] == '|') {
         ++bars;
       }
@@ -232,7 +235,7 @@ TEST(Compare, json_holds_every_change) {
 TEST(Annotations, one_a_check_and_ten_of_a_kind) {
   RunRecord record = small_record();
   const std::string text = to_annotations(record);
-  // The failed checks are g_test failed, mask error, dkwm underpowered, and dkwm watched.
+  // The commands are g_test failed, mask error, dkwm underpowered, and dkwm watched.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   EXPECT_NE(text.find("::error title=fairdraw%3A g_test is red::sample/top_k/zipf/v1000 on "
                       "plugin:demo: token 17 was drawn 31 times; expected 0"),
@@ -259,11 +262,12 @@ TEST(Annotations, hostile_text_starts_no_command) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     EXPECT_TRUE(line.starts_with("::error title=") || line.starts_with("::warning title=")) << line;
     EXPECT_EQ(line.find('\r'), std::string::npos);
-    // The title ends at the first "::" after it, which the name of a check must not contain.
+    // The title ends at the first "::" after it, so the name of a check must not contain "::".
     const std::string title = line.substr(line.find("title="), line.find("::", 2));
     EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
   }
-  EXPECT_EQ(lines, 3u);  // an incomplete run, and a check that failed and is watched
+  EXPECT_EQ(lines, 3u);  // one line for the incomplete run, and two for a check that failed and one
+                         // that is watched
   EXPECT_NE(text.find("50%25 of"), std::string::npos);
 }
 

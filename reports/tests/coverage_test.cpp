@@ -1,4 +1,5 @@
-// Tests that coverage is counted from the cases, shown in every medium, and part of how a run ends.
+// The tests require that coverage is counted from the cases, shown in every medium, and decides
+// with the verdicts how a run ends.
 #include "reports/coverage.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ CaseRecord case_of(const std::string& id, std::vector<std::string> features, Ver
   return one;
 }
 
-/// Returns the record of a sampler with top_p, without masks, and without seeds of its own.
+/// Returns the record of a sampler that declares top_p, but neither masks nor seeds per request.
 RunRecord tokens_only() {
   RunRecord record = small_record();
   record.shard = "1/1";
@@ -79,7 +80,7 @@ TEST(Coverage, WhatIsNoLongerJudgedIsARegression) {
   EXPECT_EQ(lost.features[0].base, 1u);
   EXPECT_EQ(lost.features[0].head, 0u);
   EXPECT_EQ(lost.features[0].lacks, std::vector<std::string>{"per_request_seeds"});
-  EXPECT_EQ(lost.regressions(), 2u);  // the lost feature and its case
+  EXPECT_EQ(lost.regressions(), 2u);  // the lost feature and its case are regressions
   const std::string words =
       "is no longer judged: the sampler does not declare per\\_request\\_seeds";
   EXPECT_NE(to_markdown(lost).find(words), std::string::npos) << to_markdown(lost);
@@ -92,7 +93,8 @@ TEST(Coverage, WhatIsNoLongerJudgedIsARegression) {
 
   RunRecord other = tokens_only();
   other.selection = "mask/*";
-  EXPECT_FALSE(compare(base, other).features.at(0).regression);  // other cases were requested
+  // not a regression, because other cases were requested
+  EXPECT_FALSE(compare(base, other).features.at(0).regression);
 }
 
 TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
@@ -102,19 +104,19 @@ TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
   EXPECT_EQ(coverage.cases, 8u);
   EXPECT_EQ(coverage.ran, 2u);
   EXPECT_EQ(coverage.skipped, 6u);
-  // Cases skipped for another ability, or because no row is defined, do not count against cases
-  // that ran.
+  // Cases that were skipped for another ability, or because no row is defined, do not count against
+  // the cases that ran.
   EXPECT_TRUE(feature(coverage, "top_p").judged);
   EXPECT_EQ(feature(coverage, "top_p").cases, 7u);
   EXPECT_EQ(feature(coverage, "top_p").ran, 2u);
   EXPECT_TRUE(feature(coverage, "distribution").judged);
   EXPECT_TRUE(feature(coverage, "min_p").judged);
-  // A case that passed without the feature has not judged it.
+  // A case that passed without exercising the feature has not judged the feature.
   EXPECT_FALSE(feature(coverage, "top_k").judged);
   EXPECT_EQ(feature(coverage, "top_k").ran, 0u);
   EXPECT_FALSE(feature(coverage, "masks").judged);
   EXPECT_FALSE(feature(coverage, "seeds").judged);
-  // A sampler that does not claim the bits of the integer arithmetic has no gap there.
+  // A sampler that does not claim the bits of the integer arithmetic lacks no feature there.
   EXPECT_TRUE(feature(coverage, "exact_integer").claim);
   EXPECT_EQ(coverage.not_judged(), (std::vector<std::string>{"top_k", "seeds", "masks"}));
 }
@@ -135,7 +137,8 @@ TEST(Coverage, NamesWhatWouldBringMostCasesFirst) {
             "1 more");
 }
 
-// A feature is judged if at least as many cases ran as were skipped for lack of it.
+// A feature is judged if at least as many of its cases ran as were skipped for lack of its
+// abilities.
 TEST(Coverage, AFeatureNeedsAsManyCasesAsItsOwnAbilitiesWouldBring) {
   RunRecord record = tokens_only();
   record.cases = {case_of("a", {"masks"}, Verdict::passed),
@@ -145,7 +148,7 @@ TEST(Coverage, AFeatureNeedsAsManyCasesAsItsOwnAbilitiesWouldBring) {
   EXPECT_FALSE(feature(harness::coverage_of(record).front(), "masks").judged);
 }
 
-// Returns the record of a sampler that declares bfloat16 and top_p, and no top_k.
+// Returns the record of a sampler that declares bfloat16 and top_p, but not top_k.
 RunRecord narrow_rows() {
   RunRecord record = tokens_only();
   const auto sized = [](std::uint64_t vocab, CaseRecord one) {
@@ -167,7 +170,7 @@ std::string end_of_sentence(const RunRecord& record) {
   return sentence.substr(sentence.find("; ") + 2);
 }
 
-// top_p ran in float32 alone, though the sampler was judged in bfloat16.
+// top_p ran in float32 alone, although the sampler was judged in bfloat16.
 TEST(Coverage, AFeatureIsJudgedOnlyAtSizesAndInTypesInWhichItRan) {
   RunRecord record = narrow_rows();
   EXPECT_TRUE(feature(harness::coverage_of(record).front(), "top_p").judged);
@@ -176,7 +179,7 @@ TEST(Coverage, AFeatureIsJudgedOnlyAtSizesAndInTypesInWhichItRan) {
             "to 65,536 ids");
   EXPECT_NE(to_terminal(record).find("not judged in bfloat16: top_p"), std::string::npos);
   EXPECT_NE(to_markdown(record).find("not judged in bfloat16: top\\_p"), std::string::npos);
-  // A case of the feature in bfloat16, at one of the sizes, leaves the other size.
+  // Now a case in bfloat16 judges the feature at one of two sizes; the other size remains.
   record.cases[2].verdict = Verdict::failed;
   record.cases[2].lacks.clear();
   EXPECT_EQ(end_of_sentence(record), "nothing judged in bfloat16 of 4,097 to 65,536 ids");
@@ -184,7 +187,7 @@ TEST(Coverage, AFeatureIsJudgedOnlyAtSizesAndInTypesInWhichItRan) {
   record.cases[4].id = "bets/e";
   record.cases[4].vocab = 32'000;
   EXPECT_EQ(end_of_sentence(record), "every feature of --require was judged");
-  record.cases[4].lacks = {"top_p"};  // ran without its rows with top_p
+  record.cases[4].lacks = {"top_p"};  // the case ran without its rows that need top_p
   EXPECT_EQ(end_of_sentence(record), "not judged in bfloat16 of 4,097 to 65,536 ids: top_p");
 }
 
@@ -197,7 +200,7 @@ TEST(Coverage, ASizeOfWhichNothingRanIsNamedOnce) {
   record.cases[2].verdict = Verdict::passed;
   record.cases[2].lacks.clear();
   EXPECT_EQ(end_of_sentence(record), "nothing judged above 65,536 ids");
-  // A sampler without bfloat16 is told that, and nothing about sizes in bfloat16.
+  // A sampler without bfloat16 is told so, and is told nothing about sizes in bfloat16.
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
     record.cases[i].verdict = Verdict::skipped;
     record.cases[i].lacks = {"bfloat16"};
@@ -247,7 +250,7 @@ TEST(Coverage, WhatIsRequiredAndWasNotJudgedEndsWith3) {
   EXPECT_NE(to_annotations(record).find("::error title=fairdraw: not judged::"), std::string::npos);
   EXPECT_NE(to_markdown(record).find("**Required, and missing:**"), std::string::npos);
   EXPECT_NE(to_html(record).find("\"unmet\":[\"plugin:mine.so: seeds"), std::string::npos);
-  // The requirements are read back with the record.
+  // The requirements are written with the record and read back.
   EXPECT_EQ(from_json(to_json(record)).exit_code(), 3);
   // A failure takes precedence.
   record.cases[5].verdict = Verdict::failed;
@@ -275,7 +278,8 @@ TEST(Coverage, RecordsThatDoNotSayWhatACaseExercisesHaveNone) {
   EXPECT_EQ(to_json(record).find("\"coverage\""), std::string::npos);
 }
 
-// Names of samplers come from outside. Hostile names must stay on their line and have no effect.
+// Names of samplers come from outside, so they may be hostile. A hostile name must stay on its line
+// and have no effect.
 TEST(Coverage, HostileNamesAreSpelledOut) {
   RunRecord record = tokens_only();
   record.required = {"seeds", nasty_text()};
@@ -287,9 +291,10 @@ TEST(Coverage, HostileNamesAreSpelledOut) {
   }
   EXPECT_EQ(count_of(to_terminal(record), "\n"), 3U) << to_terminal(record);
   EXPECT_EQ(to_terminal(record).find('\x1b'), std::string::npos);
-  EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);  // the requirement and a notice
+  // one line for the requirement, and notices
+  EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);
   EXPECT_EQ(to_html(record).find("<b onload"), std::string::npos);
-  // As everywhere, hostile names appear only inside code.
+  // As everywhere, a hostile name appears only inside code.
   RunRecord plain = tokens_only();
   plain.required = {"seeds"};
   EXPECT_EQ(count_of(to_markdown(record), "\n- "), count_of(to_markdown(plain), "\n- ") + 1);
@@ -320,7 +325,7 @@ TEST(Features, HaveOneNameEachAndAbilitiesThatExist) {
       EXPECT_NE(declaration.find("FAIRDRAW_"), declaration.npos) << declaration;
     }
   }
-  // Promises that a sampler makes unless it declines them.
+  // A sampler makes these promises unless it declines them.
   EXPECT_EQ(harness::declaration_of("bad_rows", "plugin:a.so"), "no FAIRDRAW_DECLINES_BAD_ROWS");
   EXPECT_EQ(harness::declaration_of("bad_rows", "mine"), "bad_rows (not in `lacks`)");
   EXPECT_THROW(harness::lack_of("no_such_ability"), std::logic_error);

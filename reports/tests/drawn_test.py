@@ -1,7 +1,7 @@
-"""Reads the sample reports as page.js draws them, without a browser: Node.js runs the script on a
+"""The test reads the sample reports as page.js draws them, without a browser. Node.js runs the script on a
 document that page_test.js looks at, and Python's parser reads the result.
 
-Exit codes: 0 all checks held; 1 some did not; 77 no Node.js here (skipped).
+Exit codes: 0 if all checks passed; 1 if some failed; 77 if there is no Node.js here (skipped).
 """
 
 import argparse
@@ -18,7 +18,7 @@ SKIPPED = 77
 
 
 def node(venv):
-    """Returns the machine's Node.js, or the one in Playwright."""
+    """Returns the Node.js of the machine, or the one inside Playwright."""
     brought = venv.glob("lib/python*/site-packages/playwright/driver/node") if venv else []
     return shutil.which("node") or next(map(str, brought), None)
 
@@ -45,7 +45,7 @@ def main():
             problems += [f"{page.parent.name}: {problem}" for problem in drawn_problems(html, report)]
             if page.parent.name != "small":
                 continue
-            # Wrong pages show that the checks can fail.
+            # Invalid pages show that the checks can fail.
             for spoiled in ("<script src=x></script>", "<b onclick=x></b>", "</p>", "\u202e"):
                 if not drawn_problems(html.replace("</main>", spoiled + "</main>"), report):
                     problems.append(f"{page.parent.name}: a page with {spoiled!r} was accepted")

@@ -15,7 +15,7 @@ std::u32string decoded(std::string_view text) {
   return result;
 }
 
-/// Encodes `c` in UTF-8 by the table of RFC 3629, even if `c` is no code point.
+/// Encodes `c` in UTF-8 by the table of RFC 3629, even if `c` is not a code point.
 std::string encoded(std::uint32_t c) {
   const auto continuation = [c](int shift) {
     return static_cast<char>(0x80 | (c >> shift & 0x3f));
@@ -46,14 +46,16 @@ TEST(Utf8, what_is_not_utf8_becomes_the_replacement_character) {
   EXPECT_EQ(decoded("\x80"
                     "a"),
             U"\ufffd"
-            "a");                         // continuation byte without a lead
+            "a");                         // a continuation byte without a lead byte
   EXPECT_EQ(decoded("\xc3"), U"\ufffd");  // truncated
   EXPECT_EQ(decoded("\xe2\x82"), U"\ufffd\ufffd");
-  EXPECT_EQ(decoded("\xc0\xaf"), U"\ufffd\ufffd");            // overlong '/' in two bytes
+  // '/' in an overlong form of two bytes
+  EXPECT_EQ(decoded("\xc0\xaf"), U"\ufffd\ufffd");
   EXPECT_EQ(decoded("\xe0\x80\xaf"), U"\ufffd\ufffd\ufffd");  // and in three
   EXPECT_EQ(decoded("\xf0\x80\x80\xaf"), std::u32string(4, U'\ufffd'));
   EXPECT_EQ(decoded("\xf4\x90\x80\x80"), std::u32string(4, U'\ufffd'));  // U+110000
-  EXPECT_EQ(decoded("\xc3\x28"), U"\ufffd(");                            // following text is kept
+  // the text after the invalid byte is kept
+  EXPECT_EQ(decoded("\xc3\x28"), U"\ufffd(");
   EXPECT_EQ(code_points("a\xc3\xa9\xf0\x9f\x8e\xb2"), 3u);
 }
 
@@ -66,7 +68,7 @@ TEST(HtmlText, markup_and_quotes_are_references) {
 TEST(ScriptString, is_json_that_cannot_end_its_block) {
   EXPECT_EQ(script_string("</script>"), R"("\u003c/script>")");
   EXPECT_EQ(script_string("<!-- \"a\\b\"\n"), R"("\u003c!-- \"a\\b\"\n")");
-  // Characters that are spelled out stay so when the string is read.
+  // Characters that are spelled out stay spelled out when the string is read.
   EXPECT_EQ(script_string("\x1b[31m"), R"("\\x1b[31m")");
   EXPECT_EQ(script_string("\xff"), "\"" + kReplacement + "\"");
 }
@@ -84,7 +86,7 @@ TEST(TerminalText, escapes_and_controls_are_spelled_out) {
   EXPECT_EQ(terminal_text("\x1b[31mred\x1b[0m"), "\\x1b[31mred\\x1b[0m");
   EXPECT_EQ(terminal_text("\xc2\x9b"
                           "31m"),
-            "\\x9b31m");  // the one-byte CSI of ISO 6429
+            "\\x9b31m");  // the control character CSI of ISO 6429, in one byte
   EXPECT_EQ(terminal_text("a\nb\rc\td\x08\x07"), "a\\nb\\rc\\td\\x08\\x07");
   EXPECT_EQ(terminal_text(std::string("a\0b", 3)), "a\\x00b");
 }

@@ -13,15 +13,15 @@ using harness::Evidence;
 using harness::Profile;
 using harness::Verdict;
 
-/// Returns noise between -1 and 1, the same on every machine: fractions of multiples of the golden
-/// ratio.
+/// Returns noise between -1 and 1 that is the same on every machine: fractional parts of multiples
+/// of the golden ratio.
 double noise(std::size_t i) {
   const double golden = 0.6180339887498949 * static_cast<double>(i + 1);
   return 2 * (golden - std::floor(golden)) - 1;
 }
 
-/// Returns a profile with `expected` counts per bin, observed with noise of about a standard
-/// deviation, times `wrong(bin)`.
+/// Returns a profile with `expected` counts per bin. The observed counts have noise of about one
+/// standard deviation, and are multiplied by `wrong(bin)`.
 template <class Wrong>
 Profile made_profile(std::string axis, std::uint64_t modulus, std::vector<double> expected,
                      Wrong wrong) {
@@ -167,7 +167,7 @@ CaseRecord made_case(std::string id, std::string check, std::string filter, Verd
   return one;
 }
 
-/// Returns evidence in which every string is `text` and every number NaN.
+/// Returns evidence in which every string is `text` and every number is NaN.
 Evidence mutated(Evidence evidence, const std::string& text) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -247,7 +247,7 @@ harness::RunRecord red_record(std::uint64_t failures) {
     if (one.verdict == Verdict::failed) kinds.push_back(one);
   }
   record.cases = green_record(failures).cases;
-  // Later causes explain fewer cases, as with a sampler's real faults.
+  // Later causes explain fewer cases, as is usual for the faults of a real sampler.
   for (std::uint64_t i = 0; i < failures; ++i) {
     std::size_t kind = 0;
     while (kind + 1 < kinds.size() && noise(i) > 2.0 * static_cast<double>(kind) / 5 - 0.4) ++kind;

@@ -11,7 +11,7 @@
 namespace fairdraw::reports {
 namespace {
 
-/// Returns the error message of `read` on `text`.
+/// Returns the error message that `read` gives for `text`.
 template <class Read>
 std::string error_of(const Read& read, const std::string& text) {
   try {
@@ -36,7 +36,7 @@ TEST(BenchmarkRows, a_wrong_field_is_named) {
   EXPECT_NE(error_of(benchmark_from_json, "[{\"backend\": \"x\"}]").find("operation"),
             std::string::npos);
   EXPECT_NE(error_of(benchmark_from_json, "[1"), "no error");
-  // A time of NaN is not slower than any other, but it must not pass as unchanged.
+  // A time of NaN is not slower than any other time, but it must not count as unchanged.
   auto rows = benchmark_rows();
   rows[1].microseconds = std::numeric_limits<double>::quiet_NaN();
   EXPECT_NE(error_of(benchmark_from_json, to_json(rows)).find("benchmark[1].microseconds' is null"),

@@ -1,5 +1,5 @@
-// Tests that a run that ended before all its cases were run is marked everywhere, and shown nowhere
-// as passed.
+// The tests require that a run that ended before all its cases were run is marked as incomplete in
+// every report, and shown nowhere as passed.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kReason = "stopped by SIGTERM after 2 of 9 cases";
 
-/// Returns two passed cases, which would be a passed run without the mark.
+/// Returns a run of two passed cases, which would count as passed without the mark.
 harness::RunRecord stopped_run() {
   harness::RunRecord record = small_record();
   record.cases.resize(2);
@@ -34,7 +34,7 @@ TEST(IncompleteRun, is_not_green) {
   EXPECT_NE(run_verdict(record), harness::Verdict::passed);
   record.incomplete.clear();
   EXPECT_EQ(record.exit_code(), 0);
-  // A failure takes precedence over the incomplete run.
+  // A failed case takes precedence over the incomplete run.
   record = small_record();
   record.incomplete = kReason;
   EXPECT_EQ(record.exit_code(), 1);

@@ -25,7 +25,7 @@ std::string reading_error(const std::string& text) {
   return "no error";
 }
 
-/// Returns the error of reading the small report after `change`.
+/// Returns the error that reading the small report gives after `change`.
 std::string error_after(const std::function<void(Json&)>& change) {
   Json json = Json::parse(to_json(small_record()));
   change(json);
@@ -185,7 +185,7 @@ TEST(ReportJson, every_missing_field_is_found) {
     const Json::json_pointer place(pointer);
     const std::string& name = place.back();
     const std::string parent = place.parent_pointer().to_string();
-    // The keys of these two maps are arbitrary.
+    // The keys of these two maps are arbitrary, so none of them is required.
     if (parent == "/environment" || parent.ends_with("/measures")) continue;
     // These fields are optional, because minor versions added them.
     if (name == "incomplete" || name == "case_part" || name == "abilities" || name == "promises") {
@@ -195,7 +195,7 @@ TEST(ReportJson, every_missing_field_is_found) {
         (name == "no_token" || name == "trouble")) {
       continue;  // an empty field is left out
     }
-    // Evidence leaves out empty parts, and its lists may be shorter.
+    // Evidence leaves out its empty parts, and its lists may be shorter.
     if (parent.ends_with("/evidence") || whole[place.parent_pointer()].is_array()) continue;
     Json json = whole;
     json[place.parent_pointer()].erase(name);
@@ -204,7 +204,8 @@ TEST(ReportJson, every_missing_field_is_found) {
         << pointer;
     ++removed;
   }
-  EXPECT_GT(removed, 7 * 19);  // 19 fields with one value in each of the seven cases, and others
+  EXPECT_GT(removed, 7 * 19);  // Each of the seven cases has 19 fields with one value, and there
+                               // are other fields
 }
 
 TEST(ReportJson, seeds_are_exact_decimal) {
@@ -232,7 +233,7 @@ TEST(ReportJson, a_truncated_text_is_called_truncated) {
     EXPECT_NE(reading_error(whole.substr(0, size)).find("the file is truncated"), std::string::npos)
         << size;
   }
-  // Every prefix of a report is refused, except the one that only lacks the last newline.
+  // Every prefix of a report is rejected, except the prefix that lacks only the last newline.
   for (std::size_t size = 0; size + 1 < whole.size(); size += 37) {
     EXPECT_NE(reading_error(whole.substr(0, size)), "no error") << size;
   }

@@ -1,5 +1,6 @@
-"""Tests reports/ci/lint.py: which files each tool is given, how clang-tidy is told to read them,
-and that findings of any tool count, in a small tree with tools that record how they were called.
+"""The tests of reports/ci/lint.py check which files each tool is given, how clang-tidy is told to read the
+files, and that findings of every tool count. They use a small tree, and tools that record how they were
+called.
 
 Usage: lint_test.py REPOSITORY
 """
@@ -104,7 +105,7 @@ class Lint(LintCase):
         self.assertEqual(self.lint(), 0)
 
     def openings(self, *words):
-        """Returns lint's findings on how sentences begin, which decide the exit code."""
+        """Returns lint's findings about the beginnings of sentences, which decide its exit code."""
         with contextlib.redirect_stdout(io.StringIO()) as output:
             code = self.lint(*words)
         self.assertEqual(code, 1 if output.getvalue() else 0)

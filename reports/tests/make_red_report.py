@@ -1,14 +1,14 @@
-"""Makes docs/pictures/red-report.png: the beginning of a report in which a sampler failed.
+"""Makes the picture docs/pictures/red-report.png: the beginning of a report in which a sampler failed.
 
-The sampler is a mutant with a bug that real samplers have had. The picture shows the head of the
-page and the card of the first cause. The picture leaves out the contents, and the card's change to
-make, which the head has.
+The sampler is a mutant with a bug that real samplers have had. The picture shows the head of the page and the
+card of the first cause. The picture leaves out the table of contents, and the card's change to make, which
+the head of the page has.
 
 Usage: make_red_report.py FAIRDRAW_BINARY PICTURE [VENV]
 
   VENV: the environment that has Playwright (./fairdraw test --all makes build/browser-venv)
 
-Exit codes: 0 made; 1 not made; 77 no browser or no Playwright here (skipped).
+Exit codes: 0 if the picture was made; 1 if not; 77 if there is no browser or no Playwright here (skipped).
 """
 
 import subprocess
@@ -23,7 +23,7 @@ SKIPPED = 77
 MOST_BYTES = 200_000
 WIDTH = 960
 LEFT_OUT = ["nav.contents", "#causes .lead", "article .change"]
-MARGIN = 8  # pixels below the first card
+MARGIN = 8  # pixels shown below the first card
 
 
 def main():

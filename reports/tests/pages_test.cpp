@@ -1,5 +1,5 @@
-// Compares reports for people and CI systems with stored pages. check_pages.py uses independent
-// parsers to test that the pages are well formed and that hostile text stays text.
+// The tests compare reports for people and CI systems with stored pages. check_pages.py tests with
+// independent parsers that the pages are well formed, and that hostile text stays text.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,9 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// Compares a page with the stored one. If the pages differ, the new one is left in the build
-/// folder. FAIRDRAW_STORE_GOLDEN=1 stores all pages again; see tests/golden/README.md.
+/// Expects that a page equals the stored page of this name. If the pages differ, the new page is
+/// left in the build folder. FAIRDRAW_STORE_GOLDEN=1 stores all pages again; see
+/// tests/golden/README.md.
 void expect_golden(const std::string& name, const std::string& page) {
   const auto golden = std::filesystem::path(FAIRDRAW_GOLDEN) / name;
   if (std::getenv("FAIRDRAW_STORE_GOLDEN") != nullptr) {
@@ -45,7 +46,7 @@ void expect_golden(const std::string& name, const std::string& page) {
 }
 
 /// Returns the data from which the page's script draws the page. Pages differ only in these data,
-/// the title and the verdict.
+/// in the title and in the verdict.
 std::string data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const std::size_t from = page.find(begin) + begin.size();
@@ -79,10 +80,10 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
     }
   }
   const std::string text = to_terminal(record);
-  // The text has three groups of one failed case each, with a heading, a line and a replay line;
-  // the reason and the name for the group with a cause; the change to make for the two others; four
-  // other cases, all to watch; a note on each of two samplers, and the observation of one; the
-  // summary.
+  // The text has three groups of one failed case each, with a heading, a line and a replay line.
+  // The group with a cause also has the reason and the name, and the two others the change to make.
+  // Further lines are four other cases, all to watch; a note on each of two samplers, and the
+  // findings of identify on one; and the summary.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3 * 3 + 2 + 2 + 4 + 2 + 1 + 1);
   for (const char c : text) {
     ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
@@ -132,7 +133,7 @@ TEST(Terminal, colours_change_nothing_else) {
 
 TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {
   const std::string nasty = to_markdown(nasty_record());
-  // The table of all cases has seven unescaped pipes per row.
+  // Each row of the table of all cases has seven unescaped pipes.
   std::istringstream lines(nasty.substr(nasty.find("## All cases")));
   std::string line;
   int rows = 0;
@@ -152,7 +153,7 @@ TEST(Markdown, is_no_larger_than_github_shows_and_names_what_is_left_out) {
   }
   const std::string text = to_markdown(record);
   EXPECT_LE(text.size(), std::size_t{1} << 20);
-  // Each list gets some room, and says that it is incomplete.
+  // Each list gets some room, and says how much is left out.
   for (const char* heading : {"## What went wrong", "## Watch", "## All cases"}) {
     const std::size_t from = text.find(heading);
     ASSERT_NE(from, std::string::npos) << heading;
@@ -166,8 +167,8 @@ TEST(Markdown, is_no_larger_than_github_shows_and_names_what_is_left_out) {
 }
 
 TEST(Html, a_long_run_stays_a_page_that_opens) {
-  // The promise is 2 MB for a gate run of some 2,500 cases and 20 MB for 10^5, so 200 bytes per
-  // case.
+  // The page may have 2 MB for a gate run of about 2,500 cases and 20 MB for 10^5 cases, which is
+  // 200 bytes per case.
   EXPECT_LE(to_html(green_record(2'500)).size(), std::size_t{2'000'000});
   const std::string small = to_html(green_record(10'001)), large = to_html(green_record(20'001));
   EXPECT_LE((large.size() - small.size()) / 10'000, std::size_t{20'000'000 / 100'000});

@@ -1,6 +1,6 @@
-"""Tests reports/ci/release.py on a temporary repository: the places that it writes, the versions
-that it refuses, its notes, and that a dry run builds and tags nothing. A stand-in replaces the
-script python/wheels/build.
+"""The tests of reports/ci/release.py run in a temporary repository. They check the places that the script
+writes, the versions that it rejects, its notes, and that a dry run builds and tags nothing. A stand-in
+replaces the script python/wheels/build.
 
 Usage: release_test.py REPOSITORY
 """
@@ -209,8 +209,8 @@ class Tree(unittest.TestCase):
         self.assertEqual(release.disagreements(ROOT, version), [])
 
     def test_no_other_file_of_the_build_has_the_version(self):
-        """Finds versions at places that release.py does not know, which would break at the next
-        version."""
+        """Finds versions in places that release.py does not know, and that would be wrong after the next
+        release."""
         known = {str(path.relative_to(ROOT)) for path, _, _ in release.places(ROOT)}
         version = re.search(r"^project\(fairdraw VERSION (\S+)", self.read("CMakeLists.txt"), re.MULTILINE)[1]
         wanted = re.compile(rf"fairdraw[^\n]{{0,3}}\b{re.escape(release.minor(version))}\b|\bv?{re.escape(version)}\b")

@@ -76,8 +76,8 @@ RunRecord small_record() {
   passed.vocab = 1000;
   passed.statistic = 30.5;
   passed.dof = 31;
-  passed.p_value = 0.1;  // 0.1 has no finite binary expansion, so the shortest decimal must be read
-                         // back exactly
+  passed.p_value = 0.1;  // 0.1 has no finite binary expansion, so this checks that the shortest
+                         // decimal is read back exactly
   passed.total_variation = 0.0021;
   passed.min_discrepancy = 0.0085;
   passed.seconds = 0.25;

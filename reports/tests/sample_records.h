@@ -1,4 +1,4 @@
-// Records for the tests of reports/. The values in these records were not measured.
+// Sample records for the tests of reports/. The values in these records are invented, not measured.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace fairdraw::reports {
 /// Returns evidence in which no part is empty.
 harness::Evidence sample_evidence();
 
-/// Returns one case of each verdict on two samplers, with every optional number both present and
-/// absent.
+/// Returns a record with one case of each verdict on two samplers, in which every optional number
+/// is present in one case and absent in another.
 harness::RunRecord small_record();
 
-/// Returns small_record() with the features that its cases exercise, the abilities that they lack,
-/// and requirements.
+/// Returns small_record() with the features that its cases exercise, the abilities that the
+/// samplers lack, and requirements.
 harness::RunRecord covered_record();
 
-/// Returns text that breaks out of every medium: quotes, markup, newlines, pipes, backticks,
-/// terminal escapes, bidirectional marks, NUL, and bytes that are not UTF-8.
+/// Returns text that could break every medium: quotes, markup, newlines, pipes, backticks, terminal
+/// escapes, bidirectional marks, NUL, and bytes that are not UTF-8.
 std::string nasty_text();
 
 /// Returns small_record() with nasty_text() in every string that a sampler or a user can choose.
@@ -28,7 +28,7 @@ harness::RunRecord nasty_record();
 
 std::vector<harness::BenchmarkRecord> benchmark_rows();
 
-/// Counts the occurrences of `part` in `text`.
+/// Returns how often `part` occurs in `text`.
 std::size_t count_of(const std::string& text, const std::string& part);
 
 }  // namespace fairdraw::reports

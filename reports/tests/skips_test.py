@@ -1,5 +1,5 @@
-"""Tests reports/ci/skips.py: every skip must be in the list, whatever skips it, and the list has no
-other lines. The tests use results that they write themselves, and lines of the real list.
+"""The tests of reports/ci/skips.py require that every skip is in the list, whatever program skips the test,
+and that the list has no other lines. They use results that they write themselves, and lines of the real list.
 
 Usage: skips_test.py REPOSITORY
 """
@@ -15,7 +15,8 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 import skips  # noqa: E402
 
 GOOGLETEST = "[ RUN      ] Cuda.draws\n/t/draw_test.cpp:5: Skipped\nnot run without a GPU: none\n[  SKIPPED ] Cuda.draws"
-# Tests (name, ctest's reason if the whole test was skipped, output), and the skips in it.
+# Each entry has a test (its name, ctest's reason if the whole test was skipped, its output), and the skips
+# that the test contains.
 TESTS = [
     (("Row.sums", None, "[       OK ] Row.sums\nwas skipped: no\n"), []),
     (("Cuda.draws", "SKIP_REGULAR_EXPRESSION_MATCHED", GOOGLETEST),
@@ -33,7 +34,7 @@ TESTS = [
 
 
 def results(*tests):
-    """Returns the text of a file of ctest --output-junit."""
+    """Returns the text of a file that ctest --output-junit would write."""
     root = skips.ElementTree.Element("testsuite")
     for name, skipped, output in tests:
         case = skips.ElementTree.SubElement(root, "testcase", name=name)

@@ -1,6 +1,6 @@
-"""Tests reports/ci/system_tools.py: files that a build used from elsewhere are found, and files
-that the scripts install are not. The tests write caches of CMake, and use stand-ins for dpkg. The
-tests also check that .ci/run scrubs its environment, and fails if the tools do.
+"""The tests of reports/ci/system_tools.py require that it finds files from elsewhere that a build used, and
+does not report files that the scripts install. They write caches of CMake, and use stand-ins for dpkg. They
+also check that .ci/run clears its environment, and that it fails if the check of tools fails.
 
 Usage: system_tools_test.py REPOSITORY
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "reports" / "ci"))
 import system_tools  # noqa: E402
 
 LAUNCHER = "readonly kBuildPackages=(tool\n  library-dev)\nreadonly kTools=(other)\n"
-# Columns: package, essential, priority, needs, provides.
+# The columns are package, essential, priority, needs, provides.
 PACKAGES = """base\\tyes\\trequired\\t, \\t
 tool\\tno\\toptional\\tinterface (>= 1) | none, \\t
 part\\tno\\toptional\\t, \\tinterface (= 1)
@@ -53,13 +53,13 @@ class Tools(ToolsCase):
         os.environ["PATH"] = str(self.bin)
 
     def problems(self, owner, *entries):
-        """Returns the problems that are found if every file belongs to the package `owner`; empty:
-        to none."""
+        """Returns the problems that are found if every file belongs to the package `owner`, or to no package
+        if `owner` is empty."""
         says = f'for file in "$@"; do echo "{owner}:amd64: $file"; done\n' if owner else "exit 1\n"
         self.stand_in(self.bin / "dpkg", "shift\n" + says)
         cache = self.root / "build" / "release" / "CMakeCache.txt"
         cache.write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
-        # PATH only has the stand-ins, and none of the programs that are searched for.
+        # PATH has only the stand-ins, and none of the programs that the script searches for.
         return system_tools.problems(self.root)
 
     def test_what_the_packages_bring_is_right(self):
@@ -130,8 +130,8 @@ class Run(ToolsCase):
         (self.root / "reports" / "ci").mkdir(parents=True)
 
     def run_ci(self, tests, tools):
-        """Runs .ci/run with the given exit codes of the tests and of the check of system tools, and
-        returns its exit code."""
+        """Runs .ci/run with given exit codes for the tests and for the check of system tools, and returns its
+        exit code."""
         (self.root / "code").write_text(str(tests), encoding="utf-8")
         (self.root / "reports" / "ci" / "system_tools.py").write_text(
             f"import sys\nsys.exit({tools})\n", encoding="utf-8")
@@ -149,7 +149,7 @@ class Run(ToolsCase):
         lines = (self.root / "seen").read_text(encoding="utf-8").splitlines()
         self.assertEqual(lines.pop(), "test")
         seen = dict(line.split("=", 1) for line in lines)
-        for name in ["PWD", "SHLVL", "_", "OLDPWD"]:  # set by the shell itself
+        for name in ["PWD", "SHLVL", "_", "OLDPWD"]:  # variables that the shell itself sets
             seen.pop(name, None)
         home = self.root / "build" / "home"
         self.assertEqual(seen, {

@@ -100,7 +100,7 @@ TEST(Proof, is_of_green_runs_and_has_two_sides) {
 TEST(TerminalLine, has_the_beginning_of_a_long_message) {
   RunRecord record = record_of({Verdict::failed});
   record.cases[0].message = std::string(100'000, 'x');
-  // The limit is 400 characters of the message, and less than a line of everything else.
+  // The line may have 400 characters of the message, and less than 100 of everything else.
   EXPECT_LT(terminal_line(record.cases[0]).size(), 500u);
   EXPECT_NE(terminal_line(record.cases[0]).find("xxx..."), std::string::npos);
 }
@@ -139,10 +139,11 @@ TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
   suspect(1, {{"top_k: ignored", "c"}});
   suspect(2, {{"ties", "d"}, {"top_k: ignored", "e"}});
   suspect(3, {});
-  record.cases[3].filter = "min_p";  // the cause top_k cannot show in such a case
+  record.cases[3].filter = "min_p";  // such a case cannot show the cause top_k
   suspect(4, {{"top_k", "an error has no cause"}});
   const auto groups = failure_groups(record);
-  // Three cases name top_k and two name the ties, but these two are already in the first group.
+  // Three cases name top_k and two cases name the ties, but these two are already in the first
+  // group.
   ASSERT_EQ(groups.size(), 4u);
   EXPECT_EQ(groups[0].name, "top_k");
   EXPECT_EQ(groups[0].cases.size(), 3u);
@@ -169,7 +170,7 @@ TEST(Unnoticed, takes_the_largest_of_the_passed_statistical_cases) {
   record.cases.push_back(record.cases[0]);
   record.cases.back().min_discrepancy = 0.02;
   const auto lines = unnoticed(record);
-  ASSERT_EQ(lines.size(), 1u);  // excludes the exact, failed and underpowered cases
+  ASSERT_EQ(lines.size(), 1u);  // exact, failed and underpowered cases are left out
   EXPECT_EQ(lines[0].sampler, "cpu:avx2");
   EXPECT_EQ(lines[0].check, "dkwm");
   EXPECT_EQ(lines[0].cases, 3u);
@@ -204,7 +205,7 @@ TEST(Wording, durations_and_dates) {
   EXPECT_EQ(date_text(record), "");
   record.environment["started"] = "2026-11-24T22:55:03Z";
   EXPECT_EQ(date_text(record), "24 November 2026, 22:55 UTC");
-  // For merged shards, the time is the start of the earliest.
+  // Merged shards have several starts; the earliest one counts.
   record.environment["started"] = "2026-11-24T22:55:03Z; 2026-11-24T09:05:00Z";
   EXPECT_EQ(date_text(record), "24 November 2026, 09:05 UTC");
   record.environment["started"] = "yesterday";

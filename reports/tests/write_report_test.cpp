@@ -92,7 +92,7 @@ TEST_F(WriteReport, a_link_is_replaced_and_what_it_leads_to_stays) {
   std::ofstream(precious) << "mine";
   const auto report = folder_ / "report";
   std::filesystem::create_directory(report);
-  // Makes links with the names of the report's files, and with the names of the temporary files.
+  // Makes links with the names of the report's files, and with the names of its temporary files.
   for (const char* const name : {"index.html", "report.json", "junit.xml", "summary.md"}) {
     std::filesystem::create_symlink(precious, report / name);
     std::filesystem::create_symlink(
@@ -153,7 +153,7 @@ TEST_F(WriteReport, a_file_that_cannot_be_replaced_is_named_and_nothing_is_left_
 }
 
 TEST_F(WriteReport, a_folder_where_no_file_can_be_made_is_an_error) {
-  // The test needs /proc, where not even root can create files.
+  // The test needs /proc, a folder in which not even root can create files.
   if (!std::filesystem::is_directory("/proc/self")) GTEST_SKIP() << "no /proc here";
   EXPECT_TRUE(writing_error("/proc/self").starts_with("cannot write '/proc/self/index.html': "));
 }

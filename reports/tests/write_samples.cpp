@@ -1,12 +1,13 @@
-// reports_write_samples: prints the sample records as one JSON object: {name: {"report": ...,
-// "junit": ..., "html": ..., "markdown": ...}}, each a string. The Python checks read this JSON.
+// reports_write_samples: prints the sample records as one JSON object, {name: {"report": ...,
+// "junit": ..., "html": ..., "markdown": ...}}, in which each report is a string. The Python checks
+// read this JSON.
 //
-// reports_write_samples FOLDER: writes each report into FOLDER/NAME, and reports of long runs:
-// FOLDER/red (68 failures), FOLDER/green (2,500 cases), FOLDER/large (100,000). The browser test
-// opens these reports.
+// reports_write_samples FOLDER: writes each sample report into FOLDER/NAME, and the reports of long
+// runs into FOLDER/red (68 failures), FOLDER/green (2,500 cases) and FOLDER/large (100,000 cases).
+// The browser test opens these reports.
 //
-// reports_write_samples FOLDER CASES: writes FOLDER/timed, and prints the seconds and the bytes of
-// index.html and the program's peak memory.
+// reports_write_samples FOLDER CASES: writes a report into FOLDER/timed, and prints the seconds,
+// the bytes of index.html and the program's peak memory.
 #include <sys/resource.h>
 
 #include <chrono>
