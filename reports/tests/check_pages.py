@@ -207,8 +207,7 @@ def junit_problems(xml, report):
     if len(cases) != len(report["cases"]):
         problems.append(f"{len(cases)} testcases for {len(report['cases'])} cases")
     summary = report["summary"]
-    incomplete = 1 if report["incomplete"] else 0  # an incomplete run is a separate test that could not be
-                                                   # run
+    incomplete = 1 if report["incomplete"] else 0  # a separate test, which could not be run
     unmet = 1 if lacks_what_is_required(report) else 0  # an unmet requirement is a separate test that failed
     counts = {
         "tests": len(report["cases"]) + incomplete + unmet,

@@ -14,8 +14,9 @@ struct BeamOperation {
   BeamInput input = BeamInput::logits;
 };
 
-/// Parses beam_4 (a step from logits, four beams per request) and beam_4/logprobs; returns nothing
-/// for other names. Throws harness::UsageError for a width out of range.
+/// Parses names of beam search operations: beam_4 is a step from logits with four beams per
+/// request, beam_4/logprobs one from log-probabilities. Returns nothing for other names. Throws
+/// harness::UsageError for a width out of range.
 std::optional<BeamOperation> parse_beams(const std::string& name);
 
 struct BeamStep {
@@ -23,8 +24,8 @@ struct BeamStep {
   BeamStepResult result;
 };
 
-/// Makes one step of `requests` requests with all beams live. The step's arrays are in the memory
-/// of `arrays`.
+/// Makes one step of `requests` requests in which all beams are live. The arrays of the step are in
+/// the memory of `arrays`.
 template <class Arrays>
 BeamStep make_beam_step(const BeamOperation& operation, const RowsView& rows, std::int64_t requests,
                         Arrays& arrays) {

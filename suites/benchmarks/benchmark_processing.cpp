@@ -14,7 +14,7 @@ constexpr std::int64_t kStopIds = 4;
 constexpr std::int64_t kWords = 8;
 constexpr std::int64_t kAllowedIds = 1000;
 
-/// The logits processing features of one benchmark row.
+/// The features of logits processing that one benchmark row has.
 struct Features {
   bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
 };

@@ -1,4 +1,4 @@
-// Logits processing in benchmarks.
+// Logits processing that benchmarks add to their calls.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace fairdraw::suites {
 
-/// Returns the values of --processing. none: no processing; penalties: all three, over 512 tokens
-/// of output; bias: 64 ids; bitmask: one token in ten banned; bans: minimum tokens with 4 stop ids,
-/// and 8 bad words of 1 to 3 ids; allowed: 1000 ids; all: penalties, bias and bitmask; mixed: the
-/// rows take turns with all the others.
+/// Returns the values of --processing. none: no processing; penalties: all three penalties, over
+/// 512 tokens of output; bias: biases of 64 ids; bitmask: one token in ten is banned; bans: minimum
+/// tokens with 4 stop ids, and 8 bad words of 1 to 3 ids; allowed: a list of 1000 ids; all:
+/// penalties, bias and bitmask; mixed: the rows take turns with all the others.
 const std::vector<std::string>& processing_names();
 
 struct BatchProcessing {
@@ -21,7 +21,7 @@ struct BatchProcessing {
   std::vector<std::uint32_t> allowed;  ///< empty: no bitmask
   std::int64_t allowed_stride = 0;
 
-  /// Adds the processing to a call, with its arrays in the memory of `arrays`.
+  /// Adds the processing to a call; its arrays are in the memory of `arrays`.
   template <class Arrays>
   void give(SampleRequest& request, Arrays& arrays) const {
     if (lists.rows == 0) return;

@@ -9,8 +9,8 @@
 
 namespace fairdraw::suites {
 
-/// Number of different rows of a large batch, which repeats them, because generating rows takes
-/// longer than timing them.
+/// Number of different rows in a large batch, which repeats these rows, because generating a row
+/// takes longer than measuring it.
 inline constexpr std::int64_t kDistinctRows = 64;
 
 /// Returns the values of --logits: peaked, flat, equal, captured.
@@ -18,7 +18,7 @@ const std::vector<std::string>& logits_names();
 
 const std::vector<std::string>& dtype_names();
 
-/// Rows of logits in a dtype, and as float32 for the floors and the peer samplers.
+/// Rows of logits in a dtype, and the same rows in float32 for the floors and the peer samplers.
 struct Rows {
   std::vector<float> values;
   std::vector<std::uint16_t> narrow;
@@ -33,15 +33,15 @@ struct Rows {
 };
 
 /// Makes `batch` different rows of the kind `logits`, generated on all cores. Captured rows have
-/// the file's vocabulary and repeat after its last row; a batch of 0 means all rows of the file
-/// once.
+/// the vocabulary of their file, and begin again after the last row of the file; a batch of 0 means
+/// all rows of the file once.
 Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab,
                const std::string& dtype, const std::string& data_directory);
 
-/// Returns softmax(x / temperature) of rows in float32.
+/// Returns softmax(x / temperature) of all rows in float32.
 std::vector<float> probabilities(const Rows& rows, float temperature);
 
-/// Returns the softmax at temperature 1 as rows.
+/// Returns the softmax at temperature 1, as rows.
 Rows probability_rows(const Rows& rows);
 
 /// Returns row `i` as a batch of one.

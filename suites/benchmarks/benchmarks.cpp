@@ -34,22 +34,24 @@ constexpr std::string_view kSamplePrefix = "sample/", kBeamPrefix = "beam_", kPe
 constexpr const char* kTileIndex = "tile_index";
 constexpr const char* kMaskedTileIndex = "tile_index/masked";
 
-/// A function that makes one timed call over all rows.
+/// A function that makes one measured call on all rows.
 using Work = std::function<void()>;
 
-/// A row of the CPU's table, measured on every backend that supports it and on all kinds of rows.
+/// A row of the CPU's table of results, which is measured on every backend that supports it and on
+/// all kinds of rows.
 struct CpuCall {
   std::string name;
-  bool weights = false;                                       ///< floor F2, otherwise F1
-  bool weights_of_ties = false;                               ///< whether the floor is F2 if all of
-                                                              ///< a row's values tie
-  std::int64_t rows_of_each = 1;                              ///< rows per unit of --batch
-  std::function<Work(const Execution&, const Rows&)> on_cpu;  ///< empty: only peer samplers have
-                                                              ///< the call
+  bool weights = false;  ///< floor F2, otherwise F1
+  /// true: the floor is F2 for rows whose values all tie
+  bool weights_of_ties = false;
+  /// number of rows for each unit of --batch
+  std::int64_t rows_of_each = 1;
+  /// makes the call on the CPU; empty if only peer samplers have the call
+  std::function<Work(const Execution&, const Rows&)> on_cpu;
   std::function<Work(const std::string& peer, const Rows&)> on_peer = {};
 };
 
-/// Arrays on the host, owned by this object.
+/// Arrays on the host that this object owns.
 class HostValues {
  public:
   template <class T>
@@ -73,7 +75,7 @@ void expect_ok(RowStatus status) {
 
 // --- The calls -----------------------------------------------------------------------------------
 
-/// Returns calls of `sample`, each with another offset.
+/// Returns a function that calls `sample`, each time with another offset.
 Work sample_work(const Operation& operation, const std::string& processing, const Report& report,
                  const Execution& execution, const Rows& rows) {
   const auto arrays = std::make_shared<HostValues>();
@@ -108,8 +110,8 @@ Work peer_work(const reference::RowParameters& parameters, const std::string& pe
   };
 }
 
-/// Returns the computation of the tile index of all rows, at temperature 1. `masked` allows each
-/// token at random, so that successive words of the mask differ.
+/// Returns a function that computes the tile index of all rows, at temperature 1. If `masked` is
+/// true, each token is allowed at random, so that successive words of the mask differ.
 Work tile_index_work(bool masked, const Execution& execution, const Rows& rows) {
   const auto arrays = std::make_shared<HostValues>();
   const std::int64_t tiles = tiles_of(rows.vocab), words = (rows.vocab + 31) / 32;
@@ -147,8 +149,8 @@ CpuCall sample_call(const Operation& operation, const std::string& processing,
                     const Report& report) {
   CpuCall call;
   call.name = call_name(operation, processing) + (report.given() ? "/" + report.name : "");
-  // The floor is F1 (one read) if few tokens survive, F2 (weights) if the distribution of the whole
-  // row is needed.
+  // The floor is F1 (one read) if few tokens survive, and F2 (weights) if the distribution of the
+  // whole row is needed.
   const reference::RowParameters& p = operation.parameters;
   call.weights = (report.given() && report.mode == LogprobsMode::raw_logprobs) ||
                  (p.temperature != 0 && p.top_k == 0 && p.min_p == 0);
@@ -209,7 +211,8 @@ double microseconds_of(const Work& work) {
       .count();
 }
 
-/// Runs a floor, the lower bound of a sampler's time, over all rows: F2 with weights, otherwise F1.
+/// Runs a floor, which is a lower bound of a sampler's time, over all rows: F2 if `weights` is
+/// true, otherwise F1.
 void run_floor(const Rows& rows, bool weights) {
   const auto n = static_cast<std::size_t>(rows.vocab);
   for (std::int64_t i = 0; i < rows.batch; ++i) {
@@ -225,7 +228,7 @@ struct Measured {
   double microseconds = 0, floor = 0;
 };
 
-/// Measures call and floor in alternation, so that a busy machine slows both.
+/// Measures a call and its floor in alternation, so that a busy machine slows both.
 Measured measure(const Work& work, const Work& floor, double milliseconds) {
   std::vector<double> work_times, floor_times;
   floor();
@@ -259,7 +262,7 @@ harness::BenchmarkRecord benchmark(const CpuCall& call, const std::string& backe
         work_of(call, backend, threads, timed), [&] { run_floor(timed, weights); }, limit);
   };
   Measured measured;
-  if (one_at_a_time) {  // mean over single rows, each of which stays in L2
+  if (one_at_a_time) {  // the mean over single rows, each of which stays in the L2 cache
     const auto count = static_cast<double>(rows.batch);
     for (std::int64_t i = 0; i < rows.batch; ++i) {
       const Measured one = time(single_row(rows, i), milliseconds / 8);

@@ -22,25 +22,26 @@ namespace {
 
 using harness::UsageError;
 
-/// The lists of default rows on which an operation is measured.
+/// The kind of default rows on which an operation is measured.
 enum class Lists {
-  table,          ///< the lists of README.md
-  probabilities,  ///< the lists of README.md, but only float32, as probabilities
+  table,          ///< all lists of README.md
+  probabilities,  ///< all lists of README.md, but float32 alone, as probabilities
   one_cell,       ///< one cell (batch, vocabulary, kind of rows) in float32
-  serving,        ///< the same single cell, which allows only float32
+  serving,        ///< the same single cell, for which only float32 is allowed
 };
 
 bool is_of_table(Lists lists) { return lists == Lists::table || lists == Lists::probabilities; }
 
-/// A row of the GPU's table, measured on every backend and all kinds of rows.
+/// A row of the GPU's table of results, which is measured on every backend and on all kinds of
+/// rows.
 struct CudaOperation {
-  std::string name;  ///< name of the call in records, without processing
+  std::string name;  ///< name of the call in records, without the processing
   Lists lists = Lists::table;
   MakeCall make;                  ///< empty: a step
-  std::optional<Operation> step;  ///< the operation of a step
+  std::optional<Operation> step;  ///< operation of the step that is measured, if it is a step
 };
 
-/// Returns the rest of a name after `prefix`, or nothing if the prefix differs.
+/// Returns the part of a name after `prefix`, or nothing if the name does not have this prefix.
 std::optional<std::string> after(const std::string& prefix, const std::string& name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   return name.substr(prefix.size());
@@ -56,7 +57,7 @@ void expect_from_probs(const std::string& name, const Operation& operation) {
                   name));
 }
 
-/// Returns the operation with this name, which is `sample` if the name has no prefix.
+/// Returns the operation with this name; a name without a prefix is an operation of `sample`.
 CudaOperation operation_of(const std::string& name, bool by_arrays) {
   if (const auto filters = after("from_probs/", name)) {
     const Operation operation = sample_operation(*filters);
@@ -113,13 +114,13 @@ BenchmarkOptions with_lists(BenchmarkOptions options, Lists lists, const std::st
   return options;
 }
 
-/// Captured rows have the vocabulary of their file, whatever the list says.
+/// Captured rows have the vocabulary of their file, whatever the list of vocabularies says.
 std::vector<std::int64_t> vocabs_for(const std::string& logits, const BenchmarkOptions& options) {
   if (logits == "captured") return {options.vocabs.front()};
   return options.vocabs;
 }
 
-/// Measures benchmark cells one after the other.
+/// Measures the cells of a benchmark one after the other.
 class Bench {
  public:
   Bench(const std::vector<std::string>& backends, bool by_arrays,
@@ -167,7 +168,7 @@ class Bench {
     return stream;
   }
 
-  /// Measures an operation; `cell` gives batch, vocabulary and rows.
+  /// Measures an operation; `cell` states batch, vocabulary and kind of rows.
   void measure_cell(const CudaOperation& operation, const std::string& processing,
                     const DeviceRows& rows, harness::BenchmarkRecord cell) {
     cell.operation = processing == "none" ? operation.name : operation.name + "/" + processing;
@@ -195,7 +196,7 @@ class Bench {
 
   void time(const CudaCall& call, cuda::Path path, harness::BenchmarkRecord& cell) {
     const auto captured = [&](const std::function<void()>& enqueue) {
-      enqueue();  // loads the kernels before the graph capture
+      enqueue();  // the first call loads the kernels, before the graph is captured
       return std::make_unique<CapturedCall>(stream_, enqueue);
     };
     const auto work = captured([&] { call.enqueue(path); });
@@ -251,8 +252,8 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
     CudaOperation operation = operation_of(name, by_arrays);
     operations[operation.lists].push_back(std::move(operation));
   }
-  std::map<Lists, BenchmarkOptions> lists;  // lists are made before any measurement, because some
-                                            // may be refused
+  std::map<Lists, BenchmarkOptions> lists;  // the lists are made before any measurement, because
+                                            // some of them may be rejected
   for (const auto& [kind, alike] : operations) {
     lists[kind] = with_lists(options, kind, alike.front().name);
   }

@@ -1,5 +1,5 @@
-// Calls of `fairdraw bench` on a GPU: their arrays in device memory, and the calls that they are
-// compared with.
+// Calls of `fairdraw bench` on a GPU: their arrays in device memory, and the calls with which they
+// are compared.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace fairdraw::suites {
 
-/// Random offset of the first call of a request.
+/// Offset in the random bits at which the first call of a request begins.
 inline constexpr std::uint64_t kFirstOffset = 1000;
 
 template <class T>
@@ -32,12 +32,13 @@ class CudaCall {
   CudaCall& operator=(const CudaCall&) = delete;
 
   virtual void enqueue(cuda::Path path) const = 0;
-  /// Returns the name of the call to compare with, or an empty string for one read of the inputs.
+  /// Returns the name of the call to compare with, or an empty string if that is one read of the
+  /// inputs.
   virtual std::string base() const { return {}; }
   virtual void enqueue_base(cuda::Path) const {}
-  /// Enqueues work before each replay.
+  /// Enqueues the work that must run before each replay.
   virtual void advance() const {}
-  /// Returns an error in the results of the last replay, or an empty string.
+  /// Returns a text about an error in the results of the last replay, or an empty string.
   virtual std::string trouble() const {
     const std::vector<RowStatus> statuses = arrays_.download(statuses_);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
@@ -78,21 +79,22 @@ using MakeCall =
     std::function<std::unique_ptr<CudaCall>(const DeviceRows& rows, std::int64_t batch,
                                             const std::string& processing, const cuda::Stream&)>;
 
-/// The form of a call of `sample` besides its filters.
+/// The form of a call of `sample` apart from its filters.
 struct SampleForm {
-  bool by_arrays = true;  ///< whether parameters, seeds and offsets are given per row; otherwise
-                          ///< per call
+  bool by_arrays = true;  ///< true: parameters, seeds and offsets are given per row; otherwise per
+                          ///< call
   bool from_probs = false;
   bool kept_sets = false;
   Report report;
 };
 MakeCall sample_call(const Operation& operation, const SampleForm& form);
 
-/// Returns a maker of calls with N drafts or beams per request (README.md has the names), or
-/// nothing for other names. The inputs of such a call are contiguous.
+/// Returns a function that makes calls with N drafted tokens or beams per request (README.md has
+/// the names). Returns nothing for other names. The inputs of such a call lie one after the other
+/// in memory.
 std::optional<MakeCall> serving_call(const std::string& name);
 
-/// Returns backend, operation and rows of a benchmark record, for messages.
+/// Returns a text with backend, operation and rows of a benchmark record, for messages.
 std::string cell_name(const harness::BenchmarkRecord& cell);
 
 }  // namespace fairdraw::suites

@@ -1,13 +1,15 @@
-// The read-once floor: a maximum over all values of a batch.
+// The read-once floor computes the maximum over all values of a batch.
 //
-// Contract. `data` holds contiguous values of one dtype. Row boundaries are ignored, because a
-// floor must bound every distribution of rows over the GPU. Each thread block writes one float.
-// Algorithm. Each thread has `loads` coalesced 16-byte loads in flight and keeps one maximum (two
-// per register for 16-bit types), and one block reduction ends the kernel. Threads past the end
-// read the last value again. Cost. Every byte is read exactly once. The maximum takes 4 (float32)
-// or 4 packed (16-bit) operations per load, far below the cost of memory. The fastest block count
-// and unrolling depend on the size, so the benchmark measures all of floor_shapes() and takes the
-// best. Determinism. A maximum does not depend on the order of the values; the inputs have no NaN.
+// Contract. `data` holds values of one dtype, one after the other. The boundaries of rows are
+// ignored, because a floor must bound every way to distribute rows over the GPU. Each thread block
+// writes one float, the maximum of its values. Algorithm. Each thread has `loads` coalesced 16-byte
+// loads in flight and keeps one maximum (two per register for 16-bit types). One block reduction
+// ends the kernel. Threads beyond the end of the data read the last value again. Cost. Otherwise
+// every byte is read exactly once. The maximum takes 4 operations per load (4 packed operations for
+// 16-bit types), which is far below the cost of the memory access. The fastest number of blocks and
+// the fastest unrolling depend on the size, so the benchmark measures all of floor_shapes() and
+// takes the fastest. Determinism. The maximum does not depend on the order of the values, because
+// the inputs have no NaN.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -15,7 +15,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Returns the first line of a command's output, or an empty string.
+/// Returns the first line that a command prints, or an empty string.
 std::string first_line_of(const char* command) {
   const auto close = [](std::FILE* pipe) { return pclose(pipe); };
   const std::unique_ptr<std::FILE, decltype(close)> pipe(popen(command, "r"), close);
@@ -40,7 +40,7 @@ std::string machine_text(const cudaDeviceProp& properties) {
   std::string driver =
       first_line_of("nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null");
   if (driver.empty()) driver = "unknown";
-  // Without a repository, run_on_gpu passes the commit in this variable.
+  // If there is no repository, run_on_gpu passes the commit in this variable.
   const char* const given = std::getenv("FAIRDRAW_COMMIT");
   std::string commit = given != nullptr ? given : "";
   if (commit.empty()) commit = first_line_of("git rev-parse --short=12 HEAD 2>/dev/null");

@@ -12,10 +12,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::int64_t kCheckedRows = 8;  // rows of a cell compared with the CPU
+constexpr std::int64_t kCheckedRows = 8;  // number of rows of a cell that are compared with the CPU
 
-/// Runs the operation of fairdraw/sampling.h that has a request's filters, on the CPU or on a GPU
-/// by the type of `execution`. Precondition: the request's logits are probabilities.
+/// Runs the operation of fairdraw/sampling.h that has a request's filters; the type of `execution`
+/// chooses CPU or GPU. Precondition: the request's rows are probabilities.
 template <class Execution>
 Error draw_from_probs(const SampleRequest& request, const SampleResult& result,
                       const reference::RowParameters& filters, const Execution& execution) {
@@ -111,7 +111,7 @@ class SampleCall final : public CudaCall {
     const std::vector<std::uint64_t> offsets = arrays_.download(offsets_);
     const std::int64_t checked = std::min(batch_, kCheckedRows);
     for (std::int64_t i = 0; i < checked; ++i) {
-      // With one seed per call a token depends on its row's index, so only the first rows are
+      // With one seed per call, a token depends on the index of its row, so only the first rows are
       // checked.
       const bool spread = form_.by_arrays && checked > 1;
       const std::int64_t row = spread ? i * (batch_ - 1) / (checked - 1) : i;
@@ -128,7 +128,8 @@ class SampleCall final : public CudaCall {
   }
 
  private:
-  /// Returns the same call for rows of the host. `indices` and `arrays` must outlive the request.
+  /// Returns the request of the same call for rows that are on the host. `indices` and `arrays`
+  /// must outlive the request.
   SampleRequest on_cpu(const std::vector<std::int32_t>& indices,
                        harness::HostArrays& arrays) const {
     SampleRequest request = on_cpu_;
@@ -139,7 +140,7 @@ class SampleCall final : public CudaCall {
   }
 
   std::int32_t cpu_token(std::int64_t row, const std::uint64_t* offset) const {
-    // With a scalar seed the draw depends on the output's index, so the call has outputs up to this
+    // With a scalar seed, a draw depends on the output's index. So the call has outputs up to this
     // row, and its last token is compared.
     const std::int64_t outputs = form_.by_arrays ? 1 : row + 1;
     const std::uint64_t seed = 1 + static_cast<std::uint64_t>(row);
@@ -184,12 +185,12 @@ class SampleCall final : public CudaCall {
   SampleForm form_;
   const Rows& rows_;  ///< of the host
   std::int64_t batch_;
-  BatchProcessing processing_;  ///< processing of the rows on the host
+  BatchProcessing processing_;  ///< logits processing of the rows on the host
   SampleRequest on_cpu_;        ///< the call for the CPU without rows and processing; every
-                                ///< parameter is a scalar
+                                ///< parameter is one scalar
   SampleRequest request_;
-  SampleResult result_, plain_;  ///< plain_: the same result without a report
-  View<std::uint64_t> offsets_;  ///< offsets on the device, if there is one per row
+  SampleResult result_, plain_;  ///< result of the call; plain_ is the same result without a report
+  View<std::uint64_t> offsets_;  ///< offsets on the device, if each row has one
   KeptSets kept_;
 };
 

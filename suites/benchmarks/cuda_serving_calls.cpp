@@ -13,10 +13,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr float kDraftTemperature = 1.3F;  // temperature of a draft's distribution; the target's
-                                           // temperature is 1
+constexpr float kDraftTemperature = 1.3F;  // temperature of the draft's distribution; the target
+                                           // has temperature 1
 
-/// A benchmarked call of serving with its own inputs.
+/// A serving call that is measured, with inputs of its own.
 class ServingCall : public CudaCall {
  public:
   using CudaCall::CudaCall;
@@ -26,7 +26,7 @@ class ServingCall : public CudaCall {
     expect_success(memory_.reserve(bytes), "the inputs");
     inputs_.data = memory_.data();
   }
-  /// Appends `count` rows, which repeat the host's rows.
+  /// Appends `count` rows, which repeat the rows of the host, to the inputs.
   RowsView add_rows(const std::vector<float>& values, std::int64_t vocab, std::int64_t count) {
     const auto distinct = static_cast<std::int64_t>(values.size()) / vocab;
     const std::int64_t begin = inputs_.bytes;
@@ -42,7 +42,7 @@ class ServingCall : public CudaCall {
   View<const T> given(const std::vector<T>& values) {
     return read_only(arrays_.view(values));
   }
-  /// Appends the target's rows for drafts to the inputs.
+  /// Appends the rows of the target that drafted tokens need to the inputs.
   TargetRows target_of(const Rows& host, std::int64_t batch, std::int64_t rows) {
     TargetRows target;
     target.logits = add_rows(host.values, host.vocab, rows);
@@ -63,8 +63,8 @@ class ServingCall : public CudaCall {
 
 // --- Drafts ------------------------------------------------------------------------------------
 
-/// Returns tokens drawn from the draft's distribution at each of `rows`, indices of rows that
-/// repeat the host's rows.
+/// Returns one token for each of `rows`, drawn from the draft's distribution; `rows` are indices of
+/// rows that repeat the host's rows.
 std::vector<std::int32_t> drafted_tokens(const Rows& host, const std::vector<std::int64_t>& rows) {
   const auto places = static_cast<std::int64_t>(rows.size());
   std::vector<std::int32_t> tokens(rows.size());
@@ -118,8 +118,8 @@ class ChainCall final : public ServingCall {
   VerifyChainResult result_;
 };
 
-/// A call with draft trees. The root and every node after the first have two children, drawn with
-/// replacement, until there are enough drafts.
+/// A call that verifies trees of drafted tokens. The root and every node after the first have two
+/// children, drawn with replacement, until there are enough drafted tokens.
 class TreeCall final : public ServingCall {
  public:
   TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,
@@ -212,7 +212,7 @@ class BeamCall final : public ServingCall {
 
 // --- Names -------------------------------------------------------------------------------------
 
-/// The number after a prefix in a name, and the rest of the name.
+/// The number that follows a prefix in a name, and the rest of the name.
 struct Numbered {
   std::int32_t number;
   std::string rest;
@@ -235,8 +235,8 @@ MakeCall call_of(Values... values) {
   };
 }
 
-/// Parses a name of calls with drafts, in which the kind of the draft's distribution follows the
-/// number.
+/// Parses the name of a call with drafted tokens; after the number, the name states the kind of the
+/// draft's distribution.
 template <class Call>
 std::optional<MakeCall> drafts_of(const std::string& name, const std::string& prefix) {
   const auto drafts = numbered(name, prefix);

@@ -24,7 +24,7 @@ constexpr int kHostCalls = 300;
 constexpr int kStepsInARow = 8;
 constexpr std::int32_t kMaxLength = 4096;
 
-/// Makes a request with the filters of an operation and the processing of a row.
+/// Makes a request with the filters of an operation and the logits processing of a row.
 RequestSnapshot request_of(const Operation& operation, const BatchProcessing& processing,
                            std::int64_t row, std::int64_t vocab) {
   RequestSnapshot snapshot;
@@ -73,9 +73,9 @@ std::unique_ptr<BatchState> make_state(const Operation& operation, const std::st
   return state;
 }
 
-/// Returns the median microseconds of the host in a call that only enqueues. `before` and `after`
-/// run outside of the timed part. The stream is synchronised now and then, so that its queue never
-/// fills.
+/// Returns the median time, in microseconds, that the host spends in a call that only enqueues
+/// work. `before` and `after` run outside the measured part. The stream is synchronised from time
+/// to time, so that its queue never fills up.
 double host_time(const cuda::Stream& stream, const std::function<void()>& call,
                  const std::function<void()>& before = {},
                  const std::function<void()>& after = {}) {
@@ -109,10 +109,10 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Times of steps that run during token copies, and of steps without copies.
+/// Times of steps with copies of tokens between them, and of steps without copies.
 struct CopyTimes {
-  double with = 0, without = 0;  ///< microseconds of successive steps with and without copies
-  int waits = 0;                 ///< number of waits for the first copy
+  double with = 0, without = 0;  ///< microseconds of consecutive steps with and without copies
+  int waits = 0;                 ///< number of waits for the first of the copies
   int early = 0;                 ///< number of waits that ended before the steps did
 };
 
@@ -159,8 +159,8 @@ class StepCell {
   }
   void bring_changes() const { expect_success(processor_->bring_changes(), "changes"); }
 
-  /// Makes a first step on the GPU and on the CPU. Returns an error in the tokens of the first
-  /// step, or an empty string.
+  /// Makes a first step on the GPU and on the CPU, and compares the tokens. Returns a text about a
+  /// difference in the tokens of the first step, or an empty string.
   std::string trouble() const {
     step();
     copy();
@@ -179,8 +179,8 @@ class StepCell {
     return {};
   }
 
-  /// Returns the microseconds of successive steps after a fill that takes longer than enqueueing
-  /// them.
+  /// Returns the microseconds of consecutive steps, which follow a fill that takes longer than
+  /// enqueueing the steps.
   double steps_in_a_row(bool with_copies, ColdTimer& timer, CopyTimes& times) const {
     constexpr int kFills = 8;
     for (int i = 0; i < kFills; ++i) timer.flush(i);
@@ -197,7 +197,7 @@ class StepCell {
       for (int i = 1; i < kStepsInARow; ++i) wait();
     }
     expect_success(cudaEventSynchronize(end_.get()), "steps");
-    static_cast<void>(cudaGetLastError());  // clears the error left by querying too early
+    static_cast<void>(cudaGetLastError());  // clears the error that a query before the end leaves
     float milliseconds = 0;
     expect_success(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "steps");
     return static_cast<double>(milliseconds) * 1e3;
@@ -257,8 +257,8 @@ std::string measure_step(const Operation& operation, const std::string& processi
       host_time(stream, [&] { cell.copy(); }, [&] { cell.step(); }, [&] { cell.wait(); });
   const double host_step = host_time(stream, [&] { cell.step(); });
   const double host_sample = host_time(stream, [&] { cell.sample(); });
-  // Uses a separate batch, because histories in this batch have grown for steps, but not for
-  // `sample`.
+  // Uses a separate batch, because in this batch the histories have grown for the steps, but not
+  // for `sample`.
   const StepCell fresh(rows, of_cell.batch, operation, processing, path, stream);
   fresh.bring_changes();
   const CapturedCall sample(stream, [&] { fresh.sample(); });

@@ -1,4 +1,5 @@
-// Timing of calls on a GPU: captured in a CUDA graph, replayed with a cold L2, median of many.
+// Calls on a GPU are measured by capturing them in a CUDA graph, replaying the graph with a cold L2
+// cache, and taking the median of many replays.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +15,7 @@ namespace fairdraw::suites {
 /// Number of replays of which the median is taken.
 inline constexpr int kRepetitions = 30;
 
-/// Throws std::runtime_error with `what` and the error's text if there is an error.
+/// Throws std::runtime_error with `what` and the text of the error if `status` is an error.
 void expect_success(cudaError_t status, const std::string& what);
 void expect_success(const Error& error, const std::string& what);
 
@@ -22,8 +23,8 @@ inline cudaStream_t handle(const cuda::Stream& stream) {
   return static_cast<cudaStream_t>(stream.get());
 }
 
-/// The captured work of a call, for replays. Throws std::runtime_error if the call cannot be
-/// captured.
+/// The captured work of a call, which can be replayed. Throws std::runtime_error if the call cannot
+/// be captured.
 class CapturedCall {
  public:
   CapturedCall(const cuda::Stream& stream, const std::function<void()>& call);
@@ -37,17 +38,19 @@ class CapturedCall {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-/// One of the calls that are timed in alternation.
+/// One of the calls that are measured in alternation.
 struct TimedCall {
   const CapturedCall* call = nullptr;
-  std::function<void()> before = {};  ///< enqueued before each replay, not timed; may be empty
-  std::function<void()> cold = {};    ///< enqueued like `before`, but after L2 was flushed
+  std::function<void()> before = {};  ///< enqueues work before each replay, outside the measured
+                                      ///< time; may be empty
+  std::function<void()> cold = {};    ///< enqueues work like `before`, but after the L2 cache was
+                                      ///< flushed
 };
 
-/// Times replays between two events on the stream. Before each replay, outside of the events, a
-/// buffer larger than any L2 is filled to evict the inputs. The fill takes longer than enqueueing
-/// the replay, so the time excludes the host's launch latency. The time includes the start of the
-/// graph, about 3 us for an empty kernel.
+/// Measures the time of replays between two events on the stream. Before each replay, outside the
+/// events, a buffer larger than any L2 cache is filled, which evicts the inputs. The fill takes
+/// longer than enqueueing the replay, so the measured time does not include the host's launch
+/// latency. The measured time includes the start of the graph, about 3 us for an empty kernel.
 class ColdTimer {
  public:
   explicit ColdTimer(const cuda::Stream& stream);
@@ -55,14 +58,15 @@ class ColdTimer {
   ColdTimer(const ColdTimer&) = delete;
   ColdTimer& operator=(const ColdTimer&) = delete;
 
-  /// Enqueues the fill of a buffer, which takes a few tenths of a millisecond.
+  /// Enqueues the fill of a buffer, which takes a few tenths of a millisecond and evicts the L2
+  /// cache.
   void flush(int pattern);
 
   /// Keeps the device busy until its clocks have left their idle state.
   void warm_up();
 
-  /// Returns the median microseconds of each call, over `repetitions` replays in alternation, after
-  /// one replay that is not counted.
+  /// Returns the median time of each call in microseconds, over `repetitions` replays in
+  /// alternation; one replay before these is not counted.
   std::vector<double> medians(const std::vector<TimedCall>& calls, int repetitions);
 
  private:

@@ -8,7 +8,8 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr int kFloorTrials = 10;  // number of trials per launch shape, to choose the best one
+constexpr int kFloorTrials = 10;  // number of trials for each launch configuration, from which the
+                                  // best is chosen
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Shared parts of benchmarks on a GPU: arrays and rows in device memory, and the floor of a call.
+// Parts that benchmarks on a GPU share: arrays and rows in device memory, and the floor of a call.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@
 
 namespace fairdraw::suites {
 
-/// Arrays in device memory, owned by this object.
+/// Arrays in device memory that this object owns.
 class DeviceValues {
  public:
   explicit DeviceValues(const cuda::Stream& stream) : stream_(stream) {}
@@ -33,7 +33,7 @@ class DeviceValues {
     expect_success(cudaStreamSynchronize(handle(stream_)), "an array");
     return target;
   }
-  /// Copies an array to the device. Returns the device address, null for an empty array.
+  /// Copies an array to the device. Returns the address on the device; null for an empty array.
   template <class T>
   T* in(const std::vector<T>& values) {
     return values.empty() ? nullptr : copy(values.data(), static_cast<std::int64_t>(values.size()));
@@ -64,7 +64,7 @@ class DeviceValues {
   std::vector<cuda::DeviceBuffer> buffers_;
 };
 
-/// The array of bytes that a call must read.
+/// The bytes that a call must read, as one array.
 struct Inputs {
   const void* data = nullptr;
   DType dtype = DType::float32;
@@ -73,7 +73,7 @@ struct Inputs {
   bool operator==(const Inputs&) const = default;
 };
 
-/// Rows of logits in device memory, which repeat the host's rows.
+/// Rows of logits in device memory, which repeat the rows of the host.
 class DeviceRows {
  public:
   DeviceRows(const Rows& host, std::int64_t batch, const cuda::Stream& stream);
@@ -93,7 +93,7 @@ class DeviceRows {
   cuda::DeviceBuffer values_;
 };
 
-/// The fastest of the captured kernels that read a number of bytes once.
+/// The fastest of the captured kernels that read a given number of bytes once.
 class Floor {
  public:
   Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer);

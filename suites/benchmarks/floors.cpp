@@ -1,6 +1,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "suites/benchmarks/floors.cpp"
-#include <hwy/foreach_target.h>  // must be included before highway.h
+#include <hwy/foreach_target.h>  // this header must come before highway.h
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace fairdraw::suites {
 
-// Dispatches like the kernels (kernels/cpu/passes/dispatch.cpp).
+// The instruction set is chosen at run time, as in the kernels (kernels/cpu/passes/dispatch.cpp).
 float max_reduction(const float* x, std::size_t n) {
 #if HWY_TARGETS & HWY_AVX3
   if (best_target() == CpuTarget::avx512) return N_AVX3::max_reduction(x, n);

@@ -1,4 +1,4 @@
-// Lower bounds of a sampler's time.
+// Lower bounds of a sampler's time on the CPU.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace fairdraw::suites {
 /// Returns the largest of n values (floor F1), by one SIMD max-reduction with four chains.
 float max_reduction(const float* x, std::size_t n);
 
-/// Computes maxima and sums of the integer weights by tiles at temperature 1 with the target's pass
-/// (floor F2).
+/// Computes the maxima and the sums of the integer weights of all tiles at temperature 1, with the
+/// target's pass (floor F2).
 std::uint64_t max_and_weights(const float* x, std::size_t n, CpuTarget target);
 
 }  // namespace fairdraw::suites

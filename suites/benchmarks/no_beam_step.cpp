@@ -1,5 +1,5 @@
-// Stub of the beam search step for a build without serving, where benchmarks of beams end with its
-// error.
+// In a build without serving, this stub replaces the beam search step, and benchmarks of beam
+// search end with its error.
 #include "fairdraw/beam_search.h"
 
 namespace fairdraw {

@@ -1,4 +1,4 @@
-// Stubs of GPU benchmarks for a build without CUDA kernels, which throw an error.
+// In a build without CUDA kernels, these stubs replace the benchmarks on a GPU, and throw an error.
 #include "fairdraw/cuda.h"
 #include "harness/contract/usage_error.h"
 #include "suites/benchmarks/cuda_benchmarks.h"

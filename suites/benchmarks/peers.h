@@ -1,4 +1,4 @@
-// Textbook samplers of earlier engines, as peers for comparison.
+// Textbook samplers of earlier engines, with which samplers are compared.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace fairdraw::suites {
 
-/// A sampler that sorts the whole row, with softmax and cumulative sums in float32, and draws by
-/// inverse CDF.
+/// A sampler that sorts the whole row, computes softmax and cumulative sums in float32, and draws
+/// by the inverse CDF.
 class SortingPeer {
  public:
   std::int32_t sample(const float* logits, std::size_t vocab,
@@ -25,7 +25,7 @@ class SortingPeer {
   std::vector<float> probs_;
 };
 
-/// A sampler with softmax and inverse CDF over the row, without filters.
+/// A sampler that draws by softmax and inverse CDF over the row, without filters.
 class SoftmaxPeer {
  public:
   std::int32_t sample(const float* logits, std::size_t vocab, float temperature, float uniform);

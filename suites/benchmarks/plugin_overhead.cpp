@@ -19,7 +19,7 @@ namespace {
 using harness::UsageError;
 using harness::plugin::kPrefix;
 
-/// A plugin call with one greedy row.
+/// A call of a plugin with one greedy row.
 class Call {
  public:
   Call(std::pmr::memory_resource* memory, std::int64_t vocab)
@@ -59,8 +59,8 @@ class Call {
   std::pmr::vector<std::int32_t> token_;
 };
 
-// Returns the median time of a call over as many calls as fit into `milliseconds`, timed in groups
-// of 16, because one call is shorter than a tick of the clock.
+// Returns the median time of a call, over as many calls as fit into `milliseconds`. Calls are
+// measured in groups of 16, because one call is shorter than a tick of the clock.
 template <class Work>
 double median_microseconds(const Work& work, double milliseconds) {
   constexpr int kGroup = 16;

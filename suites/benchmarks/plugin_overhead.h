@@ -1,4 +1,4 @@
-// Overhead of a plugin's calls: `fairdraw bench --backend plugin:PATH`.
+// `fairdraw bench --backend plugin:PATH` measures the overhead of a plugin's calls.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace fairdraw::suites {
 
-/// Returns two records for the plugin `name`, "@trusted" and "@isolated": the time of a call of one
-/// greedy row, with arrays in the sampler's preferred memory, relative to a direct call of the
-/// plugin's function. Throws harness::UsageError if the plugin cannot be loaded or refuses the
-/// call.
+/// Returns two records for the plugin `name`, "@trusted" and "@isolated". Each has the time of a
+/// call with one greedy row, relative to a direct call of the plugin's function; the arrays are in
+/// the memory that the sampler prefers. Throws harness::UsageError if the plugin cannot be loaded
+/// or rejects the call.
 std::vector<harness::BenchmarkRecord> plugin_overhead(const std::string& name, std::int64_t vocab,
                                                       double milliseconds);
 

@@ -1,11 +1,13 @@
-// Compares sharded sampling on two GPUs with the methods of today's engines, in one run: gathering
-// the logits, and splitting the batch. Sharded sampling uses the memory of the other GPU (peers) or
-// NCCL. Reports microseconds in CUDA graphs with a cold L2, and the bytes that all ranks send per
-// row. The tokens of all methods are compared.
+// The program compares sharded sampling on two GPUs with the methods of other engines, in one run:
+// gathering the logits, and splitting the batch. Sharded sampling exchanges its blocks through the
+// other GPU's memory (peers) or by NCCL. The program reports microseconds of CUDA graphs with a
+// cold L2 cache, and the bytes that all ranks send per row. The tokens of all methods must be
+// equal.
 //
 //   sharded_benchmark [REPETITIONS]
 //
-// Exit codes: 0 all tokens are equal; 1 some differ, or something failed; 77 fewer than two GPUs.
+// Exit codes: 0 if all tokens are equal; 1 if some differ or something failed; 77 if there are
+// fewer than two GPUs.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -44,7 +46,7 @@ struct Filters {
   const char* name;
   std::int32_t top_k;
   float top_p, min_p;
-  cuda::ShardedPlan plan;  ///< the plan of exchanges that usual rows need
+  cuda::ShardedPlan plan;  ///< a plan with the exchanges that usual rows need
 };
 constexpr Filters kFilters[] = {{"none", 0, 1.0F, 0.0F, {true}},
                                 {"k50 p.9", 50, 0.9F, 0.0F, {false}},
@@ -55,8 +57,8 @@ void require_nccl(ncclResult_t result, const char* what) {
   throw std::runtime_error(fmt::format("{}: {}", what, ncclGetErrorString(result)));
 }
 
-/// Returns rows shaped like a language model's: N(0, 2^2), and 64 raised tokens with most of the
-/// mass.
+/// Returns rows shaped like those of a language model: logits of N(0, 2^2), and 64 raised tokens
+/// with most of the mass.
 std::vector<float> peaked_rows() {
   harness::Dice dice(7);
   std::vector<float> logits(static_cast<std::size_t>(kMostRows * kVocab));
@@ -70,7 +72,7 @@ std::vector<float> peaked_rows() {
   return logits;
 }
 
-/// Microseconds of one method, and its tokens.
+/// The microseconds of one method, and its tokens.
 struct Measured {
   double microseconds = 0;
   std::int64_t bytes_a_row = 0;
@@ -78,7 +80,7 @@ struct Measured {
   std::vector<std::int32_t> tokens;
 };
 
-/// Data and a barrier that the ranks share before a call.
+/// Data and a barrier that both ranks use before a call.
 struct Meeting {
   std::barrier<> both{kRanks};
   std::byte* memory[kRanks] = {};
@@ -91,7 +93,8 @@ class Rank {
   Rank(int number, ncclComm_t communicator, const std::vector<float>& logits, Meeting& meeting)
       : number_(number), communicator_(communicator), host_(meeting) {
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(1 - number, 0);
-    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {  // NCCL has already enabled peer access
+    // not an error: NCCL has already enabled peer access
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
       static_cast<void>(cudaGetLastError());
     } else {
       expect_success(enabled, "access to the other GPU's memory");
@@ -156,7 +159,7 @@ class Rank {
     return measured;
   }
 
-  /// Measures the gathering of float32 logits to whole rows, which every rank samples.
+  /// Measures the method that gathers float32 logits to whole rows, which every rank samples.
   Measured gathered(std::int64_t rows, const Filters& filters, int repetitions) {
     const SampleRequest request = request_of(whole_.data(), rows, kVocab, filters, 0);
     const cuda::Execution execution = execution_of(request);
@@ -175,8 +178,8 @@ class Rank {
     return measured;
   }
 
-  /// Measures the split of the batch: each rank gets half of the rows whole and samples them, and
-  /// all ranks get the tokens.
+  /// Measures the method that splits the batch: each rank gets half of the rows whole and samples
+  /// them, and then all ranks get the tokens.
   Measured by_batch(std::int64_t rows, const Filters& filters, int repetitions) {
     const std::int64_t mine = rows / kRanks;
     const SampleRequest request = request_of(whole_.data(), mine, kVocab, filters, number_ * mine);
@@ -210,7 +213,7 @@ class Rank {
   }
 
  private:
-  /// Allocates memory shared by both ranks and fills it with zeros.
+  /// Allocates memory that both ranks share, and fills it with zeros.
   void use_peers(cuda::ShardedCall& call, std::int64_t rows) {
     cuda::ShardedPeers peers;
     peers.most_rows = rows;
@@ -219,8 +222,8 @@ class Rank {
     expect_success(peer_memory_.fill(0, 0, peers.bytes, stream_), "memory of peers");
     expect_success(stream_.synchronise(), "memory of peers");
     host_.memory[number_] = static_cast<std::byte*>(peer_memory_.data());
-    // Both ranks allocate before this point, because an allocation can wait for a GPU while the
-    // other rank's kernels wait.
+    // Both ranks allocate before this point, because an allocation can wait for a GPU on which a
+    // kernel of the other rank waits.
     host_.both.arrive_and_wait();
     std::copy_n(host_.memory, kRanks, peers.memory);
     expect_success(cuda::use_peers(call, peers), "use_peers");
@@ -249,7 +252,7 @@ class Rank {
     return execution;
   }
 
-  /// Rearranges [ranks, rows, columns] to [rows, vocabulary].
+  /// Rearranges an array from [ranks, rows, columns] to [rows, vocabulary].
   void make_whole(std::int64_t rows) {
     constexpr std::size_t kWidth = kColumns * kFloat;
     for (std::int64_t rank = 0; rank < kRanks; ++rank) {
@@ -262,10 +265,10 @@ class Rank {
     }
   }
 
-  /// Times a call. Ranks meet before each replay, outside of the events, so that the timed part
-  /// does not wait for the other rank's flush of L2.
+  /// Times a call. The ranks synchronise before each replay, outside the events, so that the
+  /// measured part does not wait for the other rank's flush of the L2 cache.
   Measured time(int repetitions, const std::function<void()>& call) {
-    call();  // NCCL connects ranks when they first send
+    call();  // a first call, because NCCL connects the ranks when they first send
     expect_success(stream_.synchronise(), "a call");
     const CapturedCall captured(stream_, call);
     const auto meet = [this] {
@@ -359,7 +362,7 @@ int run(int repetitions) {
         measure(rank, repetitions, lines[static_cast<std::size_t>(number)]);
         require_nccl(ncclCommDestroy(communicator), "ncclCommDestroy");
       } catch (const std::exception& error) {
-        // Ends the process, because the other rank may wait for this one for ever.
+        // Ends the process, because otherwise the other rank may wait for this rank for ever.
         fmt::print("rank {}: {}\n", number, error.what());
         std::_Exit(EXIT_FAILURE);
       }

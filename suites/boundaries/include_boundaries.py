@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks every #include of the source tree against the dependency rules of its components, the
-names that the core must not use, and every Python import that crosses the boundary of the package.
+"""Checks the source tree: every #include against the dependency rules of its component, the names that the
+core must not use, and every Python import that crosses the boundary of the package.
 
-Usage: include_boundaries.py ROOT. Prints one line for each forbidden include or import, and exits
-with 1 if there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
+Usage: include_boundaries.py ROOT. The script prints one line for each forbidden include or import. It exits
+with 1 if there is one, with 0 if there is none, and with 2 if ROOT has no source of some component.
 
-The check cannot see an include that a macro computes, and code that is copied instead of included.
+The check cannot find an include whose name a macro computes, nor code that is copied instead of included.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 SOURCE_SUFFIXES = {".h", ".hpp", ".cuh", ".inc", ".c", ".cc", ".cpp", ".cu"}
 
-# The parts of the tree with their own rules, longest prefix first. A file belongs to the first part
+# The parts of the tree that have rules of their own, longest prefix first. A file belongs to the first part
 # that contains it.
 PARTS = {
     "kernels/include": "api",  # the public headers
@@ -46,7 +46,7 @@ PARTS = {
     "python": "python",
 }
 
-# The parts that each part may include.
+# For each part, the parts that it may include.
 ALLOWED = {
     "api": {"api"},
     "example": {"api"},
@@ -60,7 +60,7 @@ ALLOWED = {
     "python": {"api", "reference", "record", "harness", "reports", "suites", "python"},
 }
 
-# The rooms (sub-components) of the kernels, lowest first, each with the other rooms that it may
+# The rooms (sub-components) of the kernels, lowest first; each has the list of other rooms that it may
 # include.
 _CUDA = "kernels/cuda/"
 _RULES = "kernels/serving/rules"
@@ -83,9 +83,9 @@ ROOMS = {
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
-# Path prefixes of the serving ring, a separate library that nothing else of the product may
-# include. Files are listed individually where a folder holds both rings. Plugins are built from
-# plugin.h, which belongs to both rings.
+# Path prefixes of the serving ring, a separate library that no other part of the product may include. Files
+# are listed one by one if their folder holds both rings. Plugins are built from plugin.h, which belongs to
+# both rings.
 SERVING = tuple(
     folder + name
     for folder, names in {
@@ -125,8 +125,8 @@ SERVING = tuple(
     }.items()
     for name in names.split()
 )
-# Folders to which the rule of the serving ring applies. The list excludes suites/gate/fuzz/, whose
-# cases are of any kind, and suites/gate/mutants/, which mutates samplers of both rings.
+# Folders to which the rule of the serving ring applies. suites/gate/fuzz/ is not in the list, because its
+# cases are of any kind; nor is suites/gate/mutants/, which mutates samplers of both rings.
 RINGED = (
     "kernels/",
     "reference/",
@@ -135,14 +135,14 @@ RINGED = (
     "suites/command/",
     *(f"suites/gate/{folder}/" for folder in ("calibration", "cases", "identify", "run", "tests")),
 )
-# Pattern of serving's names, which the core must not use either.
+# Pattern of the names that belong to serving, which the core must not use either.
 SERVING_NAME = re.compile(
     r"\bfairdraw_(?:chain|verification|event|plugin_run_(?:chain|verification|event))\b"
 )
 
-# Prefixes of third-party headers that a part must not include. The reference shares no random
-# numbers and no vector code with the samplers that it judges; the harness builds without the CUDA
-# Toolkit; the public headers need only a C++17 compiler.
+# Prefixes of third-party headers that some part must not include. The reference shares no random numbers and
+# no vector code with the samplers that it judges. The harness builds without the CUDA Toolkit. The public
+# headers need only a C++17 compiler.
 CUDA = ("cuda", "curand", "cub/", "thrust/", "cooperative_groups")
 FORBIDDEN_LIBRARIES = {
     "reference": CUDA + ("Random123/", "hwy/"),
@@ -151,20 +151,20 @@ FORBIDDEN_LIBRARIES = {
     "record": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/"),
 }
 STANDARD_LIBRARY_ONLY = {"api", "example"}
-# Public headers for users of a library, with that library's header.
+# Public headers for users of another library, each with that library's header.
 FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 
-# Root folders of includes in quotes. Every #include in quotes is a path from one of them, also for
-# headers next to the file, so that the line tells where its header is.
+# Folders from which the paths of includes in quotes begin. Every #include in quotes is a path from one of
+# these folders, even for headers in the same folder, so that the line states where the header is.
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
-# C headers that are installed side by side, for plugin authors without this tree.
+# C headers that are installed in one folder, for authors of plugins who do not have this tree.
 INCLUDES_ITS_NEIGHBOUR = {
     f"harness/contract/{name}.h" for name in ("drafts", "plugin", "plugin_abi", "sequence")
 }
 
-# Separate Python distributions beside the package. They use only the package's public names, and
-# nothing else of the tree uses theirs.
+# Python distributions beside the package. Satellites use only the package's public names, and nothing else of
+# the tree uses the satellites' names.
 SATELLITES = ("python/audit/", "python/cluster/", "python/engines/")
 IMPORT = re.compile(
     r"^ *(?:from (fairdraw[\w.]*) import (\([^)]*\)|.*)|import (fairdraw[\w.]*))", re.MULTILINE
@@ -185,7 +185,7 @@ class Violation(NamedTuple):
 
 
 def part_of(path: str) -> str | None:
-    """Returns the part that holds `path` (relative to the root), or None outside of all parts."""
+    """Returns the part that contains `path` (relative to the root), or None if no part does."""
     for prefix, part in PARTS.items():
         if path == prefix or path.startswith(prefix + "/"):
             return part
@@ -193,7 +193,7 @@ def part_of(path: str) -> str | None:
 
 
 def room_of(path: str) -> str | None:
-    """Returns the room of the kernels that holds `path`, or None."""
+    """Returns the room of the kernels that contains `path`, or None."""
     return next((room for room in ROOMS if path.startswith(room + "/")), None)
 
 
@@ -207,22 +207,22 @@ def source_files(root: Path):
 
 
 def resolve(root: Path, file: str, name: str) -> str | None:
-    """Returns the file that `name` in an #include of `file` refers to, relative to the root;
-    None if it is not in the tree.
+    """Returns the file that `name` in an #include of `file` refers to, relative to the root; None if that
+    file is not in the tree.
     """
     candidates = [PurePosixPath(root_folder) / name for root_folder in INCLUDE_ROOTS]
     candidates.append(PurePosixPath(file).parent / name)
     for candidate in candidates:
         path = os.path.normpath(candidate)
-        # A path that begins with a component's folder belongs to the component even if the file
-        # does not exist (yet).
+        # A path that begins with a component's folder belongs to the component even if the file does not
+        # exist.
         if (root / path).is_file() or (path == str(candidate) == name and part_of(path)):
             return path
     return None
 
 
 def is_above(file: str, target: str) -> bool:
-    """Returns whether the room of `file` must not include `target` of another room."""
+    """Returns whether `file` must not include `target` because of the order of their rooms."""
     room, other = room_of(file), room_of(target)
     return None not in (room, other) and room != other and other not in ROOMS[room]
 
@@ -236,7 +236,7 @@ def is_core(path: str) -> bool:
 
 
 def spelling(target: str) -> str:
-    """Returns how an #include must spell the file `target`."""
+    """Returns the form in which an #include must name the file `target`."""
     for root_folder in ("kernels/include/", "kernels/"):
         if target.startswith(root_folder):
             return target.removeprefix(root_folder)
@@ -281,7 +281,8 @@ def violations(root: Path) -> list[Violation]:
 
 
 def import_violations(root: Path) -> list[Violation]:
-    """Returns imports of private names by satellites, and of satellites by other files."""
+    """Returns the imports by which satellite packages use private names, and those by which other files use
+    satellites."""
     found = []
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
@@ -304,7 +305,7 @@ def import_violations(root: Path) -> list[Violation]:
 
 
 def library_violation(part: str, quote: str, name: str) -> str | None:
-    """Returns the reason why `part` must not include the library header `name`, or None."""
+    """Returns the reason why files of `part` must not include the library header `name`, or None."""
     if quote == '"':
         return "no file of the tree has this name (headers of libraries go in <>)"
     if name.startswith(FORBIDDEN_LIBRARIES.get(part, ())):

@@ -1,5 +1,5 @@
-"""Tests of the include check: each forbidden include is found in a small tree with only that
-include, and each allowed include is accepted."""
+"""Tests of the include check: it must find each forbidden include in a small tree that has only this include,
+and must accept each allowed include."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import include_boundaries as subject
 
-# A small source tree with one file in each place that has a rule.
+# A small source tree with one file in each place for which a rule exists.
 TREE = {
     "kernels/include/fairdraw/types.h": "",
     "kernels/include/fairdraw/sample.h": '#include "fairdraw/types.h"\n#include <cstdint>\n',
@@ -108,7 +108,8 @@ FORBIDDEN = [
     ("kernels/cuda/outputs/write_rows.cu", '"harness/run/checks/checks.h"'),
     ("kernels/include/fairdraw/types.h", "<cuda_runtime_api.h>"),
     ("reports/json.h", '"harness/run/checks/checks.h"'),
-    ("reports/json.h", '"checks.h"'),  # belongs to no component, because there is no such file
+    # the included path belongs to no component, because there is no such file
+    ("reports/json.h", '"checks.h"'),
     ("reports/json.h", '"fairdraw/types.h"'),
     ("reports/json.h", '"reference/integer_model.h"'),
     ("reports/json.h", '"kernels/common/philox.h"'),
@@ -140,7 +141,7 @@ class IncludeBoundaries(unittest.TestCase):
             with self.subTest(file=file, include=include):
                 found = self.check(file, include)
                 self.assertEqual([(v.file, v.include) for v in found], [(file, include)])
-                # the line after a comment and the file's own lines
+                # the line after the file's own lines and a comment
                 self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
 
     def test_the_core_does_not_name_the_calls_of_serving(self):
@@ -196,7 +197,7 @@ class IncludeBoundaries(unittest.TestCase):
             return subprocess.run(command, capture_output=True, check=False).returncode
 
         with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(exit_code(folder), 2)  # an empty tree must not pass
+            self.assertEqual(exit_code(folder), 2)  # a tree without sources must not pass
             write_tree(Path(folder))
             self.assertEqual(exit_code(folder), 0)
             write_tree(Path(folder), *FORBIDDEN[0])

@@ -1,4 +1,5 @@
-// Captured logits for a run: from files of the command line, or those that ship with the suites.
+// Captured logits for a run: from files that the command line names, or those that ship with the
+// suites.
 #pragma once
 
 #include <memory>
@@ -10,20 +11,22 @@
 
 namespace fairdraw::cli {
 
-/// Returns the dtype of "float32", "float16" or "bfloat16". Throws harness::UsageError with the
-/// closest name for other texts.
+/// Returns the dtype named "float32", "float16" or "bfloat16". Throws harness::UsageError with the
+/// closest name for any other text.
 DType dtype_from_name(const std::string& name);
 
-/// Returns the suites' data folder, or the one that environment variable FAIRDRAW_DATA names.
+/// Returns the suites' data folder, or the folder that the environment variable FAIRDRAW_DATA
+/// names.
 std::string data_folder();
 
-/// Reads one file. An empty `dtype` means the dtype of the file; with "bfloat16" a '<u2' file holds
-/// bfloat16. Throws harness::UsageError if the file is bad or has another dtype.
+/// Reads one file. If `dtype` is empty, the file's own dtype counts; with "bfloat16", a file of
+/// type '<u2' holds bfloat16. Throws harness::UsageError if the file is not valid or has another
+/// dtype.
 std::shared_ptr<const harness::CapturedLogits> load_captured(const std::string& path,
                                                              const std::string& dtype);
 
-/// Reads `paths`, or the logits of data_folder() without paths. File names must differ, because ids
-/// of cases contain them.
+/// Reads the files `paths`, or the logits of data_folder() if there are no paths. The names of the
+/// files must differ, because ids of cases contain these names.
 std::vector<std::shared_ptr<const harness::CapturedLogits>> load_all_captured(
     const std::vector<std::string>& paths, const std::string& dtype);
 

@@ -41,7 +41,7 @@ Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing 
 had too few draws for the discrepancy that it states, a feature of --require was not judged, or a
 signal ended the run early.)";
 
-// Internal verb that a run starts for a plugin (harness/plugin/host.h).
+// Internal verb of the process that a run starts for a plugin (harness/plugin/host.h).
 constexpr std::string_view kPluginHost = "plugin-host";
 
 int host_plugin(const std::vector<std::string>& words) {
@@ -56,8 +56,8 @@ bool writes_a_report(std::string_view verb) {
   return verb == "verify" || verb == "report" || verb == "merge";
 }
 
-// Removes an earlier report after a refused call, so that the folder holds no report that looks
-// like that call's own. A folder that the refused call names is kept, because it may be an input.
+// Removes an earlier report after a rejected call, so that the folder has no report that looks like
+// that of this call. A folder that the rejected call names is kept, because it may be an input.
 void withdraw_report_of(int argc, char** argv) {
   if (argc < 2 || !writes_a_report(argv[1])) return;
   constexpr std::string_view kOption = "--report", kWithValue = "--report=";
@@ -90,14 +90,14 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
   add("merge", "Join the shards of a run to one report", add_merge);
   for (const AddedVerb& verb : additions.verbs) add(verb.name, verb.what, verb.add);
   use_mutants(additions.make_mutant);
-  // An unknown first word is probably a misspelt verb. The parser CLI11 would only report a missing
-  // verb.
+  // A first word that is not a verb is probably a misspelt verb. The parser CLI11 would report only
+  // that a verb is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;
     for (const auto& [name, verb] : verbs) names.push_back(name);
     throw harness::UsageError(harness::unknown_name_message("verb", argv[1], names));
   }
-  // `--option=` gives an empty value and does not take the next word.
+  // `--option=` means an empty value, and does not use the next word as its value.
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--") break;
@@ -108,7 +108,8 @@ Verb verb_of(int argc, char** argv, const Additions& additions) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, errors;  // CLI11 would ignore a failed write of its help page
+    std::ostringstream out, errors;  // the help page goes through a string, because CLI11 would
+                                     // ignore a failed write
     const int code = app.exit(error, out, errors);
     if (code != 0) withdraw_report_of(argc, argv);
     write_out(out.str());

@@ -1,4 +1,4 @@
-// The command line as a function, for the programs `fairdraw` and `python -m fairdraw`.
+// The command line is a function, for the programs `fairdraw` and `python -m fairdraw`.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,24 @@
 
 namespace fairdraw::cli {
 
-/// A verb that a program adds to those of the gate.
+/// A verb that a program adds to the verbs of the gate.
 struct AddedVerb {
   const char* name;
   const char* what;
   std::function<int()> (*add)(CLI::App& app);
 };
 
-/// Additional verbs and samplers: the gate's self-test and the benchmarks. They take a quarter of
-/// the compile time, so the program that only judges omits them.
+/// Further verbs and samplers that a program may have: the gate's self-test and the benchmarks.
+/// They take a quarter of the compile time, so the program that only judges does not have them.
 struct Additions {
   std::vector<AddedVerb> verbs;
-  suites::SamplerMaker make_mutant;  ///< makes a sampler `mutant:NAME` from NAME; empty: no mutants
+  suites::SamplerMaker make_mutant;  ///< makes the sampler `mutant:NAME` from NAME; empty if the
+                                     ///< program has no mutants
 };
 
-/// Runs the verb that the arguments name; argv[0] is the program. Prints to stdout and stderr, and
-/// never throws. Returns the exit code: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3
-/// nothing was tested, or a case had too few draws.
+/// Runs the verb that the arguments name; argv[0] is the name of the program. Prints to stdout and
+/// stderr, and throws no exception. Returns the exit code: 0 if all cases passed; 1 if a check
+/// failed; 2 for bad usage or bad input; 3 if nothing was tested, or a case had too few draws.
 int command_line(int argc, char** argv, const Additions& additions = {});
 
 }  // namespace fairdraw::cli

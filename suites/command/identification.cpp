@@ -1,4 +1,4 @@
-// Results of `identify` as text and as JSON, for the command and for Python.
+// Writes results of `identify` as text and as JSON, for the command and for Python.
 #include "suites/command/identification.h"
 
 #include <fmt/format.h>
@@ -23,13 +23,13 @@ using suites::Identification;
 using suites::Observation;
 using suites::ProfileFinding;
 
-// Returns a JSON number, or a text for NaN and infinities, which JSON numbers cannot express.
+// Returns a JSON number, or a text for NaN and the infinities, for which JSON has no numbers.
 Json number(float value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
 
 Json to_json(const Observation& seen) {
-  constexpr std::size_t kWholeRow = 300;  // longer rows are described, not printed
+  constexpr std::size_t kWholeRow = 300;  // longer rows are described instead of printed
   const suites::Probe& probe = *seen.probe;
   Json values = Json::array(), tokens = Json::object();
   for (std::size_t i = 0; i < probe.values.size() && probe.values.size() <= kWholeRow; ++i) {
@@ -108,8 +108,7 @@ void add_profiles(std::string& text, const Identification& found) {
   }
 }
 
-// Adds the differences from the declared profile that a run would report, in the words of its
-// report.
+// Adds the differences from the declared profile that a run would report, in the same words.
 void add_differences(std::string& text, const harness::SamplerDescription& sampler,
                      const harness::SeenDefinitions& seen) {
   if (seen.differences.empty()) {

@@ -9,18 +9,18 @@
 
 namespace fairdraw::cli {
 
-/// The findings about a sampler, with its name and seed.
+/// The findings about one sampler, with its name and the seed.
 struct Identified {
-  std::string name;  ///< name of the sampler on the command line
+  std::string name;  ///< name of the sampler as the command line gives it
   const harness::SamplerDescription* sampler;
   const suites::Identification* found;
   SeedChoice seed;
 };
 
-/// Returns the results as lines of text; `evidence` adds questions and answers.
+/// Returns the findings as lines of text; if `evidence` is true, also the questions and answers.
 std::string identification_text(const Identified& identified, bool evidence);
 
-/// Returns one JSON object with all questions and answers.
+/// Returns the findings as one JSON object with all questions and answers.
 std::string identification_json(const Identified& identified);
 
 }  // namespace fairdraw::cli

@@ -21,7 +21,7 @@ namespace {
 
 using harness::UsageError;
 
-// The type of one value of an option, also for lists and optionals.
+// The type of a single value of an option, also for options that are lists or optionals.
 template <class T>
 struct Held {
   using Type = T;
@@ -66,21 +66,22 @@ std::string default_text(const T& value, const Rules& rules) {
   }
 }
 
-// Returns whether an unrepresentable number is too close to 0, as opposed to too large, by the
-// position of its first digit.
+// Returns whether a number that cannot be represented is too close to 0 (otherwise it is too
+// large), by the position of its first digit.
 bool is_small(const std::string& text) {
   const std::size_t mark = text.find_first_of("eE");
   const std::string digits = text.substr(0, mark);
   const std::size_t first = digits.find_first_of("123456789");
   if (first == std::string::npos) return false;
   const std::size_t point = std::min(digits.find('.'), digits.size());
-  // The exponent is a double, because it may have any number of digits.
+  // The exponent is computed as a double, because it may have any number of digits.
   const double exponent =
       mark == std::string::npos ? 0 : std::strtod(text.c_str() + mark + 1, nullptr);
   return exponent + static_cast<double>(point) - static_cast<double>(first) <= 0;
 }
 
-// Parses all of `text` as a decimal number. Writes an error message into `wrong`.
+// Returns the number that all of `text` spells in decimal; otherwise sets `wrong` to an error
+// message.
 template <class T>
 T parse_number(const std::string& text, std::string& wrong) {
   T value{};
@@ -120,7 +121,7 @@ T read_value(const std::string& option, const std::string& text, const Rules& ru
   }
 }
 
-// Returns the words of the command line, split at commas if `commas` is set.
+// Returns the values on the command line; if `commas` is true, words are split at commas.
 std::vector<std::string> texts_of(const std::vector<std::string>& words, const std::string& option,
                                   const std::string& type, bool commas) {
   std::vector<std::string> texts;
@@ -184,7 +185,7 @@ void add_json(CLI::App& app, std::string& path, const std::string& what) {
           "the text",
       {})
       ->expected(0, 1)
-      ->default_str(std::string(kStandardOutput));  // the default if --json has no FILE
+      ->default_str(std::string(kStandardOutput));  // the value if --json is given without FILE
 }
 
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& what) {

@@ -18,7 +18,7 @@ namespace {
 constexpr int kExitUsage = 2;
 static_assert(kExitReaderGone == 128 + SIGPIPE);
 
-// errno of the first failed write to stdout, or 0.
+// The errno of the first failed write to stdout, or 0 if none failed.
 std::atomic<int> first_error = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 std::atomic<bool> printing = true;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
@@ -75,7 +75,7 @@ bool has_colours(int file) {
 }
 
 void write_error(std::string_view text) {
-  // Errors are ignored, because a failure of stderr cannot be reported anywhere.
+  // Errors are ignored here, because a failed write to stderr cannot be reported anywhere.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

@@ -39,7 +39,7 @@ OutputFile::OutputFile(std::string option, std::string path, const std::vector<s
   } catch (const std::runtime_error& failure) {
     why = failure.what();
   }
-  // A mounted file, or a file in a read-only folder, may itself be writable.
+  // A file that is mounted, or that lies in a read-only folder, may itself be writable.
   through_ = std::filesystem::exists(path_, error) && std::ofstream(path_, std::ios::trunc);
   if (!through_) throw harness::UsageError(fmt::format("{}: {}", option_, why));
 }

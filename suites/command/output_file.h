@@ -1,4 +1,4 @@
-// A file for a verb's result, named by an option.
+// The file for a verb's result, which an option names.
 #pragma once
 
 #include <filesystem>
@@ -11,22 +11,22 @@ namespace fairdraw::cli {
 /// Path that stands for the standard output.
 inline constexpr std::string_view kStandardOutput = "-";
 
-/// An output file, made at the start of a verb. The constructor removes an earlier file, so that a
-/// call that ends early leaves nothing that looks like its own result, and fails at once if the
-/// file cannot be written. A path that is not a plain file (a pipe, a device, a link) is kept and
-/// written through. A plain file that cannot be replaced (it is mounted, or its folder is
-/// read-only) is emptied and written through. kStandardOutput disables print(), so that stdout
-/// contains only the result.
+/// The file for a verb's result, which is made at the start of the verb. The constructor removes an
+/// earlier file, so that a call that ends early leaves nothing that looks like its own result. The
+/// constructor fails at once if the file cannot be written. If the path is not a plain file (but a
+/// pipe, a device or a link), it is kept, and the result is written into it. A plain file that
+/// cannot be replaced (because it is mounted, or its folder is read-only) is emptied and written
+/// into. kStandardOutput disables print(), so that stdout has the result alone.
 class OutputFile {
  public:
-  /// An empty `path` means that the option is not given and nothing is written. `inputs` are files
-  /// that the verb reads. Throws harness::UsageError that names `option`, also if another option
-  /// already has the standard output.
+  /// An empty `path` means that the option is not given, and nothing is written. `inputs` are the
+  /// files that the verb reads. Throws harness::UsageError that names `option`, also if another
+  /// option already uses the standard output.
   OutputFile(std::string option, std::string path, const std::vector<std::string>& inputs = {});
 
   bool wanted() const { return !path_.empty(); }
 
-  /// Writes the file, atomically if it is replaced. Throws harness::UsageError.
+  /// Writes the file; a file that is replaced changes atomically. Throws harness::UsageError.
   void write(const std::string& text) const;
 
  private:
@@ -35,7 +35,8 @@ class OutputFile {
   bool is_standard_output() const { return path_ == kStandardOutput; }
 
   std::string option_, path_;
-  bool through_ = false;  ///< whether to write into the existing file instead of replacing it
+  bool through_ = false;  ///< true: the text is written into the existing file, which is not
+                          ///< replaced
 };
 
 }  // namespace fairdraw::cli

@@ -21,7 +21,7 @@ double seconds_of(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// Formats seconds: "8 s", "2 min 50 s", "3 h 5 min".
+// Returns a number of seconds as text: "8 s", "2 min 50 s", "3 h 5 min".
 std::string time_text(double seconds) {
   const auto whole = static_cast<long long>(std::llround(seconds));
   if (whole < 60) return fmt::format("{} s", whole);
@@ -29,8 +29,8 @@ std::string time_text(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-// Returns the number of usable columns of stderr's terminal. A line of the full width would wrap
-// and could not be redrawn.
+// Returns the number of columns that a line on stderr's terminal may use. A line of the full width
+// would wrap around, and could not be redrawn.
 std::size_t columns() {
   constexpr std::size_t kUsual = 80;
   winsize size{};
@@ -38,7 +38,7 @@ std::size_t columns() {
   return size.ws_col;
 }
 
-// Returns the first `most` bytes of a text, without a partial UTF-8 character at the end.
+// Returns the first `most` bytes of a text, without an incomplete UTF-8 character at the end.
 std::string cut(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;

@@ -1,4 +1,5 @@
-// Progress of a run: a redrawn line on a terminal, a new line every few seconds in a log.
+// Shows the progress of a run: as a redrawn line on a terminal, or as a new line every few seconds
+// in a log.
 #pragma once
 
 #include <chrono>
@@ -16,8 +17,8 @@ namespace fairdraw::cli {
 
 /// The amount of text that a verb prints.
 struct Verbosity {
-  bool quiet = false;    ///< only failures and the summary
-  bool verbose = false;  ///< also a line for each case
+  bool quiet = false;    ///< true: print only failures and the summary
+  bool verbose = false;  ///< true: also print a line for each case
 };
 
 /// Adds -q, --quiet, -v, --verbose. `each` describes the items for which --verbose prints a line.
@@ -26,23 +27,23 @@ void add_verbosity(CLI::App& app, Verbosity& verbosity, const std::string& each)
 /// Throws harness::UsageError if both --quiet and --verbose are given.
 void expect_one_verbosity(const Verbosity& verbosity);
 
-/// Writes "[12/3676] 1 failed, 34 s, about 2 min 50 s left: mask/gaussian/v31/top_k on cpu" to
-/// stderr. On a terminal the line is redrawn; elsewhere a new one is written every kLogPause.
-/// Nothing is shown if the verbosity is quiet, or in a log that already has a line for each case.
-/// All functions may be called by several threads.
+/// Writes lines such as "[12/3676] 1 failed, 34 s, about 2 min 50 s left: mask/gaussian/v31/top_k
+/// on cpu" to stderr. On a terminal the line is redrawn; elsewhere a new line is written every
+/// kLogPause. Nothing is shown if the verbosity is quiet, or in a log that already has a line for
+/// each case. All functions may be called by several threads.
 class RunProgress {
  public:
   static constexpr std::chrono::seconds kLogPause{5};
 
-  /// `left` estimates the remaining time for the `all` items. `red_word` is the word for failed
-  /// items, such as "failed".
+  /// `left` estimates the remaining time for all `all` items. `red_word` is the word for failed
+  /// items, for example "failed".
   RunProgress(std::size_t all, const suites::TimeLeft& left, Verbosity verbosity,
               std::string red_word);
   ~RunProgress();
   RunProgress(const RunProgress&) = delete;
   RunProgress& operator=(const RunProgress&) = delete;
 
-  /// `expected`: the expected time of the item, in the unit of `left`.
+  /// `expected` is the expected time of the item, in the unit of `left`.
   void begun(const std::string& what, double expected);
   /// `line` is the line that --verbose writes to stdout.
   void ended(const std::string& what, const std::string& line, bool red);
@@ -67,7 +68,7 @@ class RunProgress {
   std::condition_variable changed_;
   suites::TimeLeft left_;
   std::size_t done_ = 0, red_ = 0;
-  std::vector<std::string> running_;  ///< running items; the oldest one is shown
+  std::vector<std::string> running_;  ///< items that are running; the oldest item is shown
   bool drawn_ = false, closed_ = false;
   std::thread shows_;
 };

@@ -19,7 +19,7 @@
 namespace fairdraw::cli {
 
 std::string read_text(const std::string& path) {
-  // Counts of 2^20 tokens take some 10 MB per case, and few cases have as many tokens.
+  // Counts of 2^20 tokens take about 10 MB per case, and few cases have that many tokens.
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
   return harness::read_regular_file(path, kMostBytes);
 }
@@ -38,8 +38,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns a path as the address of a link, escaped so that a folder's name can neither end the
-/// address nor start another scheme.
+/// Returns a path as the address of a link. It is escaped, so that a folder's name can neither end
+/// the address nor begin another scheme.
 std::string url_of(const fs::path& path) {
   std::string url;
   for (const char letter : path.generic_string()) {
@@ -52,8 +52,8 @@ std::string url_of(const fs::path& path) {
   return url;
 }
 
-/// Returns the link from a page in `report` to the index.html beside `file`, or an empty string if
-/// there is none.
+/// Returns the link from a page in the folder `report` to the index.html beside `file`, or an empty
+/// string if there is no such page.
 std::string page_of(const fs::path& file, const std::string& report) {
   std::error_code error;
   const fs::path page = file.parent_path() / "index.html";

@@ -13,7 +13,7 @@
 namespace fairdraw::cli {
 namespace {
 
-// Splits a text into words as written by suites::shell_word(): plain, or in single quotes.
+// Splits a text into the words that suites::shell_word() has written: plain, or in single quotes.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   bool quoted = false, begun = false;
@@ -76,7 +76,7 @@ suites::PlanOptions recorded_options(const std::string& path, const harness::Run
       fail("is not known here");
     }
   }
-  // --semantics comes first and is not part of replay_options.
+  // --semantics comes first in the text, and is not part of replay_options.
   if (options.semantics && record.options.starts_with(kSemantics)) {
     const std::size_t end = record.options.find(" --", kSemantics.size());
     options.replay_options = end == std::string::npos ? "" : record.options.substr(end);

@@ -13,16 +13,16 @@
 namespace fairdraw::cli {
 namespace {
 
-// Returns whether a case failed or had an error. The global case does not count, because it is not
-// a case of a suite.
+// Returns whether a case failed or had an error. The global case does not count, because it does
+// not belong to a suite.
 
 bool has_failed(const harness::CaseRecord& one) {
   return one.check != harness::kGlobalCheck &&
          (one.verdict == harness::Verdict::failed || one.verdict == harness::Verdict::error);
 }
 
-// Returns the names of options in a text: "--semantics" and "--logits" for " --semantics hf
-// --logits a.npy".
+// Returns the names of the options in a text, such as "--semantics" and "--logits" for "--semantics
+// hf --logits a.npy".
 std::set<std::string> names_of(const std::string& options) {
   constexpr std::string_view kBegin = " --";
   std::set<std::string> names;

@@ -21,7 +21,7 @@
 namespace fairdraw::cli {
 namespace {
 
-// Minimum number of draws, so that checks that divide their draws have some for each part.
+// Smallest number of draws, so that checks that divide their draws have some draws for each part.
 constexpr std::uint64_t kFewestDraws = 1000;
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 

@@ -54,8 +54,8 @@ int with_plugins(const Options& options, const std::vector<std::string>& sampler
     if (harness::plugin::is_plugin(name)) plugins.push_back(name);
   }
   if (!options.trusted || plugins.empty()) return work();
-  // The worker process itself checks its output, because a printing error would be lost when the
-  // process ends.
+  // The worker process itself checks its output, because an error of printing would be lost when
+  // the process ends.
   return harness::plugin::monitored(fmt::format("{}", fmt::join(plugins, ", ")),
                                     [&work] { return end_of_output(work()); });
 }

@@ -25,8 +25,8 @@ std::int64_t now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Ends the process by the signal's default action: the signal is blocked while its handler runs and
-// delivered when the handler returns.
+// Ends the process by the signal's default action. The signal is blocked while its handler runs,
+// and is delivered when the handler returns.
 void end_at_once(int signal) {
   reports::remove_pending_files();
   std::signal(signal, SIG_DFL);
@@ -38,7 +38,8 @@ void ask_for_an_end(int signal) {
   constexpr std::int64_t kOneSignal = 200'000'000;
   int none = 0;
   std::int64_t unset = 0;
-  first_came_at.compare_exchange_strong(unset, now());  // set before another signal can interrupt
+  // the time is set before another signal can interrupt
+  first_came_at.compare_exchange_strong(unset, now());
   if (stopped_by.compare_exchange_strong(none, signal)) return;
   if (now() - first_came_at < kOneSignal) return;
   end_at_once(signal);  // the second one
@@ -89,8 +90,8 @@ HandledSignals::~HandledSignals() {
   for (const Before& before : before_) sigaction(before.signal, &before.action, nullptr);
 }
 
-// Clears earlier requests to stop before the handlers are installed, because they may be called at
-// once.
+// Earlier requests to stop are cleared before the handlers are installed, because a handler may be
+// called at once.
 StopSignals::Fresh::Fresh() {
   stopped_by = 0;
   first_came_at = 0;

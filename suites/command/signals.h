@@ -1,5 +1,5 @@
-// Handles signals while a verb runs. Handlers are functions and never SIG_IGN, because a plugin's
-// process inherits ignored signals, but not handlers.
+// Handles signals while a verb runs. Handlers are always functions and never SIG_IGN, because a
+// plugin's process inherits ignored signals, but not handlers.
 #pragma once
 
 #include <csignal>
@@ -8,8 +8,8 @@
 
 namespace fairdraw::cli {
 
-/// Installs `handler` for these signals during its lifetime, and then restores the previous
-/// handlers.
+/// Installs `handler` for the given signals during the lifetime of the object, and then restores
+/// the previous handlers.
 class HandledSignals {
  public:
   HandledSignals(const std::vector<int>& signals, void (*handler)(int));
@@ -25,15 +25,16 @@ class HandledSignals {
   std::vector<Before> before_;
 };
 
-/// Lets a write to a closed pipe or a too large file return its error during its lifetime, instead
-/// of ending the process with SIGPIPE or SIGXFSZ.
+/// During the lifetime of the object, a write to a closed pipe or to a file that is too large
+/// returns its error, instead of ending the process with SIGPIPE or SIGXFSZ.
 class FailedWritesReturn {
  private:
   HandledSignals signals_{{SIGPIPE, SIGXFSZ}, [](int) {}};
 };
 
-/// Removes half-written files (reports::remove_pending_files) if a signal ends the process during
-/// its lifetime. A signal that already has a handler, as in a Python interpreter, keeps it.
+/// During the lifetime of the object, a signal that ends the process also removes half-written
+/// files (reports::remove_pending_files). If a signal already has a handler, as in a Python
+/// interpreter, it keeps that handler.
 class SignalsTakeAlong {
  public:
   SignalsTakeAlong();
@@ -42,8 +43,8 @@ class SignalsTakeAlong {
   HandledSignals signals_;
 };
 
-/// Delays SIGINT, SIGTERM and SIGHUP until let_signals_in() or the end of its lifetime, so that a
-/// call can first remove the results of an earlier call.
+/// Delays SIGINT, SIGTERM and SIGHUP until let_signals_in() or the end of the object's lifetime, so
+/// that a call can first remove the results of an earlier call.
 class HeldSignals {
  public:
   HeldSignals();
@@ -57,9 +58,9 @@ class HeldSignals {
 
 void let_signals_in();
 
-/// Handles SIGINT, SIGTERM and SIGHUP during its lifetime: the first requests an end (stop_reason),
-/// and a second one, at least 0.2 s later, ends the process at once. Ignored signals (nohup) stay
-/// ignored, and signals delayed by HeldSignals are let in.
+/// Handles SIGINT, SIGTERM and SIGHUP during the lifetime of the object. The first signal requests
+/// an end (stop_reason); a second one, at least 0.2 s later, ends the process at once. Signals that
+/// are ignored (nohup) stay ignored, and signals that HeldSignals has delayed are let in.
 class StopSignals {
  public:
   StopSignals();
@@ -72,7 +73,8 @@ class StopSignals {
   HandledSignals signals_;
 };
 
-/// Returns "stopped by SIGINT", or an empty string if no signal has requested an end.
+/// Returns a text such as "stopped by SIGINT", or an empty string if no signal has requested an
+/// end.
 std::string stop_reason();
 
 }  // namespace fairdraw::cli

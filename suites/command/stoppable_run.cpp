@@ -33,17 +33,18 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Data that the run's thread and the waiting thread share. The data live as long as either thread.
+// Data that the run's thread and the waiting thread share. The data live as long as one of the
+// threads.
 struct Shared {
   std::mutex mutex;
   std::condition_variable ended;
   std::map<Key, harness::CaseRecord> finished;
-  bool closed = false;  ///< whether further cases are no longer recorded or shown
+  bool closed = false;  ///< true: further cases are no longer recorded or shown
   std::optional<harness::RunRecord> record;
   std::exception_ptr failure;
 };
 
-// Returns a record of the finished cases, in the order of the plan.
+// Returns a record of the cases that have finished, in the order of the plan.
 harness::RunRecord record_so_far(const suites::Plan& plan, harness::RunRecord begun,
                                  Shared& shared) {
   std::vector<harness::CaseRecord> cases;
@@ -89,7 +90,8 @@ StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOption
 
   std::unique_lock lock(shared->mutex);
   const auto has_ended = [&shared] { return shared->record || shared->failure; };
-  // A signal handler cannot notify, so the flag is polled; 50 ms are too short to be noticed.
+  // A signal handler cannot notify a waiting thread, so the flag is polled every 50 ms, which
+  // nobody notices.
   constexpr std::chrono::milliseconds kLook{50};
   std::optional<Clock::time_point> asked;
   while (!shared->ended.wait_for(lock, kLook, has_ended)) {
@@ -114,7 +116,8 @@ EndsWithItsReader::EndsWithItsReader() {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
   watch_ = std::thread([over = over_[0]] {
-    // poll() always reports a pipe without readers, a closed socket and a hung-up terminal.
+    // poll() always reports a pipe without readers, a closed socket and a terminal that has hung
+    // up.
     std::array<pollfd, 2> files = {{{STDOUT_FILENO, 0, 0}, {over, 0, 0}}};
     while (poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
     }

@@ -1,4 +1,4 @@
-// A run that a signal can end early, with a record of the finished cases.
+// A run that a signal can end early; the record then has the cases that have finished.
 #pragma once
 
 #include <array>
@@ -11,26 +11,27 @@ namespace fairdraw::cli {
 
 struct StoppableRun {
   harness::RunRecord record;
-  /// True if some cases did not end in time after the signal. Their threads still run and use the
+  /// true: some cases did not end in time after the signal. Their threads still run and use the
   /// plan, so the process must end by end_process().
   bool threads_left = false;
 };
 
-/// Runs suites::run_plan until it ends or StopSignals requests an end. Running cases then have
-/// kSecondsToEnd; cases that need more are left out, like cases that were not begun.
+/// Runs suites::run_plan until it ends or StopSignals requests an end. After a signal, running
+/// cases have kSecondsToEnd to end. Cases that need longer are left out, like cases that had not
+/// begun.
 StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOptions& options,
                               unsigned threads, const harness::Progress& progress);
 
-/// Time limit of running cases after a signal. CI systems send a second signal after the first;
-/// GitHub Actions does so after 7.5 s.
+/// Seconds that running cases have to end after a signal. CI systems send a second signal some time
+/// after the first; GitHub Actions does so after 7.5 s.
 inline constexpr double kSecondsToEnd = 5;
 
-/// Ends the process after flushing the output, without destructors, because threads are still
+/// Ends the process after flushing the output. No destructor runs, because threads are still
 /// active.
 [[noreturn]] void end_process(int code);
 
-/// Ends the process, even within a call, when nobody reads its standard output. The class is for
-/// verbs without another result than their output.
+/// Ends the process, even in the middle of a call, when its standard output has no reader any more.
+/// The class is for verbs that have no result besides their output.
 class EndsWithItsReader {
  public:
   EndsWithItsReader();
@@ -39,8 +40,7 @@ class EndsWithItsReader {
   EndsWithItsReader& operator=(const EndsWithItsReader&) = delete;
 
  private:
-  std::array<int, 2> over_ = {-1, -1};  ///< a pipe that is closed at the end of the object's
-                                        ///< lifetime
+  std::array<int, 2> over_ = {-1, -1};  ///< a pipe that is closed when the object's lifetime ends
   std::thread watch_;
 };
 

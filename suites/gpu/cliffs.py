@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Finds shapes that take longer than larger ones, in rows of `fairdraw bench --json`.
+"""Finds shapes that take longer than larger shapes, in rows of `fairdraw bench --json`.
 
     suites/gpu/cliffs.py SHAPES.json...
 
-A call with fewer rows, or with a smaller vocabulary, should take no longer than a larger call of
-the same operation, dtype and logits. If the smaller call takes longer by more than `--times` (1.25:
-two measurements of the same cell differ by less than 1.1), a kernel has taken a path not meant for
-the shape: values one by one because rows are not aligned, a missed guess, an overflowing list.
-Prints such cells as Markdown, the worst first, each with the fastest larger cell. The exit code is
-always 0, because slowness is not a test failure.
+A call with fewer rows, or with a smaller vocabulary, should take no longer than a larger call of the same
+operation, dtype and logits. If the smaller call takes longer by more than a factor of `--times` (1.25: two
+measurements of the same cell differ by less than 1.1), a kernel has taken a path that is not meant for the
+shape. Examples are reading values one by one because rows are not aligned, a wrong guess, or a list that
+overflows. The script prints such cells as Markdown, the worst first, each with the fastest larger cell. The
+exit code is always 0, because slowness is not a failed test.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def quickest_larger(row, others):
 
 
 def cliffs(rows, times):
-    """Returns (ratio, row, the fastest larger row) for slow rows, the worst first."""
+    """Returns (ratio, row, the fastest larger row) for each slow row, the worst first."""
     alike = defaultdict(list)
     for row in rows:
         alike[row["operation"], row["dtype"], row["logits"]].append(row)

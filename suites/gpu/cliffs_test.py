@@ -1,5 +1,4 @@
-"""Self-test of cliffs.py: which cells count as larger, which are compared, and reading of
-baselines.
+"""Tests of cliffs.py: which cells count as larger, which cells are compared, and how baselines are read.
 """
 
 import json
@@ -45,7 +44,7 @@ class Cliffs(unittest.TestCase):
         rows = json.loads((BASELINES / "cuda_shapes.json").read_text())
         text = cliffs.render(rows, 1.25)
         self.assertIn(f"of {len(rows)} cells", text.splitlines()[0])
-        # The table has the shapes that showed the first cliffs: few to many rows, odd and large
+        # The table has the shapes in which the first slow cells were found: few to many rows, odd and large
         # vocabularies.
         self.assertLessEqual({1, 8, 96, 512}, {row["batch"] for row in rows})
         self.assertLessEqual({50257, 151936, 262144}, {row["vocab"] for row in rows})

@@ -1,16 +1,17 @@
-// A false positive of racecheck (compute-sanitizer of CUDA 13.0): memory that is written after a
-// barrier of some of a block's threads, and read by the others after a barrier of all.
+// This kernel shows a false positive of racecheck (compute-sanitizer of CUDA 13.0): memory is
+// written after a barrier of some threads of a block, and read by the other threads after a barrier
+// of all.
 //
 //   nvcc -arch=sm_90 -o /tmp/partial_barrier suites/gpu/partial_barrier.cu
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier partial    hazards
 //   compute-sanitizer --tool racecheck /tmp/partial_barrier none       no hazard
 //
-// Both runs of the kernel order the write before the read by the same barrier of all 512 threads.
-// In a row of one block the kernel filter_tiles_kernel does the same as `partial`
-// (cuda/tiles/shared_row.cuh): racecheck names the writer of an order (give_order, inlined in
-// pass_of_all and called_end_filtered) and its reader (take_part, pass_of_block). In a cluster all
-// threads wait at the cluster's barrier, which racecheck understands. This file is no test and not
-// part of any build.
+// In both runs of the kernel, the same barrier of all 512 threads orders the write before the read.
+// If a row has one block, the kernel filter_tiles_kernel does the same as `partial`
+// (cuda/tiles/shared_row.cuh). racecheck names the function that writes an order (give_order,
+// inlined in pass_of_all and called_end_filtered) and the function that reads it (take_part,
+// pass_of_block). In a cluster, all threads wait at the barrier of the cluster, which racecheck
+// understands. This file is not a test, and no build contains it.
 #include <cstdio>
 #include <cstring>
 

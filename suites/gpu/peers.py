@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 """Measures other samplers on this machine's GPU by the method of `fairdraw bench --backend cuda`.
 
-Each call is captured in a CUDA graph and replayed 30 times with a cold L2 (a fill of 512 MiB before
-each replay, outside the timed events), alternating with a kernel that reads the rows once. Times
-are medians. Only ratios to that floor can be compared between programs.
+Each call is captured in a CUDA graph and replayed 30 times with a cold L2 cache (512 MiB are filled before
+each replay, outside the measured time), in alternation with a kernel that reads the rows once. Times are
+medians. Only the ratios to that floor can be compared between programs.
 
-Peers: `fairdraw`, the Python package's operations, measured by this program for comparison with the
-others; `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path did;
-`torch_softmax`, the same draw without a filter; FlashInfer, with arrays of parameters and with
-numbers (`@scalar`), and its `cake_sampling` (numbers, or arrays as `@array`); `vllm_triton`, the
-filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM must be
-importable, or fetched by `fetch_peers`; a peer that cannot run is named on stderr, once per cell.
-Tokens of each cell's last replay must survive the filters, otherwise no row is written for the
-cell.
+The peers are `fairdraw`, the operations of the Python package, which this program measures for comparison;
+`torch_sort`, filters by a full sort and a draw by exponentials, as in vLLM's PyTorch path; `torch_softmax`,
+the same draw without a filter; FlashInfer, with arrays of parameters and with scalars (`@scalar`), and its
+`cake_sampling` (scalars, or arrays as `@array`); `vllm_triton`, the filters and the draw by Gumbel noise of
+vLLM's model runner V2. FlashInfer and vLLM must be importable, or fetched by `fetch_peers`; a peer that
+cannot run is named on stderr, once per cell. The tokens of each cell's last replay must survive the filters;
+otherwise no row is written for the cell.
 
-Writes a JSON array with the fields of `fairdraw bench --json` and `call`, the user's code for the
-call. Needs torch and a GPU; exit code 2 without them.
+The output is a JSON array with the fields of `fairdraw bench --json`, and with `call`, the code that a user
+types for the call. The script needs torch and a GPU, and ends with exit code 2 without them.
 """
 
 import argparse
@@ -37,7 +36,7 @@ except ImportError:
 REPETITIONS = 30
 FLUSHED_BYTES = 512 << 20
 WARM_UP_SECONDS = 0.5
-# Cells per peer: (operations, batches, vocabularies, names of peers)
+# Cells for each peer, as (operations, batches, vocabularies, names of peers)
 ALL = None
 FILTERS = (
     "top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000", "min_p_0.05", "none",
@@ -63,13 +62,13 @@ TABLES = {
         ),
     ],
 }
-# Tolerance in probability for tokens outside a nucleus or below a threshold: sums of float32
-# probabilities.
+# Tolerance in probability for tokens outside a nucleus or below a threshold, because float32 probabilities
+# are summed.
 MASS_SLACK = 1e-3
 
 
 class Operation:
-    """Filters of an operation, by their name in `fairdraw bench`."""
+    """The filters of an operation, parsed from its name in `fairdraw bench`."""
 
     def __init__(self, name):
         self.from_probs = name.startswith("from_probs/")
@@ -91,7 +90,7 @@ class Rows:
     def __init__(self, batch, vocab, kind):
         generator = torch.Generator(device="cuda").manual_seed(1)
         logits = torch.randn(batch, vocab, device="cuda", generator=generator)
-        if kind == "peaked":  # logits from N(0, 2^2), 64 ids raised by an exponential of mean 4
+        if kind == "peaked":  # logits of N(0, 2^2), of which 64 are raised by an exponential of mean 4
             logits *= 2
             raised = torch.rand(batch, vocab, device="cuda", generator=generator)
             ids = raised.topk(64, dim=-1).indices
@@ -104,8 +103,7 @@ class Rows:
 
 
 class Cell:
-    """One operation on rows, with its parameters as numbers and as arrays with one value per
-    row."""
+    """One operation on rows, with its parameters as scalars and as arrays of one value per row."""
 
     def __init__(self, rows, operation):
         self.rows, self.operation = rows, operation
@@ -128,8 +126,7 @@ class Cell:
         self.offset = torch.tensor([1000], device="cuda", dtype=torch.int64)
 
     def restore(self):
-        """Restores the logits before each replay, and advances every peer's stream of random
-        numbers.
+        """Restores the logits before each replay, and advances the stream of random numbers of every peer.
         """
         if not self.from_probs:
             self.work.copy_(self.rows.logits)
@@ -137,7 +134,7 @@ class Cell:
         self.offset += 4
 
     def wrong(self, tokens, joint):
-        """Returns a description of wrong tokens in a replay, or "". joint: top_p applies to the
+        """Returns a description of wrong tokens in a replay, or "". If `joint` is true, top_p applies to the
         whole row."""
         ids = tokens.view(-1).to(torch.int64)
         if ids.numel() != self.batch or ids.min() < 0 or ids.max() >= self.rows.vocab:
@@ -166,8 +163,7 @@ class Cell:
 
 
 def fairdraw_peer():
-    """Makes the fairdraw peer with arrays for every parameter, seed and offset, as in `fairdraw
-    bench`.
+    """Makes the peer fairdraw, with arrays for every parameter, seed and offset, as in `fairdraw bench`.
     """
     import fairdraw
 
@@ -197,7 +193,7 @@ def fairdraw_peer():
 
 
 def exponential_draw(probs):
-    """Returns the index of the largest p/q with q exponential: a draw in proportion to p, without
+    """Returns the index of the largest p/q, where q is exponential: this draws in proportion to p without
     sums."""
     q = torch.empty_like(probs).exponential_()
     return probs.div_(q).argmax(dim=-1)
@@ -238,7 +234,7 @@ def torch_softmax(cell):
 
 
 def flashinfer_peer(scalar=False, joint=False):
-    """Makes FlashInfer's peer; parameters are arrays or numbers, and the call has one seed."""
+    """Makes the peer FlashInfer; parameters are arrays or scalars, and the call has one seed."""
     import flashinfer.sampling as fi
 
     def peer(cell):
@@ -271,7 +267,7 @@ def flashinfer_peer(scalar=False, joint=False):
         elif cell.min_p:
             name, parameter, said = "min_p_sampling_from_probs", m, ", m"
         elif scalar:
-            return None  # the operation has no parameter to pass as a number
+            return None  # the operation has no parameter that could be a scalar
         elif cell.from_probs:
             return (
                 "flashinfer.sampling.sampling_from_probs(probs)",
@@ -292,8 +288,8 @@ def flashinfer_peer(scalar=False, joint=False):
 
 
 def cake_peer(scalar=True):
-    """Makes the peer cake_sampling, with numbers, or with arrays and their largest k; the call has
-    one seed."""
+    """Makes the peer cake_sampling, with scalars, or with arrays and their largest k; the call has one
+    seed."""
     import flashinfer.sampling as fi
     from flashinfer import cake_sampling
 
@@ -347,8 +343,8 @@ def vllm_triton_peer():
             if cell.min_p:
                 min_p.apply_min_p(logits, cell.requests, cell.m)
             if k is not None or p is not None:
-                # The third argument means that no row has top-p without top-k, as V2 determines on
-                # the host.
+                # The third argument means that no row has top-p without top-k, which V2 determines on the
+                # host.
                 logits = filters.apply_top_k_top_p_triton(
                     logits, k, p, has_topp_only_rows=k is None
                 )
@@ -393,7 +389,7 @@ def available_peers(wanted):
 
 
 def floor_calls(logits):
-    """Returns calls that read `logits` once; the fastest of them is the floor."""
+    """Returns several calls that read `logits` once; the fastest of them is the floor."""
     flat = logits.view(-1)
     calls = [lambda: flat.amax(), lambda: logits.amax(dim=-1)]
     try:
@@ -417,9 +413,9 @@ def floor_calls(logits):
 
 
 def captured(call, before):
-    """Returns (a CUDA graph of `call`, its result), after calls that compile and load what the
-    graph needs. The result keeps the memory that the graph writes, so that no other cell gets
-    it."""
+    """Returns (a CUDA graph of `call`, its result). Before the capture, calls compile and load everything
+    that the graph needs. The result keeps the memory that the graph writes, so that no other cell uses this
+    memory."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -436,8 +432,7 @@ def captured(call, before):
 
 
 def medians(graphs, befores, flushed, repetitions):
-    """Returns median microseconds of each graph, replayed in alternation, without the first
-    turn.
+    """Returns the median microseconds of each graph, replayed in alternation; the first round does not count.
     """
     times = [[] for _ in graphs]
     pending = []
@@ -463,7 +458,7 @@ def nothing():
 
 
 def best_floor(rows, flushed):
-    """Returns the fastest floor's graph, and the memory that it needs."""
+    """Returns the graph of the fastest floor, and the memory that this graph needs."""
     calls = floor_calls(rows)
     graphs = [captured(call, nothing) for call in calls]
     times = medians([g for g, _ in graphs], [nothing] * len(graphs), flushed, repetitions=10)
@@ -495,7 +490,7 @@ def machine_text():
 
 
 class Bench:
-    """Measures cells, and writes the rows of output after each cell, in case the time runs out."""
+    """Measures cells, and writes the rows of the output after each cell, in case the time runs out."""
 
     def __init__(self, arguments):
         self.file, self.repetitions = arguments.json, arguments.repetitions
@@ -516,7 +511,7 @@ class Bench:
             times = medians([floor, graph], [nothing, cell.restore], self.flushed, self.repetitions)
             if wrong := cell.wrong(tokens, joint=name.endswith("_joint")):
                 raise RuntimeError(wrong)
-        except Exception as error:  # a peer's failure affects only its cell
+        except Exception as error:  # the failure of a peer affects only its cell
             print(f"peers.py: {where}: {error!r}", file=sys.stderr, flush=True)
             return
         self.rows.append({
@@ -589,7 +584,7 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     bench = Bench(arguments)
-    floors = {}  # floors are kept per shape, because they do not depend on the values
+    floors = {}  # floors are kept by shape, because they do not depend on the values
     for (kind, batch, vocab), operations in cells.items():
         rows = Rows(batch, vocab, kind)
         if (batch, vocab) not in floors:

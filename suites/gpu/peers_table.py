@@ -3,12 +3,12 @@
 
     suites/gpu/peers_table.py OURS.json... PEERS.json > table.md
 
-Each operation and vocabulary has a table: the sampler, the code that a user types, and for each
-batch the microseconds and their ratio to fairdraw's, for peaked / flat logits. Times are divided by
-the time that peers.py measured for fairdraw in the same cell (operation, batch, vocabulary, dtype,
-kind of logits), because a call from Python may take some microseconds more than one from C++
-(`fairdraw bench`); by the row of backend `cuda` if that is missing. The last lines list the peers
-that beat fairdraw, in which operations and how far.
+There is one table for each operation and vocabulary. Its rows have the sampler, the code that a user types,
+and for each batch the microseconds and their ratio to fairdraw's, for peaked / flat logits. Times are divided
+by the time that peers.py measured for fairdraw in the same cell (operation, batch, vocabulary, dtype, kind of
+logits), because a call from Python may take some microseconds more than a call from C++ (`fairdraw bench`).
+If that time is missing, the row of backend `cuda` is used. The last lines list the peers that are faster than
+fairdraw, in which operations and by how much.
 """
 
 import json
@@ -16,10 +16,11 @@ import sys
 from pathlib import Path
 
 BENCH = "cuda"
-OURS = ("peer:fairdraw", BENCH)  # times of the first backend divide those of the others
+# the times of other backends are divided by those of the first backend that is there
+OURS = ("peer:fairdraw", BENCH)
 NAMES = {"peer:fairdraw": "fairdraw", BENCH: "fairdraw, by `fairdraw bench`"}
 KINDS = ("peaked", "flat")
-# The user's code for rows of `fairdraw bench`, which does not report the code.
+# The code that a user types for rows of `fairdraw bench`, which does not report it.
 SAMPLE = "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)"
 FROM_PROBS = {
     (): "sampling_from_probs(probs",
@@ -61,8 +62,8 @@ def pair(values):
 
 
 def entry(rows, ours, batch):
-    """Returns "14.1 / 14.3 (1.1 / 1.0)": times in microseconds, and in brackets their ratios to
-    fairdraw's.
+    """Returns a text such as "14.1 / 14.3 (1.1 / 1.0)": times in microseconds, and in brackets their ratios
+    to fairdraw's.
     """
     found = [rows.get((batch, kind)) for kind in KINDS]
     if not any(found):
@@ -78,7 +79,8 @@ def entry(rows, ours, batch):
 
 
 def table(rows, ours):
-    """Returns the table lines of one operation and vocabulary: one per backend, the floor first."""
+    """Returns the lines of the table for one operation and vocabulary: one line per backend, the floor
+    first."""
     batches = sorted({row["batch"] for row in rows})
     backends = in_order(row["backend"] for row in rows)
     backends.sort(key=lambda name: (name not in OURS, name.startswith("peer:")))

@@ -1,5 +1,4 @@
-"""Self-test of peers_table.py: ratios, the order of lines, and the cells in which a peer is
-faster."""
+"""Tests of peers_table.py: ratios, the order of lines, and the cells in which a peer is faster."""
 
 import json
 import unittest
@@ -35,7 +34,7 @@ class PeersTable(unittest.TestCase):
         )
         self.assertLess(lines.index(ours), lines.index(theirs))
         self.assertTrue(ours.endswith("| 16.0 / 20.0 | - / 300 |"))
-        # The ratios are 40 / 16 and 15 / 20; there is none at batch 64.
+        # The ratios are 40 / 16 and 15 / 20; at batch 64 there is no ratio.
         self.assertEqual(theirs, "| fast | `fast(logits)` | 40.0 / 15.0 (2.50 / 0.75) | - |")
         self.assertIn("Peers are faster in 1 of 2 cells.", lines)
         self.assertEqual(

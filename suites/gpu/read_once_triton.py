@@ -1,4 +1,4 @@
-"""The floor kernel of peers.py: each program reads one block of values and writes its maximum."""
+"""The floor kernel of peers.py: each program reads one block of values and writes their maximum."""
 
 import triton
 import triton.language as tl

@@ -123,7 +123,7 @@ struct TargetRows {
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
 };
 
-/// What the caller knows of the distribution that drafted tokens were drawn from.
+/// The caller's knowledge of the distribution that drafted tokens were drawn from.
 enum class DraftLaw : std::uint32_t {
   none = 0,   ///< the drafted tokens are given, or are a function of the prefix
   probs = 1,  ///< rows of probabilities, which need not sum to 1

@@ -1,5 +1,5 @@
-"""Tests of required coverage as part of the verdict: on the terminal, in the report, and as exit
-code.
+"""The tests require that the coverage that a call requires is part of the verdict: on the terminal, in the
+report, and in the exit code.
 """
 
 import json
@@ -9,7 +9,7 @@ import unittest
 import command_line_case
 from command_line_case import CommandLineCase
 
-# A sampler without log-probabilities, processing, drafts and operations on rows.
+# A sampler without log-probabilities, logits processing, drafts and operations on rows.
 SAMPLER = "profile:hf"
 
 
@@ -39,11 +39,12 @@ class Coverage(CommandLineCase):
                 if not one["judged"] and not one["claim"]]
         self.assertIn("coverage      %s  " % SAMPLER, result.stdout)
         operations = [name for name in gaps if name in self.OPERATIONS]
-        self.assertEqual(len(operations), 6)  # a sentence of the report names them as one feature
+        # a sentence of the report names the six operations as one feature
+        self.assertEqual(len(operations), 6)
         named = [name for name in gaps if name not in operations] + ["operations on rows"]
         self.assertIn("not judged: %s\n" % ", ".join(named), result.stdout)
         self.assertIn("declare next  %s  " % SAMPLER, result.stdout)
-        # Cases skipped for a missing ability name the ability.
+        # A case that was skipped for a missing ability names the ability.
         for case in cases:
             if "masks" in case["features"] and case["verdict"] == "skipped":
                 self.assertTrue(case.get("lacks") or "semantics" in case["message"], case)
@@ -63,7 +64,7 @@ class Coverage(CommandLineCase):
         self.assertEqual(result.returncode, 3, result.stdout)
         self.assertIn("; NOT JUDGED: %s: %s was not judged: of its " % (SAMPLER, gap),
                       result.stdout)
-        # The record keeps the required coverage, so `report` applies it again.
+        # The record keeps the required coverage, so that `report` applies it again.
         again = self.run_fairdraw("report", self.record("run"), self.path("again"))
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
 

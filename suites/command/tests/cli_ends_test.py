@@ -1,5 +1,5 @@
-"""Tests of calls that end abnormally: signals, closed and full outputs, crashes, files left by an
-earlier call. None of these calls may look like a passed run.
+"""The tests cover calls that end abnormally: signals, closed and full outputs, crashes, and files that an
+earlier call left. No such call may look like a run that passed.
 
 Usage: cli_ends_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -25,7 +25,8 @@ ONE_CASE = ("--suite", "smoke", "--sampler", "cpu", "--seed", "11", "--case", "m
 
 
 def default_signals():
-    """Restores default signals, because a shell's background job and its children ignore SIGINT."""
+    """Restores the default actions of signals, because a background job of a shell and its children ignore
+    SIGINT."""
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_DFL)
 
@@ -118,7 +119,7 @@ class Ends(CommandLineCase):
         result = self.run_fairdraw("report", self.record("report"), self.path("report"))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual({name: self.content("report/" + name) for name in FILES}, before)
-        # An unreadable report.json stays, but its pages are removed.
+        # A report.json that cannot be read stays, but its pages are removed.
         with open(self.record("report"), "w", encoding="utf-8") as file:
             file.write("{")
         self.assertEqual(self.run_fairdraw("report", self.record("report"),
@@ -185,7 +186,7 @@ class Ends(CommandLineCase):
                 self.assertEqual(self.files("report"), [])
 
     def test_a_file_that_may_be_written_in_a_folder_that_may_not_is_written(self):
-        # The report's file is like a file mounted in a container, which can be neither removed nor
+        # The report's file is like a file that is mounted in a container: it can be neither removed nor
         # replaced.
         self.make_green("run")
         good, found = self.record("run"), self.path("closed/found.json")
@@ -229,8 +230,8 @@ class Ends(CommandLineCase):
     # --- signals ---
 
     def wait_for_signals(self, process, row, signals, there):
-        """Waits until a row of /proc/PID/status has all of the signals, or none of them if
-        `there` is false.
+        """Waits until a row of /proc/PID/status has all of the signals, or, if `there` is false, none of
+        them.
         """
         wanted = sum(1 << (one - 1) for one in signals)
         end = time.monotonic() + 60
@@ -269,7 +270,7 @@ class Ends(CommandLineCase):
                 self.assertIn("INCOMPLETE: " + says, output)
                 self.assertIn("::error title=fairdraw: the run is incomplete::" + says, output)
                 self.assertFalse([case for case in report["cases"] if case["check"] == "global"])
-        # No verb makes the incomplete record complete or passed.
+        # No verb turns the incomplete record into a complete one, or into one that passed.
         rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
         self.assertEqual(rendered.returncode, 3, rendered.stderr)
         shard = self.edited("shard.json", "report", lambda record: record.update(shard="1/1"))
@@ -279,15 +280,14 @@ class Ends(CommandLineCase):
         self.assertEqual(compared.returncode, 3, compared.stdout)
 
     def hanging_run(self, *words, **more):
-        """Starts a run of two cases: one passes, in the other the sampler never returns an
-        answer.
+        """Starts a run of two cases: one passes, and in the other the sampler never answers.
         """
         run = self.start("verify", "-v", "--suite", "smoke", "--sampler", "cpu,plugin:" + BAD_PLUGIN,
                          "--jobs", "1", "--case", "support/gaussian_wide/v1000/unfiltered",
                          "--plugin-timeout", "600", "--report", self.path("report"), *words,
                          bad="hang", **more)
         self.wait_for_a_case(run)
-        time.sleep(1)  # wait until the same thread begins the other case
+        time.sleep(1)  # waits until the same thread begins the other case
         return run
 
     def test_a_sampler_that_hangs_does_not_keep_the_report(self):
@@ -297,7 +297,7 @@ class Ends(CommandLineCase):
         run.send_signal(signal.SIGTERM)
         output, errors = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 3, output + errors)
-        self.assertGreater(time.monotonic() - started, 4)  # running cases get time to end
+        self.assertGreater(time.monotonic() - started, 4)  # running cases had time to end
         report = self.report("report")
         self.assertEqual(report["incomplete"], "stopped by SIGTERM after 1 of 2 cases")
         self.assertEqual([case["verdict"] for case in report["cases"]], ["passed"])
@@ -310,7 +310,7 @@ class Ends(CommandLineCase):
                 run = self.hanging_run()
                 run.send_signal(signal.SIGINT)
                 self.wait_for_signals(run, "ShdPnd", [signal.SIGINT], there=False)
-                time.sleep(1)  # wait longer than the limit for repeats of one signal
+                time.sleep(1)  # waits longer than the time within which repeats of one signal count once
                 started = time.monotonic()
                 run.send_signal(second)
                 run.communicate(timeout=60)
@@ -319,7 +319,7 @@ class Ends(CommandLineCase):
                 self.assertEqual(self.files("report"), [])
 
     def test_a_signal_to_the_whole_group_is_one(self):
-        # The parent of a trusted plugin's process also gets the signal and passes it on.
+        # The parent of a trusted plugin's process also receives the signal, and passes it on.
         for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=stop.name):
                 run = self.hanging_run("--plugin-trusted", start_new_session=True)
@@ -409,11 +409,11 @@ class Ends(CommandLineCase):
                 _, errors = call.communicate(timeout=600)
                 self.assertEqual(call.returncode, 2, errors)
                 self.assertIn("cannot write to the standard output: No space left", errors)
-        self.assertEqual(self.files("full"), FILES)  # the report is written even if the log is lost
+        self.assertEqual(self.files("full"), FILES)  # the report is written although the log is lost
 
     def test_verbs_print_through_one_function(self):
-        # Output by other functions would not be made safe for a terminal, and its loss would go
-        # unnoticed.
+        # Text that other functions print would not be made safe for a terminal, and its loss would not be
+        # noticed.
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
         sources = [name for name in sorted(os.listdir(folder)) if name.endswith((".cpp", ".h"))]
         self.assertGreater(len(sources), 20)
@@ -443,7 +443,8 @@ class Ends(CommandLineCase):
         self.assertNotIn("\a", result.stdout)
 
     def expect_no_forged_line(self, text):
-        # splitlines also splits at carriage returns and vertical tabs, which must not forge a line.
+        # splitlines also splits at carriage returns and vertical tabs, with which a plugin must not be able
+        # to forge a line.
         self.assertIn("forged", text)
         self.assertEqual([line for line in text.splitlines() if line.startswith("forged")], [])
 
@@ -456,8 +457,8 @@ class Ends(CommandLineCase):
         self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # name and abilities
         listed = self.run_fairdraw("list", "samplers", *plugin, "--json", bad="version-in-lines")
         said = json.loads(listed.stdout)[0]["version"]
-        # The expected text is the name, then each of the plugin's lines after one blank, two blanks
-        # for "\r\n".
+        # The expected text is the name and then each line of the plugin after one blank; "\r\n" becomes two
+        # blanks.
         self.assertEqual(said, "bad 1.0 forged: 9 passed  forged: 0 failed forged"
                                r"\x1b[2K\x0b\x7f")
         for bad in ("semantics-in-lines", "describe-fails-in-lines"):
@@ -474,7 +475,8 @@ class Ends(CommandLineCase):
                     self.assertEqual(result.returncode, code, result.stdout + result.stderr)
                     for name in FILES:
                         self.expect_no_forged_line(self.content("report/" + name))
-                    said = json.dumps(self.report("report"))  # control characters as escapes
+                    # the report has the control characters as escapes
+                    said = json.dumps(self.report("report"))
                     self.assertNotRegex(said, r"\\n|\\r|\\u00[01]")
                     if code != 0:
                         self.expect_no_forged_line(result.stdout)

@@ -1,6 +1,6 @@
-"""Tests of files that verbs read and write: an endless file, or a file larger than any report, is
-refused at once; half-written files are removed; a call that only prints ends when its reader has
-closed the pipe.
+"""The tests cover files that verbs read and write. An endless file, or a file larger than any report, is
+rejected at once. Half-written files are removed. A call that only prints ends when its reader has closed the
+pipe.
 
 Usage: cli_files_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -103,7 +103,7 @@ class Files(CommandLineCase):
     # --- what is left ---
 
     def test_a_signal_before_the_run_begins_leaves_no_earlier_report(self):
-        # The signal is pending from the start of the process, so it arrives as early as possible.
+        # The signal is pending from the start of the process, so that it arrives as early as possible.
         def with_a_signal():
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
             os.kill(os.getpid(), signal.SIGTERM)
@@ -138,7 +138,8 @@ class Files(CommandLineCase):
                     self.assertEqual(result.returncode, 2, result.stdout)
                     self.assertEqual(os.listdir(self.path("report")), [])
         self.assertEqual(self.run_fairdraw().returncode, 2)
-        # --help is not a run, and a folder that a refused call names may be an input.
+        # --help is not a run, and the folder that a rejected call names may be an input; both leave the
+        # report alone.
         self.make_green("report")
         for words in (["verify", "--help"], ["merge", "report/report.json", "--no-such-option"]):
             self.run_fairdraw(*words, "--report", "report")
@@ -147,7 +148,7 @@ class Files(CommandLineCase):
     def test_a_signal_takes_along_what_is_half_written(self):
         self.make_green("run")
 
-        def with_much_to_write(record):  # so that signals arrive during the write
+        def with_much_to_write(record):  # makes the record long, so that signals arrive during the write
             first = record["cases"][0]
             more = [{**first, "id": f"mask/copy/{i}"} for i in range(5_000)]
             record["cases"] += more
@@ -167,8 +168,8 @@ class Files(CommandLineCase):
                 writes.send_signal(stop)
                 self.assertEqual(writes.wait(timeout=60), -stop)
                 self.assertEqual(os.listdir(self.path("report")), [])
-        # SIGKILL leaves half-written files, which the next call removes. SIGKILL may arrive between
-        # two files.
+        # SIGKILL leaves half-written files behind, which the next call removes. SIGKILL may also arrive
+        # between two files.
         for _ in range(20):
             writes = self.start("report", large, self.path("report"), stdout=subprocess.DEVNULL)
             while not os.listdir(self.path("report")):

@@ -1,4 +1,4 @@
-"""Tests that findings of `fuzz` name the given sampler, of whatever kind.
+"""The tests require that findings of `fuzz` name the sampler that was given, whatever its kind.
 
 Usage: cli_fuzz_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -22,7 +22,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".
 
 class Findings(CommandLineCase):
     def fuzz(self, sampler, *more, bad=None):
-        """Returns the call's output, the only capsule, and the words of its replay line."""
+        """Returns the output of the call, its only capsule, and the words of the capsule's replay line."""
         corpus = os.path.join(self.path("it's here"), sampler.replace("/", "_"))
         result = self.run_fairdraw("fuzz", "--sampler", sampler, "--cases", "500", "--seed", "7",
                                    "--corpus", corpus, *more, bad=bad)
@@ -34,8 +34,7 @@ class Findings(CommandLineCase):
         return result, capsule, shlex.split(line.split("replay: ", 1)[1])
 
     def test_a_finding_names_the_sampler_that_was_given_and_replays_on_it(self):
-        # Judged by another profile a correct sampler is wrong, too: it keeps the token that crosses
-        # p.
+        # By another profile, a correct sampler is judged wrong, too: it keeps the token that crosses p.
         book = ("--semantics", "rosellm")
         plugin = "plugin:" + BAD_PLUGIN
         for sampler, more, bad in [
@@ -69,7 +68,7 @@ class Findings(CommandLineCase):
         flags = [compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", include, example]
         plugin = self.path("filters.so")
         subprocess.run([*flags, "-shared", "-fPIC", "-lm", "-o", plugin], check=True)
-        # The plugin is correct, but judged by another profile its masks are wrong.
+        # The plugin is correct, but by another profile its masks are judged wrong.
         result = self.run_fairdraw("fuzz", "--sampler", "plugin:" + plugin, "--cases", "500",
                                    "--seed", "7", "--semantics", "rosellm", "--corpus",
                                    self.path("corpus"), "--keep-going")
@@ -88,7 +87,7 @@ class Findings(CommandLineCase):
                                 for name in ("outputs", "num_samples"))
             self.assertEqual(len(tokens), outputs * samples, call)
             self.assertTrue(all(-1 <= token < vocab for token in tokens), run.stdout)
-        # The Python call in the output also compiles, whatever the sampler.
+        # The Python call in the output must also compile, whatever the sampler.
         for call in re.findall(r"as Python, .*:\n((?s:.*?)print\(sampler\(batch\)\)\n)", result.stdout):
             compile(call, "call.py", "exec")
 

@@ -1,5 +1,5 @@
-"""Tests of the command line with many draws or several runs. The tests take minutes each under
-sanitizers, and run there only in nightly runs.
+"""The tests of the command line in this file need many draws or several runs. Each test takes minutes under
+sanitizers, so they run with sanitizers only in nightly runs.
 
 Usage: cli_long_test.py FAIRDRAW_BINARY.
 """
@@ -110,7 +110,7 @@ class LongRuns(CommandLineCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.report("merged"), self.report("whole"))
         self.expect_usage_error("verify", "--times", self.path("none.json"), says=["none.json"])
-        # Both cases have the same sampler, so that the coverage of the report stays consistent.
+        # Both cases get the same sampler, so that the coverage in the report stays consistent.
         sampler = self.report("2")["cases"][0]["sampler"]
         there = next(case["id"] for case in self.report("1")["cases"] if case["sampler"] == sampler)
         twice = self.edited("twice.json", "2", lambda record: record["cases"][0].update(id=there))

@@ -1,4 +1,5 @@
-"""Tests that every option of every verb refuses invalid values, and tests of the choice of cases.
+"""The tests require that every option of every verb rejects invalid values; they also test how cases are
+chosen.
 
 The options are read from --help, so that a new option is tested automatically.
 
@@ -16,7 +17,7 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 OPTION = re.compile(r"^  (?:-\w,)?(--[a-z][a-z-]*)(?: (\S.*?))?(?:  .*)?$")
-# Names of number types in --help, in addition to types that show a range.
+# Names that --help uses for types of numbers, in addition to types that show a range.
 NUMBERS = {"N", "NUMBER", "MIB", "PART", "T", "K", "P", "ROW", "I/N"}
 RANGE = re.compile(r"\((.*)\)")
 ENDS = re.compile(r"^(-?[\d.e+-]+) to (-?[\d.e+-]+)$")
@@ -25,7 +26,8 @@ ENDS = re.compile(r"^(-?[\d.e+-]+) to (-?[\d.e+-]+)$")
 class Option:
     def __init__(self, name, shown):
         self.name = name
-        # the shown type: "N (1 to 1024)=7", "NAME ...", "SUITE=gate"; None: a flag
+        # the type that --help shows, such as "N (1 to 1024)=7", "NAME ..." or "SUITE=gate"; None: the option
+        # is a flag
         self.is_flag = shown is None
         shown = shown or ""
         words = RANGE.search(shown)
@@ -34,7 +36,7 @@ class Option:
         self.is_number = self.type in NUMBERS or self.range is not None
 
     def wrong_values(self):
-        """Returns texts that are invalid values for the option."""
+        """Returns texts that are not valid values of the option."""
         if self.is_flag:
             return []
         if not self.is_number:
@@ -47,7 +49,7 @@ class Option:
         if most < 2**63:
             values.append(f"{most * 2 + 1:.0f}")
         values.append(str(int(least) - 1))
-        # 1e-400 rounds to 0, but must not be accepted as 0.
+        # 1e-400 rounds to 0, but must not be accepted as 0
         return values + (["1e-400"] if self.type in {"PART", "P"} else [])
 
 
@@ -67,14 +69,14 @@ class Options(CommandLineCase):
         return [Option(*match.groups()) for match in found if match]
 
     def required(self, verb):
-        """Returns the required arguments of the verb."""
+        """Returns the arguments that the verb requires."""
         rows = self.path("rows.json")
         return {"sample": ["--logits", self.logits], "identify": ["--sampler", "cpu"],
                 "replay": ["mask/x"], "report": [rows], "merge": [rows],
                 "compare": [rows, rows]}.get(verb, [])
 
     def refusal(self, verb, option, value, joined):
-        """Returns a description of how the verb mishandles the value, or None if it refuses the
+        """Returns a description of the fault in the way the verb treats the value, or None if it rejects the
         value properly.
         """
         given = [f"{option.name}={value}"] if joined else [option.name, value]
@@ -136,7 +138,7 @@ class Options(CommandLineCase):
             self.assertEqual(result.returncode, 2, result.stdout)
             self.assertIn("is out of range", result.stderr)
             self.assertNotIn("close to 0", result.stderr)
-        for option in ["--temperature", "--top-p", "--min-p"]:  # spellings of 0 are accepted
+        for option in ["--temperature", "--top-p", "--min-p"]:  # these spellings of 0 are accepted
             for value in ["0", "0.000", "0e10"]:
                 self.assertEqual(self.run_fairdraw(*sample, f"{option}={value}").returncode, 0)
 
@@ -184,7 +186,7 @@ class Options(CommandLineCase):
         self.assertEqual(history("second")["earlier"], 2)
         pages = [run["page"] for run in history("second")["runs"]]
         self.assertEqual(pages.count("../runs/first/index.html"), 1)
-        # A report that is rendered again is not one of its own earlier runs.
+        # A report that is rendered again does not count as one of its own earlier runs.
         again = self.run_fairdraw("report", self.path("runs/first/report.json"), "--report",
                                   self.path("again"), "--history", runs)
         self.assertEqual(again.returncode, 0, again.stderr)

@@ -1,4 +1,4 @@
-"""End-to-end tests of good and bad plugins.
+"""The tests run whole commands on good and on bad plugins.
 
 Usage: cli_plugin_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -20,7 +20,7 @@ BAD_PLUGIN = None
 
 
 class Plugins(CommandLineCase):
-    # A plugin without any filter or distribution can pass the default cases.
+    # A plugin without any filter or distribution can pass these default cases.
     def verify_plugin(self, bad, *more, cases="*/gaussian_wide/v1000/unfiltered"):
         result = self.run_fairdraw("verify", "--suite", "smoke", "--case", cases,
                                    "--sampler", "plugin:" + BAD_PLUGIN, "--seed", "7",
@@ -31,7 +31,7 @@ class Plugins(CommandLineCase):
         return result, verdicts
 
     def expect_replay_line_of(self, cases, result):
-        """Expects that each printed replay line replays one of the cases."""
+        """Expects that each replay line in the output replays one of the cases."""
         printed = re.findall(r"replay: (.*)", result.stdout)
         self.assertTrue(printed, result.stdout)
         self.assertLessEqual(set(printed), {self.typed(case["replay"]) for case in cases})
@@ -47,8 +47,8 @@ class Plugins(CommandLineCase):
             again = self.run_fairdraw(*replay.split()[1:])
             self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
 
-    # Each instance of a plugin is a process, and no two instances may draw the same tokens without
-    # a seed. In one process (--plugin-trusted) a library has one generator that continues.
+    # Each instance of a plugin is a process, and no two instances may draw the same tokens if they have no
+    # seed. In one process (--plugin-trusted), a library has one generator, which continues from call to call.
     def test_a_name_that_is_no_text_is_written_all_the_same(self):
         named = os.path.join(os.fsencode(self.folder.name), b"mine\xff.so")
         os.symlink(BAD_PLUGIN, named)
@@ -103,7 +103,7 @@ class Plugins(CommandLineCase):
         result, verdicts = self.verify_plugin(None, cases="*/unfiltered*")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual(sorted(verdicts), ["passed", "skipped"])
-        for bit, ability in [  # bits of plugin.h; for others the largest logit is a right answer
+        for bit, ability in [  # these are bits of plugin.h; without them the largest logit is a right answer
             (3, "allowed_mask"), (4, "active_rows"), (7, "float16"), (8, "bfloat16"),
             (15, "status"), (16, "support_size"), (17, "mask"), (18, "probs"), (19, "logprobs"),
             (21, "exact_integer"), (22, "processing"),
@@ -124,7 +124,7 @@ class Plugins(CommandLineCase):
             self.assertIn(" --plugin-timeout 1", case["replay"])
 
     def test_a_plugin_that_is_slow_call_after_call_costs_the_time_of_a_case(self):
-        # A call takes 0.1 s, so at most ten fit into a second, and the case makes more.
+        # A call takes 0.1 s, so that at most ten calls fit into a second; the case makes more calls.
         result, verdicts = self.verify_plugin("slow", "--case-timeout", "1",
                                               cases="replay/gaussian_wide/v1000/unfiltered")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -182,7 +182,7 @@ class Plugins(CommandLineCase):
 
     def test_a_plugin_that_is_replaced_ends_the_run(self):
         plugin, other = self.path("plugin.so"), self.path("other.so")
-        # A touched file, or another copy of the same bytes, counts as the same plugin.
+        # A file that was touched, or another copy with the same bytes, counts as the same plugin.
         for change, code, more in [("touch", 0, ()), ("copy", 0, ()), ("replace", 2, ()),
                                    ("replace", 2, ("--plugin-trusted",)), ("remove", 2, ())]:
             with self.subTest(change=change, more=more):
@@ -284,7 +284,7 @@ class Plugins(CommandLineCase):
         self.assertEqual(replayed.returncode, 0, replayed.stdout + replayed.stderr)
         rendered = self.run_fairdraw("report", os.path.join(self.path("report"), "report.json"),
                                      self.path("again"))
-        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # the exit code of the report
+        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # the exit code is that of the report
         self.assertFalse(os.path.exists(proof))
         replayed = self.run_fairdraw("replay", capsule, "--sampler", sampler, bad="crash")
         self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)

@@ -1,4 +1,4 @@
-"""Tests of the output that people read during and after a run: progress, colours, diagnosis.
+"""The tests cover the output that people read during and after a run: progress, colours, diagnosis.
 
 Usage: cli_terminal_test.py FAIRDRAW_BINARY BAD_PLUGIN
 """
@@ -20,7 +20,7 @@ import command_line_case
 from command_line_case import CommandLineCase
 
 BAD_PLUGIN = None
-# A case that makes many calls. With 0.1 s per call of the slow plugin it takes more than nine
+# A case that makes many calls. The slow plugin takes 0.1 s per call, so that the case takes more than nine
 # seconds.
 LONG_CASE = ("--suite", "smoke", "--case", "replay/gaussian_wide/v1000/unfiltered")
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] (?:(\d+) failed, )?(?:\d+ min )?\d+ s"
@@ -33,7 +33,7 @@ class Terminal(CommandLineCase):
                 str(seconds), "--report", self.path("report")]
 
     def on_terminal(self, arguments, columns=200, bad=None, **variables):
-        """Returns the call's exit code, and its output to a terminal."""
+        """Returns the exit code of the call, and the output that it writes to a terminal."""
         environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "", **variables}
         if bad:
             environment["FAIRDRAW_BAD"] = bad
@@ -46,7 +46,7 @@ class Terminal(CommandLineCase):
         while True:
             try:
                 piece = os.read(main, 65536)
-            except OSError as error:  # on Linux this error means that the other side is closed
+            except OSError as error:  # on Linux, this error means that the other side is closed
                 self.assertEqual(error.errno, errno.EIO)
                 break
             if not piece:
@@ -56,7 +56,7 @@ class Terminal(CommandLineCase):
         return run.wait(timeout=600), written.decode()
 
     def mutant_run(self, *more):
-        """Returns the words of a run in which cases of several causes fail."""
+        """Returns the arguments of a run in which cases with several causes fail."""
         return ["verify", "--suite", "smoke", "--sampler", "mutant:lane-of-32-lost", "--seed", "7",
                 "--case", "[bs][oc]*/v1000/*", "--report", self.path("report"), *more]
 
@@ -66,7 +66,7 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.long_run(8), bad="slow")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stderr.splitlines()
-        # The case may take 8 s, so there is a progress line after 5 s.
+        # The case may take 8 s, so that a progress line appears after 5 s.
         self.assertGreaterEqual(len(lines), 1, result.stderr)
         with open(self.record("report"), encoding="utf-8") as file:
             seconds = json.load(file)["seconds"]
@@ -85,7 +85,7 @@ class Terminal(CommandLineCase):
         shown = [line for line in drawn if line]
         self.assertGreater(len(shown), 2, text)
         for line in shown:
-            # The last progress line may be from after the case.
+            # The last progress line may have been written after the case.
             self.assertTrue(line.startswith(("[0/1] ", "[1/1] ")[: 1 + (line is shown[-1])]), line)
             self.assertNotIn("\n", line)
             self.assertLess(len(line), 60)
@@ -141,14 +141,14 @@ class Terminal(CommandLineCase):
         result = self.run_fairdraw(*self.mutant_run())
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stdout.splitlines()
-        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # the head line of the run
+        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # this is the head line of the run
         failed = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
         headings = [re.fullmatch(r"(\d+) of (\d+) failed cases?: \S.*", line) for line in lines]
         groups = [match for match in headings if match]
         self.assertGreater(len(groups), 0, result.stdout)
         self.assertEqual(sum(int(group.group(1)) for group in groups), len(failed))
         self.assertEqual({int(group.group(2)) for group in groups}, {len(failed)})
-        # A sentence about the cause and its advice come first.
+        # The sentence about the cause and its advice come first.
         self.assertEqual(groups[0].group(0), lines[1])
         self.assertRegex(lines[2], r"^  change        \S.+\.$")
         self.assertRegex(lines[3], r"^  because       \S")
@@ -169,7 +169,7 @@ class Terminal(CommandLineCase):
         quiet = self.run_fairdraw(*self.mutant_run("-q")).stdout
         self.assertTrue(quiet.startswith(groups[0].group(0)), quiet)
         self.assertTrue(quiet.splitlines()[-1].startswith("fairdraw: "), quiet)
-        # `report` prints the same text for the file.
+        # `report` prints the same text for the report's file.
         rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
         told = "\n".join(lines[1:-1])
         self.assertEqual(rendered.stdout.strip(), told)
@@ -212,7 +212,7 @@ class Terminal(CommandLineCase):
         said = re.search(rf"^not run: {left} cases: (.*)$", result.stdout, re.M)
         self.assertTrue(said, result.stdout)
         self.assertEqual(sum(int(part.split()[1]) for part in said.group(1).split(", ")), left)
-        # A run without a failure is complete.
+        # A run without a failure is complete in spite of --fail-fast.
         green = self.verify("green", "--fail-fast")
         self.assertEqual(green.returncode, 0, green.stdout)
         self.assertEqual(self.report("green")["incomplete"], "")
@@ -229,11 +229,11 @@ class Terminal(CommandLineCase):
         report = self.report("again")
         cases = [case for case in report["cases"] if case["check"] != "global"]
         self.assertEqual({case["id"] for case in cases}, set(failed))
-        for case in cases:  # the draws are the same, and are judged alike
+        for case in cases:  # the draws are the same, and are judged by the same levels
             self.assertEqual(case, failed[case["id"]])
         self.assertEqual(report["seed"], before["seed"])
         self.assertIn("--rerun-failed", report["selection"])
-        # A rerun may write into the folder that it reads, and judge another sampler.
+        # A rerun may write into the folder that it reads, and may judge another sampler.
         over = self.run_fairdraw("verify", "--rerun-failed", self.record("report"), "--report",
                                  self.path("report"), "--case", cases[0]["id"])
         self.assertEqual(over.returncode, 1, over.stdout + over.stderr)
@@ -259,7 +259,7 @@ class Terminal(CommandLineCase):
 
         gone = self.edited("gone.json", "green", lambda record: fails(record, id="mask/gone"))
         self.expect_usage_error(*rerun, gone, says=["1 of its 1 failed cases", "'mask/gone'"])
-        # A record without coverage, as older reports have it.
+        # The record has no coverage, like reports of older versions.
         foreign = self.edited("foreign.json", "green", lambda record: (
             fails(record, sampler="plugin:./evil.so"), record.pop("coverage")))
         other = self.edited("other.json", "green", lambda record: (

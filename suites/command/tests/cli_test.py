@@ -1,6 +1,7 @@
-"""End-to-end tests of the command line: exit codes, messages, replays, reports.
+"""The tests run whole commands, and check exit codes, messages, replays and reports.
 
-Usage: cli_test.py FAIRDRAW_BINARY. Plugins have cli_plugin_test.py, runs of minutes cli_long_test.py.
+Usage: cli_test.py FAIRDRAW_BINARY. Plugins are tested in cli_plugin_test.py, and runs of minutes in
+cli_long_test.py.
 """
 
 import json
@@ -71,7 +72,7 @@ class CommandLine(CommandLineCase):
                 self.expect_usage_error(*draw, "--sampler", name, says=says)
                 self.expect_usage_error("verify", "--sampler", name, says=says)
                 self.expect_usage_error("bench", "--backend", name, says=says)
-        # If samplers are missing from the list, the list says why.
+        # If samplers are missing from the list, the list gives the reason.
         if "cuda" in available:
             self.assertEqual(listed.stderr, "")
         else:
@@ -141,10 +142,10 @@ class CommandLine(CommandLineCase):
         self.assertEqual(first.returncode, 0, first.stderr)
         rows = json.loads(first.stdout)
         self.assertEqual([row["status"] for row in rows], ["ok", "ok"])
-        # Row 0: 3 is the largest logit, and the 2s at ids 2 and 4 tie for second place.
+        # Row 0: 3 is the largest logit, and the logits 2 at ids 2 and 4 tie for second place.
         self.assertEqual(rows[0]["support_size"], 3)
         self.assertEqual(set(rows[0]["tokens"]), {2, 3, 4})
-        # Row 1: 5 at id 0, and seven zeros tie at the cut.
+        # Row 1: the largest logit is 5 at id 0, and seven zeros tie at the cut.
         self.assertEqual(rows[1]["support_size"], 8)
         self.assertEqual(self.run_fairdraw(*arguments).stdout, first.stdout)
         alone = self.run_fairdraw(*arguments, "--row", "1")
@@ -193,7 +194,8 @@ class CommandLine(CommandLineCase):
                 both = self.run_fairdraw(verb, *words, "--json", path)
                 self.assertEqual(both.returncode, 0, both.stderr)
                 first_line = text.stdout.splitlines()[0]
-                self.assertEqual(both.stdout.splitlines()[0], first_line)  # the text is still there
+                # the text is printed in addition to the JSON
+                self.assertEqual(both.stdout.splitlines()[0], first_line)
                 with open(path, encoding="utf-8") as file:
                     kind = type(json.load(file))
                 for more in (["--json"], ["--json=-"]):
@@ -223,7 +225,7 @@ class CommandLine(CommandLineCase):
                                     says=["half.json", "the file is truncated"])
             self.expect_usage_error(*verb, self.path("empty.json"), says=["empty.json"])
             self.expect_usage_error(*verb, self.folder.name, says=[self.folder.name])
-        # A record of a later minor version, which may add fields, is accepted.
+        # A record of a later minor version, which may have further fields, is accepted.
         later = self.edited("later.json", "base",
                             lambda record: record.update(schema_version="3.99", planet="Mars"))
         self.assertEqual(self.run_fairdraw("report", later).returncode, 0)
@@ -252,7 +254,7 @@ class CommandLine(CommandLineCase):
         for path in files[1:]:
             with open(path, encoding="utf-8") as file:
                 self.assertIn("token 3 instead of 4", file.read())
-        # Runs of one sampler each are compared, whatever the samplers' names.
+        # If each run has one sampler, the two are compared whatever their names.
         for name, samplers in (("cpu", "cpu"), ("model", "model"), ("two", "cpu,model"),
                                ("scalar", "cpu:scalar")):
             self.run_fairdraw("verify", "--suite", "smoke", "--sampler", samplers, "--seed", "11",
@@ -262,12 +264,12 @@ class CommandLine(CommandLineCase):
         self.assertEqual(pair.returncode, 0, pair.stdout + pair.stderr)
         self.assertIn("No change in 1 compared.", pair.stdout)
         self.assertIn("model of the head is compared with cpu of the base", pair.stdout)
-        # With several samplers, and none in both runs, nothing can be compared.
+        # With several samplers, none of which is in both runs, nothing can be compared.
         apart = self.run_fairdraw("compare", self.record("scalar"), self.record("two"))
         self.assertEqual(apart.returncode, 1, apart.stdout + apart.stderr)
         self.assertIn("Nothing was compared: base and head have nothing in common: base judges "
                       "cpu:scalar, head judges cpu, model. 1 regression.", apart.stdout)
-        # In the other direction `compare` reports a fixed case.
+        # In the other direction, `compare` reports a case that was fixed.
         mended = self.run_fairdraw("compare", bad, good)
         self.assertEqual(mended.returncode, 0)
         self.assertIn("1 fixed, 0 regressed in", mended.stdout)
@@ -307,8 +309,7 @@ class CommandLine(CommandLineCase):
             text = file.read()
         self.assertTrue(text.startswith("of the step before\n"))
         self.assertIn("mask/gaussian_wide/v1000/edges", text)
-        # The failure's card in the report has an observation, the smallest example, and a class of
-        # bug.
+        # The card of the failure in the report has an observation, the smallest example, and a class of bug.
         evidence = self.report("fairdraw-report")["cases"][0]["evidence"]
         self.assertIn("in the mask", evidence["observed"])
         self.assertIn("alone in a call", evidence["smallest"])
@@ -367,7 +368,7 @@ class CommandLine(CommandLineCase):
         self.assertTrue(os.path.exists(self.path("fairdraw-report/report.json")))
 
     def test_another_profile_finds_the_difference(self):
-        # Profile rosellm drops the token that crosses p, so judged by it fairdraw's masks are
+        # Profile rosellm drops the token that crosses p, so that by this profile fairdraw's masks are judged
         # wrong.
         result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--semantics",
                                    "rosellm", "--case", "mask/gaussian_wide/v1000/edges")
@@ -431,7 +432,7 @@ class CommandLine(CommandLineCase):
                                  "--corpus", self.path("capsules"), *arguments)
 
     def test_fuzz_is_a_function_of_its_seed(self):
-        def counts(result):  # compare without the measured speed
+        def counts(result):  # removes the measured speed before the comparison
             return result.stdout.split(" a second")[0].rsplit(",", 1)[0]
         first = self.fuzz()
         self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
@@ -445,7 +446,7 @@ class CommandLine(CommandLineCase):
         self.assertIn("mask.nested", self.run_fairdraw("fuzz", "--list").stdout)
 
     def test_fuzz_finds_shrinks_and_saves(self):
-        # Judged by another profile the sampler is wrong: it keeps the token that crosses p.
+        # By another profile the sampler is judged wrong: it keeps the token that crosses p.
         search = ("--semantics", "rosellm")
         result = self.fuzz(*search)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -467,7 +468,7 @@ class CommandLine(CommandLineCase):
             capsule = json.load(text)
         self.assertLessEqual(capsule["case"]["vocab"], 4)
 
-        # The user names the sampler; a sampler that is named only in a file is never loaded or run.
+        # The user must name the sampler; a sampler that only a file names is never loaded or run.
         self.expect_usage_error("replay", file, says=["--sampler"])
         self.expect_usage_error("replay", file, "--sampler", "cpu,model", says=["--sampler"])
         proof = self.path("proof")
@@ -501,7 +502,7 @@ class CommandLine(CommandLineCase):
         for option, value in [("--max-vocab", "0"), ("--cases", "0"), ("--seconds", "-1"),
                               ("--max-draws", "1")]:
             self.expect_usage_error("fuzz", option, value, says=[value])
-        # A run that judges nothing does not pass: every property with this name is for draws.
+        # A run that judges nothing does not pass: every property with such a name is for draws.
         self.expect_usage_error("fuzz", "--property", "law.*", says=["law.*"])
 
     def test_help_and_version(self):

@@ -1,4 +1,5 @@
-"""Base class of the tests of the command line: a folder, calls of the program, its report."""
+"""Base class of the tests of the command line: it has a folder, calls of the program, and access to its
+report."""
 
 import json
 import os
@@ -13,7 +14,7 @@ BINARY = None
 
 
 def take_binary():
-    """Removes the program's path, the first argument, from the command line."""
+    """Removes the path of the program, which is the first argument, from the command line."""
     global BINARY
     BINARY = os.path.abspath(sys.argv.pop(1))
 
@@ -42,7 +43,7 @@ class CommandLineCase(unittest.TestCase):
                               text=True, timeout=900, check=False, env=environment)
 
     def typed(self, replay):
-        """Returns a record's replay line as the program prints it, with the path by which it was
+        """Returns a record's replay line as the program prints it, with the path by which the program was
         called.
         """
         self.assertTrue(replay.startswith("./fairdraw "), replay)
@@ -62,7 +63,7 @@ class CommandLineCase(unittest.TestCase):
         return os.path.join(self.path(folder), "report.json")
 
     def edited(self, name, folder, change):
-        """Writes a record of `folder` after `change`, and returns its path."""
+        """Writes the record of `folder` after `change` to a new file, and returns the path of this file."""
         with open(self.record(folder), encoding="utf-8") as file:
             record = json.load(file)
         change(record)

@@ -1,11 +1,10 @@
-"""Compares docs/commands with the help page that the program prints for every verb. ./fairdraw
-shows these pages before anything is built.
+"""Compares docs/commands with the help page that the program prints for every verb. ./fairdraw shows these
+pages before anything has been built.
 
 Usage: help_pages.py FAIRDRAW_BINARY REPOSITORY [--store]
 
-Without --store: exit code 1 if a page is missing, belongs to no verb, or differs from the
-program's. Spaces and upper case are ignored, because versions of the command-line parser differ in
-them.
+Without --store, the exit code is 1 if a page is missing, belongs to no verb, or differs from the program's
+page. Spaces and upper case are ignored, because they differ between versions of the command-line parser.
 """
 
 import pathlib
@@ -19,7 +18,7 @@ def printed(binary, *words):
 
 
 def verbs_of(binary):
-    """Returns the names in the program's list of subcommands."""
+    """Returns the names in the program's list of verbs."""
     lines = printed(binary, "--help").split("Subcommands:\n", 1)[1].splitlines()
     return [line.split()[0] for line in lines[: lines.index("")]]
 

@@ -1,10 +1,10 @@
-"""Tests that ./fairdraw answers help, the version and unknown verbs without installing or building
-anything, compiles CUDA only if needed, and builds the same whatever else is on PATH.
+"""The tests require that ./fairdraw answers help, the version and unknown verbs without installing or
+building anything; that it compiles CUDA only if needed; and that its builds do not depend on other programs
+on PATH.
 
-It runs in a copy of the files that it reads, without a build folder and with programs on PATH that
-log their calls. In class Launcher these programs fail, and its last test shows that a call that
-needs a build does call them. In classes Cuda and Program they imitate the behaviour that ./fairdraw
-sees of the real programs.
+./fairdraw runs in a copy of the files that it reads, without a build folder, and with programs on PATH that
+log their calls. In class Launcher these programs fail; its last test shows that a call that needs a build
+does call them. In classes Cuda and Program they behave as the real programs do, as far as ./fairdraw can see.
 
 Usage: launcher_test.py FAIRDRAW_BINARY REPOSITORY
 """
@@ -19,14 +19,15 @@ import tempfile
 import unittest
 
 BINARY = ROOT = None
-PYTHON = "/usr/bin/python3"  # the Python interpreter that ./fairdraw uses
+PYTHON = "/usr/bin/python3"  # the Python interpreter with which ./fairdraw runs its scripts
 
-# Programs that install, configure or build.
+# Programs that install packages, or configure or build the project.
 BUILDERS = ["apt-get", "sudo", "dpkg-query", "cmake", "ninja", "g++", "c++", "nvcc", "pip", "python3"]
 OWN_VERBS = ["build", "docs", "format", "lint", "test"]
 
-# Imitates CMake. A fake cmake: configuring stores FAIRDRAW_CUDA in the cache, logs its requested
-# value, and writes all settings to "settings". Building makes a program that prints its verb.
+# Imitates CMake. A fake cmake: when it configures, it stores FAIRDRAW_CUDA in the cache, logs its requested
+# value, and writes all settings to the file "settings". When it builds, it makes a program that prints its
+# verb.
 CMAKE = """#!/bin/sh
 if [ "$1" = --preset ]; then
   cache="$4/build/$2/CMakeCache.txt"
@@ -50,14 +51,14 @@ elif [ "$1" = --build ]; then
 fi
 """
 
-# A fake dpkg-query that reports every package that ./fairdraw names as installed.
+# A fake dpkg-query that reports as installed every package that ./fairdraw names.
 DPKG_QUERY = """#!/bin/sh
 printf 'installed %s\\n' PACKAGES
 """
 
-# Verbs that need the whole tree, and the builds that they make.
+# Verbs that need the whole tree, and the builds that they start.
 EVERYTHING = [(["build"], ["build all"]), (["test"], ["build all"]), (["lint"], [])]
-NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # hides the GPUs of any machine
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # hides the GPUs of the machine
 
 
 class LauncherCase(unittest.TestCase):
@@ -78,8 +79,7 @@ class LauncherCase(unittest.TestCase):
             self.stand_in(name, f'#!/bin/sh\necho {name} >>"CALLED"\nexit 1\n')
 
     def stand_in(self, name, script):
-        """Puts a program on the launcher's PATH; CALLED in its script is the file that logs
-        calls.
+        """Puts a program on the launcher's PATH; in its script, CALLED stands for the file that logs calls.
         """
         program = self.path / name
         program.write_text(script.replace("CALLED", str(self.called)), encoding="utf-8")
@@ -162,7 +162,7 @@ class BuildCase(LauncherCase):
         self.stand_in("dpkg-query", DPKG_QUERY.replace("PACKAGES", packages))
         for name in ["ctest", "shellcheck"]:
             self.stand_in(name, "#!/bin/sh\n")
-        # Marks the packages that `build`, `test` and `lint` install from PyPI as installed.
+        # Marks the PyPI packages that `build`, `test` and `lint` install as installed.
         for folder, variable in [("python-venv", "kPythonTools"), ("lint-venv", "kLintTools")]:
             venv = self.tree / "build" / folder
             venv.mkdir(parents=True)
@@ -171,8 +171,8 @@ class BuildCase(LauncherCase):
         self.cache = self.tree / "build" / "release" / "CMakeCache.txt"
 
     def expect_calls(self, words, calls, **variables):
-        """Expects that ./fairdraw makes these calls of CMake, in order. Returns the launcher's
-        result.
+        """Expects that ./fairdraw makes these calls of CMake, in this order. Returns the result of
+        ./fairdraw.
         """
         self.called.unlink(missing_ok=True)
         result = self.launch(*words, **variables)
@@ -181,7 +181,7 @@ class BuildCase(LauncherCase):
         return result
 
     def settings(self):
-        """Returns the settings of the last configuration by CMake."""
+        """Returns the settings with which CMake was last configured."""
         return self.called.with_suffix(".settings").read_text(encoding="utf-8").splitlines()
 
 
@@ -226,7 +226,7 @@ class Settings(BuildCase):
         python.symlink_to(PYTHON)
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn(f"-DFAIRDRAW_TEST_PYTHON={python}", self.settings())
-        python.unlink()  # a setting that is left out would stay in CMake's cache
+        python.unlink()  # a setting that is left out would keep its value in CMake's cache
         self.expect_calls(["build"], ["configure release AUTO", "build all"], **NO_GPU)
         self.assertIn("-DFAIRDRAW_TEST_PYTHON=", self.settings())
 
@@ -307,7 +307,7 @@ class Cuda(BuildCase):
             self.expect_calls(["verify"], ["configure release GPU", "build fairdraw_gate"], **NO_GPU)
             self.expect_calls(words, ["configure release AUTO", *built], **NO_GPU)
             self.expect_calls(words, built, **NO_GPU)
-            # The whole program is rebuilt if it was built before.
+            # The whole program is rebuilt if it has been built before.
             whole = "build fairdraw_cli" if built else "build fairdraw_gate"
             self.expect_calls(["verify"], [whole], **NO_GPU)
 
@@ -329,7 +329,7 @@ class Cuda(BuildCase):
             self.expect_calls(["verify"], [f"configure release {kept}", "build fairdraw_gate"], **NO_GPU)
             self.assertNotIn("--fresh", self.settings())
             self.expect_calls(["build"], ["build all"], **NO_GPU)
-            # A build folder copied from another tree is configured from scratch.
+            # A build folder that was copied from another tree is configured anew.
             self.cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n"
                                   f"FAIRDRAW_CUDA:STRING={kept}\n", encoding="utf-8")
             (self.cache.parent / "configured").write_text("/elsewhere\n", encoding="utf-8")
@@ -346,7 +346,7 @@ class Cuda(BuildCase):
 
 
 class Program(BuildCase):
-    """`build program` builds the program of the verbs; FAIRDRAW_PROGRAM replaces it."""
+    """Tests that `build program` builds the program of the verbs, and that FAIRDRAW_PROGRAM replaces it."""
 
     def test_the_program_is_built_alone(self):
         self.expect_calls(["build", "program"], ["configure release GPU", "build fairdraw_cli"],
@@ -362,7 +362,7 @@ class Program(BuildCase):
         data = self.tree / "suites" / "data"
         result = self.expect_calls(["list", "profiles"], [], FAIRDRAW_PROGRAM=str(handed_on))
         self.assertEqual(result.stdout, f"{data} list profiles\n", result.stderr)
-        # FAIRDRAW_PROGRAM replaces only the program; verbs that build everything still build it.
+        # FAIRDRAW_PROGRAM replaces only the program; verbs that build everything still build everything.
         self.expect_calls(["build"], ["configure release AUTO", "build all"],
                           FAIRDRAW_PROGRAM=str(handed_on))
 
@@ -376,7 +376,7 @@ class Program(BuildCase):
 
 
 class Docs(LauncherCase):
-    """`docs` calls programs of its own virtual environment, and no compiler."""
+    """Tests that `docs` calls programs of its own virtual environment, and no compiler."""
 
     def setUp(self):
         super().setUp()
@@ -426,7 +426,7 @@ class Docs(LauncherCase):
 
 
 class CudaChoice(unittest.TestCase):
-    """Tests the value of FAIRDRAW_CUDA in cmake/cuda.cmake, with an nvcc that only prints its
+    """Tests how cmake/cuda.cmake chooses the value of FAIRDRAW_CUDA, with an nvcc that only prints its
     version.
     """
 

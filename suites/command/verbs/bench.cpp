@@ -1,4 +1,4 @@
-// bench: the speed of samplers, measured by suites/benchmarks.
+// bench: measures the speed of samplers by suites/benchmarks.
 #include <memory>
 
 #include "reports/report.h"
@@ -20,7 +20,7 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
   std::vector<std::string> failures;
   const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options, failures);
   print("{}", reports::to_text_table(rows));
-  if (!failures.empty()) {  // no file, because times of wrong tokens are no baseline
+  if (!failures.empty()) {  // no file is written, because times of wrong tokens are no baseline
     for (const std::string& failure : failures) print_error("fairdraw: {}\n", safe_text(failure));
     return kExitFailed;
   }
@@ -81,7 +81,7 @@ Verb add_bench(CLI::App& app) {
   add_json(app, *json, "Write the rows");
   return [options, json] {
     harness::plugin::Options loading;
-    loading.trusted = true;  // plugins are measured in this process, too
+    loading.trusted = true;  // plugins are also measured in this process
     return with_plugins(loading, options->backends,
                         [options, json] { return bench(*options, *json); });
   };

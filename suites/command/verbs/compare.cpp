@@ -1,4 +1,4 @@
-// compare: shows the changes between two runs, or two benchmarks.
+// compare: shows the differences between two runs, or between two benchmarks.
 #include "reports/compare.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct CompareOptions {
   double tolerance = reports::kSpeedTolerance;
 };
 
-// Returns whether a text is a benchmark: its rows are a JSON array, while a record is an object.
+// Returns whether a text is a benchmark; its rows are a JSON array, but a record is a JSON object.
 bool is_benchmark(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] == '[';
@@ -68,7 +68,7 @@ int compare(const CompareOptions& options) {
   if (table.wanted()) table.write(markdown);
   if (page.wanted()) page.write(reports::to_html(comparison));
   if (!is_printing()) {
-    // The standard output holds only the result in another form, such as JSON.
+    // The standard output has only the result in another form, such as JSON.
   } else if (isatty(STDOUT_FILENO) != 0) {
     write_safe_out(reports::to_terminal(comparison, has_colours(STDOUT_FILENO)));
   } else {

@@ -1,4 +1,5 @@
-// fuzz: runs difficult cases until one breaks a property; it is shrunk and saved as a capsule.
+// fuzz: runs difficult cases until one breaks a property, then shrinks that case and saves it as a
+// capsule.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ std::string counts_text(const FuzzStatistics& statistics) {
                      statistics.judged, rate(statistics));
 }
 
-// Shows progress: a line redrawn every second on a terminal, a new line every ten seconds in a log.
+// Shows the progress: on a terminal as a line that is redrawn every second, in a log as a new line
+// every ten seconds.
 class ShowProgress {
  public:
   void operator()(const FuzzStatistics& statistics) {

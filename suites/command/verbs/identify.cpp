@@ -1,4 +1,4 @@
-// identify: finds the definitions that a sampler follows, with the evidence.
+// identify: finds the definitions that a sampler follows, and gives the evidence.
 #include "suites/gate/identify/identify.h"
 
 #include <memory>

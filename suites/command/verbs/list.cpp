@@ -1,4 +1,4 @@
-// list: shows the names that other verbs accept.
+// list: shows the names that the other verbs accept.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ Json profile_entry(const std::string& name) {
   return {{"name", name}, {"choices", choices}};
 }
 
-// Returns the choices in which a profile differs from profile fairdraw.
+// Returns the choices in which a profile differs from the profile fairdraw.
 std::string differences(const Json& profile) {
   std::string text;
   const Json usual = profile_entry("fairdraw")["choices"];

@@ -1,5 +1,4 @@
-// merge: joins the shards of a run, the parts of its cases, or a sequence of runs to one record and
-// report.
+// merge: joins shards of a run, parts of its cases, or several runs into one record and one report.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// mutants: the self-test of the gate. Exit code 1 if a detectable mutant survives, an undetectable
-// one is "found", or a correct sampler fails.
+// mutants: tests the gate itself. The exit code is 1 if a mutant that can be detected is not
+// detected, a mutant that cannot be detected is "found", or a correct sampler fails.
 #include <fmt/format.h>
 #include <fnmatch.h>
 
@@ -44,13 +44,14 @@ struct MutantOptions {
   std::string records;
   int jobs = 0;
   int per_class = 0;   ///< 0: all
-  int conditions = 0;  ///< number of mutants under random conditions; 0: the plain catalogue
+  int conditions = 0;  ///< number of mutants under random conditions; 0: the mutants of the
+                       ///< catalogue as they are
   Verbosity verbosity;
   std::optional<std::string> seed;
 };
 
 /// Chooses at most `count` mutants of each class by a hash of their names, so that the choice does
-/// not depend on seed and commit.
+/// not depend on seed or commit.
 std::vector<const Mutant*> some_of_each_class(const std::vector<const Mutant*>& mutants,
                                               int count) {
   std::map<std::string, std::vector<std::pair<std::uint64_t, std::size_t>>> classes;
@@ -138,8 +139,9 @@ void print_first_kills(const KillMatrix& matrix) {
   }
 }
 
-// Prints mutants in rows and checks in columns. A cell holds the draws of the check up to its kill,
-// '-' if the mutant passed, and nothing if the check did not judge it.
+// Prints a matrix with mutants in its rows and checks in its columns. A cell has the number of
+// draws until the check detected the mutant, '-' if the mutant passed, or nothing if the check did
+// not judge the mutant.
 void print_matrix(const KillMatrix& matrix) {
   std::set<std::string> checks;
   for (const MutantOutcome& outcome : matrix.mutants) {
@@ -162,8 +164,8 @@ void print_matrix(const KillMatrix& matrix) {
   }
 }
 
-// Causes were tuned on some of the mutants (blind_trial.h); all other mutants measure their
-// quality.
+// The rules for causes were tuned on some of the mutants (blind_trial.h); all other mutants measure
+// the quality of these rules.
 const std::pair<const char*, bool (*)(const Mutant&)> kShares[] = {
     {"tuning mutants", [](const Mutant& one) { return !suites::is_held_out(one.name); }},
     {"held-out mutants", [](const Mutant& one) { return suites::is_held_out(one.name); }}};
@@ -271,7 +273,7 @@ void write_records(const std::string& folder, const KillMatrix& matrix) {
   }
 }
 
-// Runs mutants under random conditions, either the held-out ones or the tuning ones.
+// Runs mutants under random conditions: the mutants that were held out, or those used for tuning.
 int run_conditions(const MutantOptions& options, const suites::KillOptions& kill) {
   const auto count = static_cast<std::size_t>(options.conditions);
   const auto outcomes = suites::run_conditional_trial(options.only_held_out, count, kill, {});

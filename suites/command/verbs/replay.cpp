@@ -1,5 +1,5 @@
 // replay: repeats one case, from the replay line of a report or from a capsule of the fuzzer. The
-// sampler comes from the command line; nothing that a report or a capsule names is loaded.
+// sampler comes from the command line alone; nothing that a report or a capsule names is loaded.
 #include <fmt/format.h>
 
 #include <memory>
@@ -25,8 +25,8 @@ struct ReplayOptions {
   std::string sampled;
 };
 
-// Returns 0 if the property holds, 1 if it fails as in the capsule, 3 if it does not apply to this
-// sampler.
+// Returns 0 if the property holds, 1 if it fails as in the capsule, and 3 if it does not apply to
+// this sampler.
 int replay_capsule(const ReplayOptions& options) {
   if (options.run.samplers.size() != 1) {
     throw harness::UsageError(
@@ -64,7 +64,7 @@ int replay(const ReplayOptions& options) {
   const EndsWithItsReader watched;
   if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
   suites::PlanOptions planned = plan_options(options.run);
-  planned.suite = suites::Suite::nightly;  // suite nightly includes all other suites
+  planned.suite = suites::Suite::nightly;  // the suite nightly includes all other suites
   planned.case_glob = options.id;
   planned.statistical_cases = options.statistical_cases;
   if (!options.sampled.empty()) planned.sampled = options.sampled;

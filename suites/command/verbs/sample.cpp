@@ -1,4 +1,4 @@
-// sample: draws tokens from a file of logits, through the same contract that `verify` judges.
+// sample: draws tokens from a file of logits, by the same contract that `verify` judges.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// verify: runs a suite, writes the report, and ends with its exit code.
+// verify: runs a suite, writes the report, and ends with the exit code of the run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,9 +68,10 @@ bool has_failed(const harness::CaseRecord& record) {
   return record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
 }
 
-// Prints the missing cases of a run that ended early: "not run: 31 cases: mask 20, tokens 11".
+// Prints which cases of a run that ended early are missing: "not run: 31 cases: mask 20, tokens
+// 11".
 void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
-  std::map<std::string, std::size_t> left;  // number of cases not run, by check
+  std::map<std::string, std::size_t> left;  // for each check, the number of cases that were not run
   for (const harness::Job& job : plan.jobs) ++left[job.record.check];
   std::size_t all = plan.jobs.size();
   for (const harness::CaseRecord& one : record.cases) {
@@ -98,8 +99,8 @@ void publish(const VerifyOptions& options, const harness::RunRecord& record,
 int verify(const VerifyOptions& options) {
   expect_one_verbosity(options.verbosity);
   const StopSignals stoppable;
-  // Reads and removes earlier files first, before an error in the call or in a plugin can end this
-  // process.
+  // Earlier files are read and removed first, before an error in the call or in a plugin can end
+  // this process.
   std::optional<harness::RunRecord> before;
   std::vector<std::string> inputs;
   for (const std::string& file : {options.rerun_failed, options.times}) {
@@ -140,7 +141,7 @@ int verify(const VerifyOptions& options) {
           plan.jobs.size(), planned.seed, planned.seed_source);
     flush_out();
   }
-  // Shared objects, because leftover threads use them, too.
+  // The objects are shared, because threads that are still running use them, too.
   const double expected_in_all = std::reduce(plan.seconds.begin(), plan.seconds.end());
   const auto progress = std::make_shared<RunProgress>(
       plan.jobs.size(), suites::TimeLeft(expected_in_all, threads), options.verbosity, "failed");

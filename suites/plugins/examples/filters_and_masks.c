@@ -1,6 +1,6 @@
-/* A plugin to start from: temperature, top_k, top_p, min_p and a mask of allowed ids, in float64 on
- * the CPU, with per-request seeds, statuses, masks and probabilities. It sorts each row. Replace
- * `prepare` by the sampler to be judged, and keep the rest.
+/* This plugin is an example to start from. It has temperature, top_k, top_p, min_p and a mask of
+ * allowed ids, in float64 on the CPU, with per-request seeds, statuses, masks and probabilities.
+ * The plugin sorts each row. To judge another sampler, replace `prepare` by it, and keep the rest.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include filters_and_masks.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so
@@ -13,7 +13,8 @@
 
 const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
 
-/* Declared abilities are judged, others skipped. The report names abilities to declare next. */
+/* Abilities that are declared are judged, and all others are skipped. The report names the
+   abilities to declare next. */
 int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char* message,
                                  size_t message_size) {
   (void)message, (void)message_size;
@@ -33,24 +34,26 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   return 0;
 }
 
-static uint64_t mixed(uint64_t x) { /* the finaliser of splitmix64 */
+static uint64_t mixed(uint64_t x) { /* the last step of the generator splitmix64 */
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
   return x ^ (x >> 31);
 }
 
-/* Returns a uniform number in [0, 1). `index` is the low 32 bits, `attempt` the high ones. */
+/* Returns a random number, uniform in [0, 1). `index` has the low 32 bits of the counter, and
+   `attempt` the high ones. */
 static double uniform(uint64_t seed, uint64_t offset, uint64_t index, uint64_t attempt) {
   uint64_t state = mixed(seed + UINT64_C(0x9e3779b97f4a7c15));
   state = mixed((state ^ mixed(offset + UINT64_C(0xd1b54a32d192ed03))) + (attempt << 32 | index));
   return (double)(mixed(state) >> 11) * 0x1p-53;
 }
 
-static float loaded(const fairdraw_batch* batch, int64_t at) { /* rows may lie at any address */
+/* memcpy is used because rows may lie at any address */
+static float loaded(const fairdraw_batch* batch, int64_t at) {
   float value;
   if (batch->dtype == 0) {
     memcpy(&value, (const char*)batch->logits + at * 4, sizeof(value));
-  } else { /* bfloat16: the upper half of a float32 */
+  } else { /* a bfloat16 is the upper half of a float32 */
     uint16_t upper;
     memcpy(&upper, (const char*)batch->logits + at * 2, sizeof(upper));
     const uint32_t bits = (uint32_t)upper << 16;
@@ -65,21 +68,22 @@ struct candidate {
 };
 
 static int by_falling_logit(const void* left,
-                            const void* right) { /* equal logits: lower id first */
+                            const void* right) { /* of equal logits, the lower id comes first */
   const struct candidate *a = left, *b = right;
   if (a->logit != b->logit) return a->logit > b->logit ? -1 : 1;
   return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* A row: its candidates by descending logit, with weights. The first `kept` candidates survive. */
+/* A row with its candidates in the order of descending logits, and their weights. The first `kept`
+   candidates survive the filters. */
 struct row {
-  int64_t number; /* -1: no row is prepared */
+  int64_t number; /* -1: no row has been prepared */
   int32_t status;
   int64_t size, kept;
   struct candidate* candidates;
   double*
       weights; /* exp((logit - largest) / temperature), or exp(logit - largest) at temperature 0 */
-  double total, all; /* sums of the kept weights and of all weights */
+  double total, all; /* the sum of the kept weights, and the sum of all weights */
 };
 
 static int32_t status_of(const fairdraw_batch* batch, int64_t r, struct row* row) {
@@ -105,13 +109,14 @@ static int32_t status_of(const fairdraw_batch* batch, int64_t r, struct row* row
   return row->size == 0 ? FAIRDRAW_ROW_NO_ALLOWED_TOKEN : FAIRDRAW_ROW_OK;
 }
 
-/* Returns the number of candidates that min_p, then top_k, then top_p keep, with ties. */
+/* Returns the number of candidates that min_p, then top_k, then top_p keep, ties included. */
 static int64_t kept_by(const fairdraw_batch* batch, int64_t r, const struct row* row) {
   const struct candidate* const candidates = row->candidates;
   const int32_t k = batch->top_k[r];
   if (batch->temperature[r] == 0 || k == 1 || batch->top_p[r] == 0) return 1;
   int64_t kept = row->size;
-  while (row->weights[kept - 1] < (double)batch->min_p[r]) --kept; /* the first one has weight 1 */
+  /* the loop ends, because the first candidate has weight 1 */
+  while (row->weights[kept - 1] < (double)batch->min_p[r]) --kept;
   if (k > 0 && k < kept) {
     int64_t end = k;
     while (batch->tie_rule == 0 && end < kept && candidates[end].logit == candidates[k - 1].logit) {
@@ -123,7 +128,8 @@ static int64_t kept_by(const fairdraw_batch* batch, int64_t r, const struct row*
   double total = 0, above = 0;
   for (int64_t i = 0; i < kept; ++i) total += row->weights[i];
   int64_t end = 0;
-  while (end < kept && above < (double)batch->top_p[r] * total) { /* the one that crosses p stays */
+  /* the candidate that crosses p is kept */
+  while (end < kept && above < (double)batch->top_p[r] * total) {
     const float logit = candidates[end].logit;
     while (end < kept && candidates[end].logit == logit) above += row->weights[end++];
   }
@@ -169,7 +175,7 @@ static int64_t place_of(const struct row* row, double target, int64_t size) {
   return size - 1;
 }
 
-/* Returns the index of the first candidate drawn without filters that the filters keep. */
+/* Returns the index of the first candidate, drawn without filters, that the filters keep. */
 static int64_t drawn(const struct row* row, uint64_t seed, uint64_t offset, uint64_t index) {
   enum { attempts = 64 };
   for (uint64_t attempt = 0; row->kept > 1 && attempt < attempts; ++attempt) {
@@ -207,7 +213,7 @@ int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message, size_t m
   row.candidates = malloc(vocab * sizeof(*row.candidates));
   row.weights = malloc(vocab * sizeof(double));
   if (!row.candidates || !row.weights) abort();
-  fenv_t of_caller; /* the caller's float environment must not change a token */
+  fenv_t of_caller; /* the caller's floating-point environment must not change a token */
   fegetenv(&of_caller);
   fesetenv(FE_DFL_ENV);
   for (int64_t r = 0; (batch->mask || batch->probs) && r < batch->rows; ++r) {

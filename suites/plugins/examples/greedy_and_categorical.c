@@ -1,4 +1,5 @@
-/* A plugin of one page: greedy, and categorical sampling by inversion, in float64 on the CPU.
+/* This plugin fits on one page: greedy and categorical sampling by inversion, in float64 on the
+   CPU.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include greedy_and_categorical.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so
@@ -24,7 +25,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   return 0;
 }
 
-static uint64_t mixed(uint64_t x) { /* the finaliser of splitmix64 */
+static uint64_t mixed(uint64_t x) { /* the last step of the generator splitmix64 */
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
   return x ^ (x >> 31);
@@ -36,7 +37,8 @@ static double uniform(uint64_t seed, uint64_t offset, uint64_t index) { /* in [0
   return (double)(mixed(state) >> 11) * 0x1p-53;
 }
 
-static float loaded(const void* logits, int64_t i) { /* rows may lie at any address */
+/* memcpy is used because rows may lie at any address */
+static float loaded(const void* logits, int64_t i) {
   float value;
   memcpy(&value, (const char*)logits + i * (int64_t)sizeof(value), sizeof(value));
   return value;
@@ -60,7 +62,7 @@ static int32_t draw(const void* logits, int64_t vocab, double temperature, doubl
   if (temperature == 0) return FAIRDRAW_ROW_OK;
   double total = 0;
   for (int64_t i = 0; i < vocab; ++i) total += exp((loaded(logits, i) - largest) / temperature);
-  const double target = u * total; /* less than total, because u < 1 */
+  const double target = u * total; /* less than the total, because u < 1 */
   double sum = 0;
   for (int64_t i = 0; i < vocab; ++i) {
     sum += exp((loaded(logits, i) - largest) / temperature);

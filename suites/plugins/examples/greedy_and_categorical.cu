@@ -1,5 +1,6 @@
-/* A plugin of one page: greedy, and categorical sampling by inversion, on the GPU. Each output
- * has one block; each thread has a run of adjacent ids, so that prefix sums are in id order.
+/* This plugin fits on one page: greedy and categorical sampling by inversion, on the GPU. Each
+ * output has one block, and each thread has a run of adjacent ids, so that prefix sums are in the
+ * order of ids.
  *
  *     nvcc -O2 -shared -Xcompiler -fPIC -I PREFIX/include greedy_and_categorical.cu -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so
@@ -26,7 +27,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
 
 constexpr int kThreads = 256;
 
-__device__ uint64_t mixed(uint64_t x) { /* the finaliser of splitmix64 */
+__device__ uint64_t mixed(uint64_t x) { /* the last step of the generator splitmix64 */
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
@@ -38,7 +39,8 @@ __device__ double uniform(uint64_t seed, uint64_t offset, uint64_t index) { /* i
   return (double)(mixed(state) >> 11) * 0x1p-53;
 }
 
-__device__ float loaded(const void* logits, int64_t i) { /* rows may lie at any address */
+/* memcpy is used because rows may lie at any address */
+__device__ float loaded(const void* logits, int64_t i) {
   float value;
   memcpy(&value, (const char*)logits + i * sizeof(value), sizeof(value));
   return value;
@@ -98,7 +100,7 @@ __global__ void draw(fairdraw_batch batch) {
     const double target = uniform(batch.seed[at], batch.offset[at], index) * total;
     if (temperature == 0) {
       tokens[sample] = (int32_t)best;
-    } else if (before <= target && target < before + sum) { /* true in one thread only */
+    } else if (before <= target && target < before + sum) { /* true in exactly one thread */
       double prefix = before;
       for (int64_t i = first; i < last && prefix <= target; ++i) {
         prefix += weight(i);

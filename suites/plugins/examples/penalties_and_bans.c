@@ -1,11 +1,11 @@
-/* A plugin with logits processing: penalties, bias and bans before a draw, in the order of
- * fairdraw/logits_processing.h, with each step rounded once to float32. Greedy, and categorical
- * sampling by inversion, on the CPU.
+/* This plugin has logits processing: penalties, biases and bans before a draw, in the order of
+ * fairdraw/logits_processing.h, with each step rounded once to float32. It has greedy sampling, and
+ * categorical sampling by inversion, on the CPU.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include penalties_and_bans.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so
  *
- * It reports no statuses; a bad row gives token -1.
+ * The plugin reports no statuses; a bad row gives token -1.
  */
 #include <fairdraw/plugin.h>
 #include <math.h>
@@ -28,7 +28,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   return 0;
 }
 
-static uint64_t mixed(uint64_t x) { /* the finaliser of splitmix64 */
+static uint64_t mixed(uint64_t x) { /* the last step of the generator splitmix64 */
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
   return x ^ (x >> 31);
@@ -40,7 +40,7 @@ static double uniform(uint64_t seed, uint64_t offset, uint64_t index) { /* in [0
   return (double)(mixed(state) >> 11) * 0x1p-53;
 }
 
-/* A row of logits during its processing. */
+/* A row of logits while it is processed. */
 struct row {
   float* logits;
   int32_t* counts; /* in the output */
@@ -68,7 +68,7 @@ static struct ids ids_of(struct row* row, const fairdraw_token_lists* lists, int
 
 static int is_token(struct row* row, int32_t id) {
   const int inside = id >= 0 && id < row->vocab;
-  if (!inside) row->bad = 1; /* the caller has handled -1 in histories */
+  if (!inside) row->bad = 1; /* the caller has already handled -1 in histories */
   return inside;
 }
 
@@ -120,7 +120,7 @@ static void add_biases(struct row* row, const fairdraw_processing* p, int64_t r)
   }
 }
 
-/* Marks a row as bad if a step made a logit NaN or +infinity. */
+/* Marks a row as bad if a step has made one of its logits NaN or +infinity. */
 static void expect_no_overflow(struct row* row) {
   for (int64_t id = 0; id < row->vocab; ++id) {
     if (isnan(row->logits[id]) || row->logits[id] == INFINITY) row->bad = 1;
@@ -147,7 +147,8 @@ static void ban_ids(struct row* row, const fairdraw_processing* p, int64_t r) {
       row->bad = 1;
       return;
     }
-    const int32_t* const word = words.first + begin; /* bans the last id after the others */
+    /* the last id of a word is banned after the other ids */
+    const int32_t* const word = words.first + begin;
     int matches = size - 1 <= output.length;
     for (int32_t j = 0; matches && j < size - 1; ++j) {
       matches = word[j] == output.first[output.length - (size - 1) + j];
@@ -197,7 +198,7 @@ static int32_t draw(const struct row* row, double temperature, double u) {
   for (int64_t id = 0; id < row->vocab; ++id) {
     total += exp((row->logits[id] - largest) / temperature);
   }
-  const double target = u * total; /* less than total, because u < 1 */
+  const double target = u * total; /* less than the total, because u < 1 */
   double sum = 0;
   for (int64_t id = 0; id < row->vocab; ++id) {
     sum += exp((row->logits[id] - largest) / temperature);
@@ -210,7 +211,7 @@ static int32_t sample(const fairdraw_batch* batch, int64_t r, struct row* row, d
   const size_t bytes = (size_t)batch->vocab * sizeof(float);
   row->bad = 0;
   memcpy(row->logits, (const char*)batch->logits + r * batch->row_stride * 4, bytes);
-  expect_no_overflow(row); /* finds NaN and +inf in the input logits */
+  expect_no_overflow(row); /* also detects NaN and +inf among the input logits */
   if (batch->processing.repetition_penalty) {
     penalise(row, &batch->processing, r);
     expect_no_overflow(row);

@@ -1,5 +1,5 @@
-/* A plugin without a sampler: two operations on rows, softmax and top_k_mask_logits, in float64 on
- * the CPU.
+/* This plugin has no sampler but two operations on rows, softmax and top_k_mask_logits, in float64
+ * on the CPU.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include softmax_and_top_k.c -lm -o operations.so
  *     fairdraw verify --sampler plugin:./operations.so
@@ -40,7 +40,7 @@ static void softmax(const float* x, int64_t vocab, double temperature, float* re
   }
 }
 
-/* Keeps the k largest, and ties with the k-th. `sorted` has room for a row. */
+/* Keeps the k largest logits, and those that tie with the k-th. `sorted` has room for one row. */
 static void top_k(const float* x, int64_t vocab, int32_t k, float* sorted, float* result) {
   float threshold = -INFINITY;
   if (k > 0 && k < vocab) {
