@@ -11,10 +11,10 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::uint64_t kChunk = 250;  // number of runs per work item
+constexpr std::uint64_t kChunk = 250;  // number of runs in one work item
 
-// Fills p_values[statistic][run] on `threads` threads. The seed of a run depends only on the
-// calibration's seed, the statistic and the number of the run.
+// Fills p_values[statistic][run], using `threads` threads. The seed of a run depends on the
+// calibration's seed, the statistic and the number of the run alone.
 void make_runs(const CalibrationOptions& options, std::vector<std::vector<double>>& p_values) {
   const std::vector<NullRun>& all = null_runs();
   const std::uint64_t chunks = (options.runs + kChunk - 1) / kChunk;
@@ -57,7 +57,8 @@ CalibrationRow calibration_row(const std::string& statistic, Validity validity,
     row.distance = std::max(row.distance, static_cast<double>(i + 1) / runs - sorted[i]);
   }
   row.smallest_p = sorted.empty() ? 1 : sorted.front();
-  // One-sided bound of Massart 1990, valid up to 1/2; every level used here is smaller.
+  // This is the one-sided bound of Massart 1990, which is valid up to 1/2; every level that is used
+  // here is smaller.
   row.p_value = std::min(1.0, std::exp(-2 * runs * row.distance * row.distance));
   const auto at_most = [&sorted](double limit) {
     return static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), limit) -

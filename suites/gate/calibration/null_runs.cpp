@@ -14,8 +14,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Draws from small distributions, made from the generator's top 52 bits so that every standard
-// library gives the same draws.
+// Makes draws from small distributions. It uses the top 52 bits of the generator, so that every
+// standard library gives the same draws.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : generator_(seed) {}
@@ -65,15 +65,15 @@ double exact_multinomial_run(std::uint64_t seed) {
   return statistics::exact_multinomial_p_value(Draws(seed).counts(distribution, 40), distribution);
 }
 
-// The draws have few cells, because the bound grows with the number of cells; with many cells the
-// p-values would say nothing about chance.
+// The draws have few cells, because the bound grows with the number of cells; with many cells, the
+// p-values would all be large.
 double g_run(std::uint64_t seed) {
   static const std::vector<double> distribution = zipf(4);
   return goodness_of_fit(Draws(seed).counts(distribution, 500), distribution).g_p_bound;
 }
 
-// Cells are pooled as in check_chi_squared, which needs 400 expected draws per cell, and 10 cells
-// for Pearson's test but 30 cells for too good a fit.
+// Cells are pooled as in check_chi_squared. It needs 400 expected draws per cell, and at least 10
+// cells for Pearson's test but 30 cells for the test of too good a fit.
 double chi_squared_run(std::uint64_t seed) {
   static const std::vector<double> distribution(10, 0.1);
   return goodness_of_fit(Draws(seed).counts(distribution, 4000), distribution).chi_squared_p_value;
@@ -95,7 +95,7 @@ double uniformity_run(std::uint64_t seed) {
   return statistics::uniformity_p_value(Draws(seed).uniforms(300));
 }
 
-// Tests uniform values against their keys, in bands of the keys.
+// Tests uniform values that have keys, in bands of their keys.
 double bands_run(std::uint64_t seed) {
   Draws draws(seed);
   const std::vector<double> keys = draws.uniforms(256), values = draws.uniforms(256);
@@ -129,7 +129,7 @@ double pair_table_run(std::uint64_t seed) {
   return goodness_of_fit(statistics::pair_counts(first, second, 2), distribution).g_p_bound;
 }
 
-// Evaluates the Dirichlet mixture after each of eight batches.
+// Computes the Dirichlet mixture after each of eight batches of draws.
 double dirichlet_run(std::uint64_t seed) {
   static const std::vector<double> distribution = zipf(10);
   Draws draws(seed);
@@ -157,8 +157,8 @@ double global_run(std::uint64_t seed) {
   return statistics::global_p_value(p_values);
 }
 
-// Runs a whole statistical check on the integer model. Returns the p-value of the case, or 0 if it
-// fails for any reason.
+// Runs one whole statistical check on the integer model. Returns the p-value of the case, or 0 if
+// the case fails for any reason.
 double case_run(harness::CheckOutcome (*check)(const harness::CheckInput&), std::uint64_t draws,
                 std::int64_t rows, std::uint64_t seed, std::size_t temperatures = 1) {
   static const auto logits =

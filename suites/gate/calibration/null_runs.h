@@ -1,4 +1,4 @@
-// Null runs: a statistic applied to draws of a correct sampler.
+// A null run applies a statistic to draws of a correct sampler.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace fairdraw::suites {
 struct NullRun {
   std::string statistic;
   Validity validity = Validity::exact;
-  /// Function that returns the p-value of one run; random numbers come from `seed` alone.
+  /// Returns the p-value of one run; its random numbers come from `seed` alone.
   std::function<double(std::uint64_t seed)> p_value;
 };
 
 const std::vector<NullRun>& null_runs();
 
-/// Returns the level of one case of the gate.
+/// Returns the level of one statistical case of the gate.
 double gate_level();
 
 }  // namespace fairdraw::suites

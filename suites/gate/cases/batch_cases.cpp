@@ -13,8 +13,9 @@ namespace {
 
 using harness::Family;
 
-// Returns operations whose temperatures vary from 0.05 to 2 from row to row. There are eleven
-// operations, an odd number, so that rows a power of two apart have different operations.
+// Returns operations whose temperatures differ from row to row, between 0.05 and 2. There are
+// eleven operations, an odd number, so that rows whose distance is a power of two have different
+// operations.
 std::vector<Operation> by_row() {
   return parse_operations({"none/t0.05", "top_k_50+top_p_0.9/t0.7", "greedy", "top_p_0.95/t2",
                            "top_k_5/t2", "min_p_0.05/t1.5", "top_k_1000/t0.5", "none/t2",
@@ -26,7 +27,8 @@ struct Lists {
   bool top_k, top_p, min_p;
 };
 
-// Returns the operations of by_row() that use only the filters of `keep`, padded to an odd number.
+// Returns those operations of by_row() that use only the filters in `keep`, with repetitions to an
+// odd number.
 std::vector<Operation> without(const Lists& keep) {
   std::vector<Operation> list = by_row();
   std::erase_if(list, [&keep](const Operation& operation) {
@@ -45,7 +47,8 @@ void add(std::vector<NamedCase>& cases, Case entry, const std::string& name,
   cases.push_back({std::move(entry), name});
 }
 
-// Up to this vocabulary every sampler is judged, not one per processor (once_a_processor).
+// Up to this size of the vocabulary every sampler is judged, not only one per processor
+// (once_a_processor).
 constexpr std::int64_t kVocabOfEach = 1000;
 
 Case batches(Suite suite, const Input& input) {
@@ -89,12 +92,14 @@ void add_sizes(std::vector<NamedCase>& cases) {
     entry.from_probs = true;
     add(cases, entry, "by_row", without_min_p(by_row()));
   }
-  // These lists are for samplers that lack a filter and therefore skip every list that contains it.
+  // These lists are for samplers that lack a filter, and therefore skip every list that contains
+  // it.
   for (const Lists& keep :
        {Lists{"unfiltered", false, false, false}, Lists{"top_k_alone", true, false, false},
         Lists{"top_p_alone", false, true, false}, Lists{"top_k_and_top_p", true, true, false}}) {
     for (const std::int64_t vocab : {1000, 32003}) {
-      const bool alone = keep.top_k != keep.top_p;  // samplers with a single filter are rare
+      const bool alone = keep.top_k != keep.top_p;  // samplers with only one of these filters are
+                                                    // rare
       if (alone && vocab > 1000) continue;
       add(cases,
           batches(vocab == 1000 ? Suite::smoke : Suite::gate,
@@ -104,17 +109,17 @@ void add_sizes(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds checks that use more features of a call than `batches`, at the same batch sizes, because a
-// feature with a kernel of its own (log-probabilities, drafts, several samples, strided rows) has
-// its own threshold, too. The vocabulary exceeds 256 and is no multiple of 32, so that no kernel
-// has whole tiles only.
+// Adds checks that use more features of a call than `batches` does, at the same batch sizes. A
+// feature with a kernel of its own (log-probabilities, drafts, several samples, strided rows) also
+// has a threshold of its own. The vocabulary exceeds 256 and is not a multiple of 32, so that no
+// kernel has only whole tiles.
 void add_other_checks(std::vector<NamedCase>& cases) {
   constexpr std::int64_t kVocab = 301;
   constexpr std::int64_t kRowsOfEach = 65;
   struct Row {
     Check check;
     std::int64_t calls = 1;     // number of calls among which the rows of a case are divided
-    std::int64_t smallest = 1;  // smallest batch size of the check
+    std::int64_t smallest = 1;  // smallest batch size that the check has
   };
   const Row rows[] = {{Check::replay},
                       {Check::metamorphic},
@@ -125,7 +130,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
                       {Check::chain, harness::kChainCalls}};
   const auto add_size = [&cases](const Row& row, std::int64_t size, const char* name,
                                  std::vector<Operation> operations) {
-    // The first operation then has a filter, so that a batch of one row has a filter.
+    // The first operation then has a filter, so that even a batch of one row has one.
     std::rotate(operations.begin(), operations.begin() + 1, operations.end());
     Case entry{.suite = Suite::gate,
                .check = row.check,
@@ -151,8 +156,9 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   }
 }
 
-// The DKWM bound says that the test finds 0.0567 in 9900 draws per batch size, at a twentieth of a
-// case's share of the error budget. The declared discrepancy is slightly larger.
+// By the DKWM bound, the test detects a distance of 0.0567 in 9900 draws per batch size, at a
+// twentieth of a case's share of the error budget. The declared discrepancy is slightly larger than
+// this distance.
 void add_distributions(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -174,7 +180,7 @@ void add_distributions(std::vector<NamedCase>& cases) {
   }
 }
 
-// A token with probability 0.04 is missing from 1024 draws with probability 7e-19.
+// A token of probability 0.04 is missing from 1024 draws with a probability of 7e-19.
 void add_boundaries(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;

@@ -1,4 +1,5 @@
-// Cases that vary the number of rows per call, and cases whose boundary token is heavy.
+// Cases in which the number of rows per call varies, and cases whose boundary token has a large
+// probability.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The table of cases. The table cannot show errors smaller than its declared discrepancies, nor
-// errors on rows unlike all of its families.
+// This file has the table of cases. The cases of the table cannot detect errors smaller than their
+// declared discrepancies, nor errors that occur only on rows unlike all families.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,10 +50,10 @@ class Table {
 
   void add(NamedCase named) { add(std::move(named.entry), named.operations_name); }
 
-  // Adds a case with one operation for all rows.
+  // Adds a case in which all rows have the same operation.
   void add(Case entry, const char* operation) { add(named_case(std::move(entry), operation)); }
 
-  // Adds a case with one operation per row, and enough rows to use each operation once.
+  // Adds a case with one operation per row, and with enough rows to use each operation once.
   void add_list(Case entry, const std::string& name, std::vector<Operation> operations) {
     entry.rows = std::max(entry.rows, static_cast<std::int64_t>(operations.size()));
     entry.operations = std::move(operations);
@@ -97,7 +97,7 @@ void add_masks_and_tokens(Table& table) {
   for (const std::int64_t vocab : {1, 2}) {
     add_both(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
   }
-  // Everyday filters keep all of a few tokens or all but one, which no edge operation does.
+  // Everyday filters keep all or all but one of a few tokens, which no edge operation does.
   for (const std::int64_t vocab : {31, 1000}) {
     add_both(Suite::smoke, family_input(Family::few_allowed, vocab), "everyday",
              everyday_operations());
@@ -123,9 +123,10 @@ void add_masks_and_tokens(Table& table) {
                                           parse_operation("none/t1")};
   add_both(Suite::gate, family_input(Family::gaussian, kMaxVocab), "largest", largest);
 
-  // Cases with many calls of one instance, in which the parameters of a slot change from call to
-  // call (2^20 / 250 rows per call are not a multiple of 16 operations). A parameter that takes
-  // effect one call late shows, even if it happens once in a thousand rows.
+  // These cases make many calls of one instance, in which the parameters of a slot change from call
+  // to call (the number of rows per call, 2^20 / 250, is not a multiple of 16 operations). They
+  // detect a parameter that takes effect one call late, even if this happens once in a thousand
+  // rows.
   table.add_list({.suite = Suite::gate,
                   .check = Check::tokens,
                   .input = family_input(Family::gaussian_wide, 250),
@@ -133,7 +134,7 @@ void add_masks_and_tokens(Table& table) {
                   .draws = 40'000},
                  "everyday+many", everyday_operations());
 
-  // Tie rule and filter order apply to a whole call, so they need cases of their own.
+  // Tie rule and filter order apply to a whole call, so that each needs cases of its own.
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded, Family::gaussian}) {
     for (const char* option : {"lowest_id", "joint", "lowest_id+joint"}) {
       const Operation rules = parse_operation(option);
@@ -146,7 +147,8 @@ void add_masks_and_tokens(Table& table) {
                  operations);
       };
       add_under_rules("edges", edge_operations(1000));
-      add_under_rules("everyday", everyday_operations());  // the order of filters matters here
+      // on these rows the order of filters matters
+      add_under_rules("everyday", everyday_operations());
     }
   }
 }
@@ -223,7 +225,7 @@ void add_contracts(Table& table) {
   }
 }
 
-// Adds lists for samplers that lack a filter and therefore skip every list that contains it.
+// Adds lists for samplers that lack a filter, and therefore skip every list that contains it.
 void add_fewer_filters(Table& table) {
   const std::pair<const char*, Filters> lists[] = {
       {"unfiltered", {}},
@@ -268,7 +270,8 @@ void add_streams(Table& table) {
              .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
             "none/t1");
-  // Long streams of tokens: 16 x 16 tables of pairs find discrepancies of 0.17, 0.076 and 0.017.
+  // These are long streams of tokens, in which 16 x 16 tables of pairs detect discrepancies of
+  // 0.17, 0.076 and 0.017.
   const auto add_long = [&table](Suite suite, std::uint64_t draws, double declared) {
     table.add({.suite = suite,
                .check = Check::streams,
@@ -284,9 +287,9 @@ void add_streams(Table& table) {
 }
 
 void add_goodness_of_fit(Table& table) {
-  // The declared discrepancy is a total variation for chi_squared and a difference of one
+  // The declared discrepancy is a total variation for chi_squared, and a difference in one
   // probability for binomial. The design of the test computes whether the draws have the power to
-  // find it.
+  // detect this discrepancy.
   const DistributionRow chi_squared[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
       {Suite::smoke, Family::gaussian, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
@@ -310,8 +313,8 @@ void add_goodness_of_fit(Table& table) {
       {Suite::nightly, Family::peaked, 32000, "top_p_0.9/t5", 5'000'000, 0.008},
       {Suite::nightly, Family::gaussian_wide, 1000, "top_p_0.9/t0.7", 20'000'000, 0.004},
   };
-  // The declared discrepancy is a total variation over at most 64 cells. The loss of any of some
-  // thousand sets of tokens is found with fewer draws (measure sets_whose_loss_is_found).
+  // The declared discrepancy is a total variation over at most 64 cells. If any of about a thousand
+  // sets of tokens is never drawn, fewer draws detect this (measure sets_whose_loss_is_found).
   const DistributionRow bets[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.04},
       {Suite::smoke, Family::ties_at_k, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
@@ -332,7 +335,8 @@ void add_goodness_of_fit(Table& table) {
       {Suite::gate, Family::zipf, 1000, "none/t1", 1'000'000, 0.008},
       {Suite::gate, Family::head_and_tail, kLargeVocab, "none/t1", 200'000, 0.015},
       {Suite::gate, Family::peaked, 32000, "top_p_0.9/t3", 200'000, 0.015},
-      // A leak of 2^-24 or 10^-9 per filtered token adds up to at least 10^-4 of the draws.
+      // If every filtered token is drawn with a probability of 2^-24 or 10^-9, these add up to at
+      // least 10^-4 of the draws.
       {Suite::gate, Family::peaked, kLargeVocab, "top_k_50/t1", 200'000, 0.015},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50/t1", 1'000'000, 0.008},
       {Suite::gate, Family::gaussian_wide, 50304, "min_p_0.02/t1", 200'000, 0.015},
@@ -343,9 +347,10 @@ void add_goodness_of_fit(Table& table) {
   for (const DistributionRow& row : binomial) table.add(distribution_case(Check::binomial, row));
 }
 
-// Returns the declared distance of a pit case for n draws. The DKWM bound says that the test finds
-// 5.6 / sqrt(n) in two looks, each at the root of half of 4.9e-14 (a tenth of a case's share), and
-// one look misses it with probability 5e-7. The declared distance is a tenth larger.
+// Returns the distance that a pit case with n draws declares. By the DKWM bound, the test detects a
+// distance of 5.6 / sqrt(n) in two looks, each at the square root of half of 4.9e-14 (a tenth of a
+// case's share). One look misses it with a probability of 5e-7. The declared distance is larger by
+// a tenth.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }
@@ -359,8 +364,8 @@ void add_pit(Table& table) {
     std::int64_t rows;
     std::uint64_t draws_a_row = 10;
   };
-  // A sampler with one token per row needs a pass over the row per draw, so the case with the most
-  // rows of suite gate has the fewest draws per row.
+  // A sampler with one token per row needs a pass over the row for each draw. So the case of suite
+  // gate with the most rows has the fewest draws per row.
   const Row rows[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "top_p_0.9/t1", 2560},
       {Suite::gate, Family::gaussian_wide, 32000, "none/t1", 51200, 4},
@@ -403,8 +408,8 @@ void add_differential(Table& table) {
   }
 }
 
-// Returns the row whose largest probability is the median, so that it is neither almost certain nor
-// flat.
+// Returns the number of the row whose largest probability is the median, so that the row is neither
+// almost certain nor flat.
 std::int64_t typical_row(const harness::CapturedLogits& captured) {
   std::vector<std::pair<double, std::int64_t>> largest;
   for (std::int64_t row = 0; row < captured.rows; ++row) {
@@ -458,7 +463,7 @@ void add_captured(Table& table, const std::shared_ptr<const harness::CapturedLog
              .declared_discrepancy = 0.03,
              .once = true},
             "none/t1");
-  // One draw per row and no row twice, as in a serving engine.
+  // Each row is drawn from once, and no row occurs twice, as in a serving engine.
   constexpr std::int64_t kRows = 12288;
   table.add({.suite = Suite::gate,
              .check = Check::pit,

@@ -30,8 +30,8 @@ NamedCase of(const Row& row, DType dtype = DType::float32) {
                     row.operation);
 }
 
-// A sampler that accepts a dtype may also compute in it. Noise of 8- or 11-bit arithmetic shows in
-// flat rows of many tokens; sums with 8 or 11 bits show if the mass is in the tail.
+// A sampler that accepts a dtype may also compute in it. Flat rows of many tokens detect noise of
+// 8- or 11-bit arithmetic. Rows with their mass in the tail detect sums with 8 or 11 bits.
 void add_dtypes(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
@@ -44,13 +44,14 @@ void add_dtypes(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds rows of logits far from 0, which a narrow type rounds to large steps, and to larger ones
-// after division by a low temperature: around -100 and at +40 to 1/16 and 1/32 with 11 bits, and to
-// 1/2 and 1/4 with 8 bits. Two scores are equal as often as a step is large (a step of 1/4: 22 of
-// 100 draws), and then the lower or the higher id wins always. So 100000 draws show 8 bits at these
-// temperatures; 11 bits show in rows that are flat at temperature 0.1, at steps of 1/4: the lower
-// half of the ids then gains 0.03 of the mass, and a distance of 0.0204 along the ids is found. A
-// right sampler in float32 errs in a weight by at most 400 * 2^-24 = 2.4e-5 at these quotients.
+// Adds rows of logits far from 0, which a narrow type rounds to large steps, and to larger steps
+// after the division by a low temperature. Around -100 and at +40, a type with 11 bits has steps of
+// 1/16 and 1/32, and a type with 8 bits steps of 1/2 and 1/4. The larger a step is, the more often
+// two scores are equal (at a step of 1/4, in 22 of 100 draws). Then always the lower id wins, or
+// always the higher id. So 100000 draws detect 8 bits at these temperatures. 11 bits are detected
+// in rows that are flat at temperature 0.1, at steps of 1/4: there the lower half of the ids gains
+// 0.03 of the mass, and the test detects a distance of 0.0204 along the ids. At these quotients, a
+// correct sampler in float32 has an error of at most 400 * 2^-24 = 2.4e-5 in a weight.
 void add_large_logits(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::all_negative, 1000, "none/t0.7", 100'000, 0.05},
@@ -62,7 +63,7 @@ void add_large_logits(std::vector<NamedCase>& cases) {
        0.02, 32},
   };
   for (const Row& row : rows) cases.push_back(of(row));
-  // Rows that are narrow themselves are right in 16 bits; quotients and noise are not.
+  // A correct sampler may have rows of 16 bits, but neither quotients nor noise of 16 bits.
   cases.push_back(
       of({Suite::smoke, Check::chi_squared, Family::gaussian, 1000, "none/t0.6", 100'000, 0.05, 40},
          DType::bfloat16));
@@ -71,12 +72,12 @@ void add_large_logits(std::vector<NamedCase>& cases) {
          DType::float16));
 }
 
-// Cases with the vocabularies of today's models, and the largest that is allowed. Each draw may
-// cost a pass over the row, above all in a plugin that draws one token per call, so there are few
-// draws and the longest rows are only in suite nightly. Suite gate has a few draws at the
-// vocabulary of each model (vocabulary_cases.cpp). A loss of all ids above 2^17 affects at least a
-// seventh of the mass, so directed bets and groups of ids find a fifth of it with some ten thousand
-// draws.
+// These cases have the vocabularies of models, and the largest vocabulary that is allowed. Each
+// draw may cost a pass over the row, above all in a plugin that draws one token per call. So there
+// are few draws, and the longest rows are only in suite nightly. Suite gate has a few draws at the
+// vocabulary of each model (vocabulary_cases.cpp). If all ids above 2^17 are lost, at least a
+// seventh of the mass is lost. Directed bets and groups of ids detect a fifth of that loss with
+// about ten thousand draws.
 void add_large_vocabularies(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::nightly, Check::bets, Family::gaussian, 151'936, "none/t1", 60'000, 0.055},

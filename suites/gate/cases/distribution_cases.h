@@ -1,4 +1,4 @@
-// Distributions in each dtype, and at vocabularies above 2^17.
+// Cases of distributions in each dtype, and at vocabularies above 2^17.
 #pragma once
 
 #include <vector>

@@ -27,12 +27,14 @@ constexpr Ability kAbilities[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// Returns a request of the case without row values, because no ability depends on values.
+// Returns the shape of the case's requests, without values of rows, because no ability depends on
+// values.
 harness::Request shape_of(const Case& entry) {
   harness::Request shape;
   shape.dtype = entry.input.dtype;
   shape.vocab = entry.input.vocab;
-  if (is_row_operation(entry.check)) return shape;  // a row operation has its own parameters
+  if (is_row_operation(entry.check)) return shape;  // an operation on rows has parameters of its
+                                                    // own
   if (entry.from_probs) shape.input = harness::RowInput::probabilities;
   for (const Operation& operation : entry.operations) {
     shape.parameters.push_back(operation.parameters);
@@ -56,8 +58,8 @@ std::set<std::string_view> needs_of(const harness::Request& shape) {
   return needs;
 }
 
-// Features that each check itself exercises, indexed by Check. Checks that only compare tokens with
-// the support of the row have no features here; their features follow from the rows.
+// The features that each check exercises by itself, indexed by Check. A check that only compares
+// tokens with the support of the row has no features here; its features follow from the rows.
 const std::vector<Feature> kOfChecks[] = {
 #define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason, ...) {__VA_ARGS__},
 #include "harness/run/evidence/checks.inc"

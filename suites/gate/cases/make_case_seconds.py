@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Prints rows of case_seconds.inc: mean seconds of a case by check and vocabulary, from a run's
-report.
+"""Prints rows of case_seconds.inc from the report of a run: mean seconds of a case, by check and vocabulary.
 
 make_case_seconds.py REPORT.json > rows
 """

@@ -1,4 +1,4 @@
-// Helpers that the files of the case table share.
+// Functions that the files of the case table share.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace fairdraw::suites {
 
-/// A case with its operations, and the name of the operations within the case's id.
+/// A case with its operations, and the name that the operations have in the case's id.
 struct NamedCase {
   Case entry;
   std::string operations_name;
 };
 
-/// Returns `entry` with `operation` for all rows.
+/// Returns `entry` with the same `operation` in all rows.
 NamedCase named_case(Case entry, const char* operation);
 
 Input family_input(harness::Family family, std::int64_t vocab, DType dtype = DType::float32);
 
-/// A row of a table of distributions: the draws of one operation, and the discrepancy that they
-/// must find.
+/// A row of a table of distributions: the number of draws from one operation, and the discrepancy
+/// that these draws must detect.
 struct DistributionRow {
   Suite suite;
   harness::Family family;

@@ -1,4 +1,4 @@
-// Cases of drafts with 16-bit probabilities and logits.
+// Cases of drafted tokens whose probabilities or logits have 16 bits.
 #pragma once
 
 #include <vector>

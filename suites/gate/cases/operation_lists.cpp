@@ -8,7 +8,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// A source that is only a model's name means the model's generation_config.json.
+// If a source is only the name of a model, it means the model's generation_config.json.
 constexpr TypedValues kTyped[] = {
     {"none/t1", "default of vLLM (SamplingParams), SGLang, OpenAI's API"},
     {"greedy", "temperature 0 of every engine"},
@@ -67,15 +67,16 @@ std::vector<Operation> large_k_operations(std::int64_t vocab) {
 }
 
 std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t count) {
-  // Parameter values are computed from a counter by IEEE operations, so that they are the same in
-  // every run. Half of all filters are off, so that each filter occurs alone, in pairs and with all
-  // others.
+  // The values of parameters are computed from a counter by IEEE operations, so that they are the
+  // same in every run. Half of all filters are off, so that each filter occurs alone, in pairs and
+  // with all others.
   std::vector<Operation> list;
   const int octaves_of_vocab = std::ilogb(static_cast<double>(vocab)) + 1;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto word = [i](std::uint64_t which) { return harness::mixed(which, i); };
     const auto on = [&word](std::uint64_t which) { return word(which) % 2 == 0; };
-    // `mantissa` is in [1, 2); `scaled` is in [2^low, 2^high) with a uniform binary exponent.
+    // `mantissa` lies in [1, 2); `scaled` lies in [2^low, 2^high), and its binary exponent is
+    // uniform.
     const auto mantissa = [&word](std::uint64_t which) {
       return std::ldexp(static_cast<double>((word(which) >> 40) + (1U << 24)), -24);
     };
@@ -113,7 +114,8 @@ std::vector<Operation> edge_operations(std::int64_t vocab) {
   for (const float p : top_p) add({.top_p = p});
   for (const float t : temperature) add({.temperature = t});
   for (const float m : min_p) add({.min_p = m});
-  // Combinations of all four parameters. The strides differ, so that many pairs of values occur.
+  // These operations combine all four parameters. The strides differ, so that many pairs of values
+  // occur.
   for (std::size_t i = 0; i < 14; ++i) {
     add({.temperature = temperature[(3 * i + 2) % 7],
          .top_k = top_k[(5 * i + 3) % 8],

@@ -24,7 +24,7 @@ void add_list(std::vector<NamedCase>& cases, Case entry, const std::string& name
   cases.push_back({std::move(entry), name});
 }
 
-// Splits a list into the two kinds that operations on probabilities support.
+// Splits a list into the two combinations of filters that operations on probabilities support.
 void add_lists(std::vector<NamedCase>& cases, const Case& entry, const std::string& name,
                const std::vector<Operation>& operations) {
   add_list(cases, entry, name, without_min_p(operations));
@@ -111,8 +111,8 @@ void add_statistical(std::vector<NamedCase>& cases) {
     std::uint64_t draws;
     double declared;
   };
-  // Discrepancies are declared as in the table of logits; for pit, 6.5 / sqrt(draws) and a tenth
-  // more.
+  // Discrepancies are declared as in the table for logits; for pit, the distance is 6.5 /
+  // sqrt(draws), and a tenth more.
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::gaussian, 1000, "none/t1", 1, 100'000, 0.05},
       {Suite::gate, Check::chi_squared, Family::gaussian_wide, 1000, "top_p_0.9/t1", 1, 1'000'000,
@@ -170,9 +170,9 @@ void add_chains(std::vector<NamedCase>& cases) {
          .rows = row.rows},
         row.family == Family::mass_exactly_p ? "none/t1.442695" : "none/t1");
   }
-  // At a seventh of a case's share, in tables of up to V^2 cells and over half of the chains, the
-  // statistic G finds 0.0516, 0.0252 and 0.0312. The declared discrepancies are slightly larger,
-  // because rows depend on the id.
+  // At a seventh of a case's share, in tables of up to V^2 cells and with half of the chains, the
+  // statistic G detects 0.0516, 0.0252 and 0.0312. The declared discrepancies are slightly larger,
+  // because the rows depend on the id.
   const DistributionRow distributions[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 50'000, 0.055},
       {Suite::gate, Family::gaussian_wide, 8, "none/t1", 300'000, 0.026},
@@ -182,7 +182,7 @@ void add_chains(std::vector<NamedCase>& cases) {
     cases.push_back(distribution_case(Check::chain_distribution, row));
 }
 
-// Adds cases with random words at the ends of the tokens' intervals, for logits and for
+// Adds cases that supply random words at the ends of the tokens' intervals, for logits and for
 // probabilities.
 void add_scripted(std::vector<NamedCase>& cases) {
   struct Row {
@@ -210,9 +210,9 @@ void add_scripted(std::vector<NamedCase>& cases) {
     entry.from_probs = true;
     add_lists(cases, entry, "everyday", everyday_operations());
   }
-  // A logit of 1 is 48 octaves, so the maxima of tiles lie at all distances below the row's
-  // maximum, including the one from which they count as nothing, and tokens lie at all distances
-  // below the maximum of their tile.
+  // A logit of 1 is 48 octaves. So the maxima of tiles lie at all distances below the row's
+  // maximum, and among these is the distance from which on a tile counts as nothing. Tokens lie at
+  // all distances below the maximum of their tile.
   for (const bool banned : {false, true}) {
     Case entry{.suite = Suite::gate,
                .check = Check::scripted,

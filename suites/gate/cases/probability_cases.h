@@ -1,4 +1,4 @@
-// Cases of probabilities, drafted chains and given random words.
+// Cases of probabilities, drafted chains and supplied random words.
 #pragma once
 
 #include <vector>

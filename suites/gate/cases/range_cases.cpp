@@ -9,7 +9,7 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kOddVocab = 50257;  // GPT-2's vocabulary, an odd number
+constexpr std::int64_t kOddVocab = 50257;  // the vocabulary of GPT-2, an odd number
 
 class Cases {
  public:
@@ -23,7 +23,7 @@ class Cases {
     cases_.push_back({std::move(entry), name});
   }
 
-  // Adds a case of masks, and one of tokens for samplers that claim the exact arithmetic.
+  // Adds one case of masks, and one case of tokens for samplers that claim the exact arithmetic.
   void add_both(Case entry, const std::string& name, const std::vector<Operation>& operations) {
     entry.check = Check::mask;
     add(entry, name, operations);
@@ -31,7 +31,7 @@ class Cases {
     add(entry, name, operations);
   }
 
-  // Adds a case of draws from one row.
+  // Adds a case of draws from a single row.
   void add_draws(Check check, const Input& input, const char* operation, std::uint64_t draws,
                  double declared, bool banned = false) {
     Case entry{.suite = Suite::gate, .check = check, .input = input, .banned_tokens = banned};
@@ -51,8 +51,8 @@ Case gate(const Input& input, Check check = Check::mask) {
   return {.suite = Suite::gate, .check = check, .input = input};
 }
 
-// Adds vocabularies of one id more and one id fewer than vectors, warps, blocks, tiles and 16 bits
-// hold.
+// Adds vocabularies that have one id more or one id fewer than vectors, warps, blocks, tiles and 16
+// bits hold.
 void add_widths(Cases& cases) {
   for (const std::int64_t vocab :
        {3,    4,    5,    7,    8,    9,    15,    16,    17,    32,    33,    63,    64,   65,
@@ -60,7 +60,7 @@ void add_widths(Cases& cases) {
         2049, 4095, 4096, 4097, 8191, 8193, 16383, 16385, 32767, 32769, 65535, 65536, 65537}) {
     cases.add_both(gate(family_input(Family::tile_ends, vocab)), "everyday", everyday_operations());
   }
-  // 64 rows, so that greedy rows have their maximum at each kind of tile end.
+  // There are 64 rows, so that greedy rows have their maximum at each kind of tile end.
   Case many = gate(family_input(Family::tile_ends, kOddVocab));
   many.rows = 64;
   const std::vector<Operation> short_list = {
@@ -77,7 +77,7 @@ void add_widths(Cases& cases) {
   Case probs = gate(family_input(Family::tile_ends, kOddVocab), Check::tokens);
   probs.from_probs = true;
   cases.add(probs, "everyday", without_min_p(everyday_operations()));
-  // If a sampler that reports no masks loses the last token, bets and binomial tests find the loss.
+  // If a sampler without masks loses the last token, bets and binomial tests detect the loss.
   cases.add_draws(Check::binomial, family_input(Family::tile_ends, 4097), "none/t1", 200'000,
                   0.015);
   cases.add_draws(Check::bets, family_input(Family::tile_ends, kOddVocab), "none/t1", 200'000,
@@ -107,7 +107,7 @@ void add_parameters(Cases& cases) {
                  rules);
 }
 
-// Adds bans and ties in rows of many tiles, and in every dtype.
+// Adds bans and ties, in rows of many tiles and in every dtype.
 void add_bans_and_ties(Cases& cases) {
   for (const std::int64_t vocab : {kOddVocab, kLargeVocab}) {
     Case banned = gate(family_input(Family::gaussian_wide, vocab));
@@ -128,7 +128,7 @@ void add_bans_and_ties(Cases& cases) {
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded}) {
     cases.add_both(gate(family_input(family, kOddVocab)), "everyday+lowest_id", lowest);
   }
-  // A tie rule left over from another call shows only in rows with ties.
+  // If a tie rule is left over from another call, only rows with ties show this.
   cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday",
             everyday_operations());
   cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday+lowest_id",
@@ -138,7 +138,7 @@ void add_bans_and_ties(Cases& cases) {
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const Family family : {Family::subnormal, Family::signed_zeros, Family::masked,
                                 Family::ties_at_k, Family::all_negative, Family::huge_range}) {
-      // Most values of huge_range overflow float16.
+      // most values of huge_range would overflow in float16
       if (family == Family::huge_range && dtype == DType::float16) continue;
       cases.add_both(gate(family_input(family, 1000, dtype)), "edges", edge_operations(1000));
     }

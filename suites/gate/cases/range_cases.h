@@ -10,9 +10,9 @@ namespace fairdraw::suites {
 
 std::vector<NamedCase> range_cases();
 
-/// Returns cases of parameter values that users of engines type, top_k next to the vocabulary size,
-/// and uniform numbers that cannot reach a tail. The cases also suit samplers that report only
-/// tokens (value_cases.cpp).
+/// Returns cases of three kinds: parameter values that users of engines type, top_k next to the
+/// vocabulary size, and uniform numbers that cannot reach a tail. These cases also suit samplers
+/// that report only tokens (value_cases.cpp).
 std::vector<NamedCase> value_cases();
 
 }  // namespace fairdraw::suites

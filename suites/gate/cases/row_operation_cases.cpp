@@ -17,13 +17,13 @@ constexpr Check kRowOperations[] = {
 
 Operation with(const reference::RowParameters& parameters) { return {.parameters = parameters}; }
 
-// Returns both ends of the parameter's range, their neighbours, and usual values.
+// Returns operations with both ends of the parameter's range, their neighbours, and usual values.
 std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
   const auto of_vocab = [vocab](std::int64_t k) {
     return static_cast<std::int32_t>(k < 1 ? 1 : k > 4 * vocab ? 4 * vocab : k);
   };
-  // At this temperature the weights of integer logits are powers of two with exact partial sums, so
-  // that boundaries met with equality are decided.
+  // At this temperature, the weights of integer logits are powers of two with exact partial sums.
+  // So it is certain on which side a boundary lies that is met with equality.
   constexpr float kExact = kDyadicTemperature;
   std::vector<Operation> list;
   switch (check) {
@@ -49,7 +49,7 @@ std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
       }
       break;
     case Check::top_p_renorm_probs:
-      // Two values of top_p are just above a partial sum of mass_exactly_p, by more than the
+      // Two values of top_p lie just above a partial sum of mass_exactly_p, by more than the
       // float32 error in a vocabulary of 31.
       for (const float p : {0.9F, 0.0F, 0x1p-149F, 0.1F, 0.5F, 0.75F, 0.750006F, 0.875F, 0.500006F,
                             0.95F, 0.999F, 1 - 0x1p-24F, 1.0F}) {
@@ -81,8 +81,8 @@ std::vector<NamedCase> row_operation_cases() {
                .literal = true};
     entry.operations = parameters_of(check, vocab);
     const auto size = static_cast<std::int64_t>(entry.operations.size());
-    // Several rows have the same parameter, for calls with one parameter; fewer if rows are
-    // expensive.
+    // Several rows have the same parameter, so that calls with one parameter are possible; there
+    // are fewer such rows if rows are expensive.
     entry.rows = std::max<std::int64_t>(vocab > 1000 ? size : rows_of_each * size, 4);
     cases.push_back({std::move(entry), "edges"});
   };
@@ -98,9 +98,9 @@ std::vector<NamedCase> row_operation_cases() {
         renorm ? std::vector{Family::peaked}
                : std::vector{Family::huge_range, Family::subnormal, Family::signed_zeros};
     for (const Family family : own) add(Suite::smoke, check, family, 1000);
-    // With few tokens, sums are nearly exact, so that small errors of a boundary or a scale show.
-    // An error in the last bit of scaled logits shows in one row of 30: 2 rows per parameter miss
-    // it with every second seed, 32 rows with one seed in 2^16.
+    // With few tokens sums are nearly exact, so that small errors of a boundary or a scale are
+    // visible. An error in the last bit of scaled logits is visible in one row of 30. So 2 rows per
+    // parameter miss it with every second seed, and 32 rows with one seed in 2^16.
     const Family few = renorm ? Family::mass_exactly_p : Family::all_negative;
     add(Suite::smoke, check, few, 31, DType::float32, 32);
     for (const DType dtype : {DType::float16, DType::bfloat16}) {

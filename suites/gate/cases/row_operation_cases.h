@@ -10,7 +10,7 @@ namespace fairdraw::suites {
 /// Returns the cases of row operations, without ids.
 std::vector<NamedCase> row_operation_cases();
 
-/// Returns true for checks of one operation on rows, which draw no tokens.
+/// Returns whether a check is of one operation on rows, which draws no tokens.
 bool is_row_operation(Check check);
 
 }  // namespace fairdraw::suites

@@ -16,12 +16,12 @@ std::vector<NamedCase> sequence_cases() {
                .check = Check::sequences,
                .input = std::move(input),
                .banned_tokens = banned,
-               .rows = 64};  // number of different rows of logits that requests go through
+               .rows = 64};  // number of different rows of logits that the requests use
     entry.operations = std::move(operations);
     cases.push_back({std::move(entry), name});
   };
-  // With few ids, penalties, bans and words affect tokens drawn before. In requests without filters
-  // every change of a logit moves tokens.
+  // With few ids, penalties, bans and bad words concern tokens that were drawn before. In requests
+  // without filters, every change of a logit changes which tokens are drawn.
   add(Suite::smoke, family_input(Family::gaussian, 31), "everyday", everyday_operations());
   add(Suite::smoke, family_input(Family::gaussian, 7), "unfiltered", operations_with({}, 7));
   add(Suite::smoke, family_input(Family::gaussian, 65, DType::bfloat16), "everyday",

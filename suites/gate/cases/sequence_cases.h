@@ -7,7 +7,7 @@
 
 namespace fairdraw::suites {
 
-/// Returns the cases of samplers that keep their requests, without ids.
+/// Returns the cases for samplers that keep their requests, without ids.
 std::vector<NamedCase> sequence_cases();
 
 }  // namespace fairdraw::suites

@@ -19,7 +19,7 @@ void add(std::vector<NamedCase>& cases, Case entry, const char* name,
   cases.push_back({std::move(entry), name});
 }
 
-// Adds cases with penalties, bias and bans, both before all filters and without filters.
+// Adds cases with penalties, biases and bans, before all filters and also without filters.
 void add_processing(std::vector<NamedCase>& cases) {
   const auto everyday = [&cases](Suite suite, const Input& input, std::int64_t rows,
                                  bool banned = false) {
@@ -35,7 +35,8 @@ void add_processing(std::vector<NamedCase>& cases) {
     everyday(Suite::smoke, input_of(family, 31), 512);
     everyday(Suite::gate, input_of(family, 1000), 512);
   }
-  // In these rows the processing penalises and biases -inf, and most other tokens are banned.
+  // In these rows, processing applies penalties and biases to -inf, and most other tokens are
+  // banned.
   everyday(Suite::smoke, input_of(Family::few_allowed, 31), 128);
   everyday(Suite::gate, input_of(Family::masked, 1000), 128);
   everyday(Suite::smoke, input_of(Family::gaussian_wide, 1000), 128);
@@ -47,15 +48,15 @@ void add_processing(std::vector<NamedCase>& cases) {
   }
   everyday(Suite::gate, input_of(Family::gaussian, 32000), 32);
   everyday(Suite::gate, input_of(Family::peaked, kLargeVocab), 16);
-  // Without filters every probability is compared. Without filters, a missing rounding of a product
-  // shows in one row of some 300.
+  // Without filters, every probability is compared. Without filters, a product that is not rounded
+  // is visible in one row of about 300.
   add(cases,
       {.suite = Suite::smoke,
        .check = Check::processing,
        .input = input_of(Family::gaussian, 33),
        .rows = 6144},
       "unfiltered", operations_with({}, 33));
-  // The caller's flushing and rounding modes must not affect the processing steps either.
+  // The caller's flush-to-zero and rounding modes must not affect the processing steps, either.
   for (const Family family : {Family::subnormal, Family::gaussian_wide}) {
     add(cases,
         {.suite = family == Family::subnormal ? Suite::smoke : Suite::gate,
@@ -66,14 +67,14 @@ void add_processing(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds cases of log-probabilities as engines report them.
+// Adds cases of log-probabilities in the forms that engines report.
 void add_logprobs(std::vector<NamedCase>& cases) {
   const auto report = [&cases](Suite suite, const Input& input, const char* name,
                                const std::vector<Operation>& operations, bool banned = false) {
     add(cases, {.suite = suite, .check = Check::logprobs, .input = input, .banned_tokens = banned},
         name, operations);
   };
-  // Vocabularies have few and many ids, so that top n exceeds the vocabulary, the allowed tokens
+  // Vocabularies have few or many ids, so that top n may exceed the vocabulary, the allowed tokens
   // and the kept tokens.
   for (const std::int64_t vocab : {1, 2, 31}) {
     report(Suite::smoke, input_of(Family::gaussian, vocab), "edges", edge_operations(vocab));
@@ -105,9 +106,9 @@ void add_logprobs(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds cases with logits processing and log-probabilities in one call. Raw modes report the input
-// row, processed modes the row that is drawn from. With few ids most are in the history, biased or
-// banned, so that ties of the input break and new ties form.
+// Adds cases with logits processing and log-probabilities in one call. Raw modes report values of
+// the input row, and processed modes values of the row that is drawn from. With few ids, most ids
+// are in the history, biased or banned, so that ties of the input row break and new ties arise.
 void add_processed_logprobs(std::vector<NamedCase>& cases) {
   const auto report = [&cases](Suite suite, const Input& input, const char* name,
                                const std::vector<Operation>& operations, bool banned = false) {

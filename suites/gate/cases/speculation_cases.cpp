@@ -9,7 +9,7 @@ namespace {
 
 using harness::Family;
 
-// Adds exact cases. Twelve shapes of calls share the rows of a case; a list has at least 16
+// Adds exact cases. Twelve shapes of calls share the rows of a case, and a list has at least 16
 // operations.
 void add_exact(std::vector<NamedCase>& cases) {
   struct Exact {
@@ -56,7 +56,7 @@ void add_exact(std::vector<NamedCase>& cases) {
                .rows = 480};
     cases.push_back({std::move(plain), "unfiltered"});
   }
-  // A case with tie rule and filter order other than the defaults.
+  // This case has a tie rule and a filter order other than the defaults.
   Case entry{.suite = Suite::gate,
              .check = Check::verify,
              .input = family_input(Family::ties_at_k, 100),
@@ -66,9 +66,9 @@ void add_exact(std::vector<NamedCase>& cases) {
 }
 
 void add_distributions(std::vector<NamedCase>& cases) {
-  // At an eighteenth of a case's share, over half of a third of the draws, the statistic G finds
+  // At an eighteenth of a case's share and with a sixth of the draws, the statistic G detects
   // 0.0541, 0.0268, 0.0254, 0.0565, 0.0412 and 0.0442 in the largest table. The declared
-  // discrepancies are slightly larger, because rows depend on the id.
+  // discrepancies are slightly larger, because the rows depend on the id.
   const DistributionRow distributions[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 150'000, 0.056},
       {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 600'000, 0.028},
@@ -82,8 +82,8 @@ void add_distributions(std::vector<NamedCase>& cases) {
 }
 
 void add_tree_distributions(std::vector<NamedCase>& cases) {
-  // As above, over half of a half of the draws and at a twelfth of the share. 400000 draws of the
-  // second case would find 0.0288, because its largest table is wider than that of chains.
+  // The bound is as above, with a quarter of the draws and at a twelfth of the share. 400000 draws
+  // of the second case would detect 0.0288, because its largest table is wider than that of chains.
   const DistributionRow distributions[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 100'000, 0.056},
       {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 450'000, 0.028},

@@ -7,7 +7,8 @@
 
 namespace fairdraw::suites {
 
-/// Return whether a check verifies drafts, from rows of probabilities or from logits.
+/// The functions below return whether a check verifies drafted tokens: from rows of probabilities,
+/// or from logits.
 bool is_of_chains(Check check);
 bool is_of_speculation(Check check);
 

@@ -13,8 +13,8 @@ namespace {
 
 using harness::Family;
 
-// Returns operations with top_k around and above 1024, the size of a block of threads; kernels have
-// clamped top_k to that size.
+// Returns operations with top_k around and above 1024, the size of a thread block, to which some
+// kernels have clamped top_k.
 std::vector<Operation> large_top_k() {
   return parse_operations({"top_k_1000/t1", "top_k_1200/t1", "top_k_2048/t0.7", "top_k_3000/t1",
                            "top_k_4096/t1", "top_k_5000+top_p_0.95/t0.8", "top_k_8192/t1",
@@ -31,8 +31,8 @@ class Cases {
 
   void add(NamedCase named) { cases_.push_back(std::move(named)); }
 
-  // Adds draws of directed rows for each operation. boundary_rows.cpp states which errors n draws
-  // show.
+  // Adds draws from directed rows for each operation. boundary_rows.cpp states which errors n draws
+  // detect.
   void add_rows(Suite suite, const Input& input, const std::string& name,
                 const std::vector<Operation>& operations, std::uint64_t draws,
                 bool banned = false) {
@@ -44,9 +44,9 @@ class Cases {
         name, operations);
   }
 
-  // Adds a pit case with draws of `turns` rows per operation. The declared distance is for all
-  // operations together, as in the other tables of pit. For one wrong operation the distance that
-  // is found is larger by the root of the number of operations.
+  // Adds a pit case with draws from `turns` rows per operation. The declared distance applies to
+  // all operations together, as in the other tables of pit. If only one operation is wrong, the
+  // distance that is detected is larger by the square root of the number of operations.
   void add_pit(Suite suite, const Input& input, const std::string& name,
                const std::vector<Operation>& operations, std::int64_t turns,
                std::uint64_t draws_a_row) {
@@ -69,11 +69,11 @@ std::vector<Operation> joined(std::vector<Operation> list, const std::vector<Ope
 }
 
 void add_typed(Cases& cases) {
-  constexpr std::uint64_t kDraws = 1024;  // so many draws show a probability of 0.04
+  constexpr std::uint64_t kDraws = 1024;  // so many draws detect a missing probability of 0.04
   const std::vector<Operation> typed = typed_operations();
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 1000), "typed", typed, kDraws);
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 1000), "typed", typed, kDraws, true);
-  // A 16-bit type cannot hold sums of many equal shares.
+  // A 16-bit type cannot represent sums of many equal shares.
   std::vector<Operation> with_top_p = typed;
   std::erase_if(with_top_p,
                 [](const Operation& operation) { return operation.parameters.top_p == 1; });
@@ -94,7 +94,7 @@ void add_next_to_vocab(Cases& cases) {
     cases.add_rows(suite, family_input(Family::gaussian, vocab), "next_to_vocab",
                    top_k_next_to_vocab(vocab), static_cast<std::uint64_t>(draws));
   }
-  // There are nine operations, an odd number, for the reason given in batch_cases.cpp.
+  // There are nine operations, an odd number, for the reason that batch_cases.cpp gives.
   for (const std::int64_t vocab : {1000, 32'003}) {
     std::vector<Operation> nine = top_k_next_to_vocab(vocab);
     nine.pop_back();
@@ -111,15 +111,14 @@ void add_next_to_vocab(Cases& cases) {
   }
 }
 
-// Adds rows that show a sampler's uniform numbers of few bits, and uniform numbers that do not
-// reach 0 or 1.
+// Adds rows that detect uniform numbers of few bits, and uniform numbers that do not reach 0 or 1.
 void add_uniforms(Cases& cases) {
   const std::vector<Operation> unfiltered = {parse_operation("none/t0.7")};
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, (1 << 16) + 31), "uniforms",
                  unfiltered, 2800);
-  // The samples of these rows show a missing probability of 0.99e-4, and ten times as many show
-  // 0.99e-5. Samplers of several samples per output draw ten times as many; for all others suite
-  // gate has that many draws.
+  // The samples of these rows detect a missing probability of 0.99e-4, and ten times as many
+  // samples detect 0.99e-5. Samplers with several samples per output draw ten times as many; for
+  // all others, suite gate has this number of draws.
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 40), "uniforms", unfiltered, 490'000);
   cases.add_rows(Suite::gate, family_input(Family::gaussian, 48), "uniforms", unfiltered,
                  4'900'000);

@@ -13,8 +13,8 @@ using Spread = Sampled::Spread;
 
 constexpr std::size_t kModels = harness::kModelVocabularies.size();
 
-// Ranges of vocabulary sizes between the distant sizes of models, and below all models. The first
-// two contain no model.
+// Ranges of vocabulary sizes that lie between the sizes of models, where these are far apart, and
+// below all models. The first two ranges contain no model.
 struct Range {
   std::int64_t smallest, largest;
 };
@@ -22,7 +22,7 @@ constexpr Range kRanges[] = {{7000, 16'000},    {33'000, 49'000},   {1500, 6999}
                              {50'305, 100'351}, {100'353, 151'935}, {152'065, 262'143},
                              {16'001, 31'999}};
 
-// One claim that is tested at many vocabulary sizes.
+// One claim that is tested at many sizes of the vocabulary.
 struct Kind {
   Check check;
   std::vector<Family> families;  // used in turn
@@ -31,17 +31,18 @@ struct Kind {
   std::size_t operations = 1;
   std::uint64_t draws = 0;
   double declared = 0;
-  const char* fixed = nullptr;   // operation of all rows, if it is not sampled
-  std::size_t turns = kModels;   // number of turns; with kModels every model's vocabulary occurs
-  std::size_t ranges = 0;        // number of ranges used, from the first on
+  const char* fixed = nullptr;   // operation of all rows, unless the seed chooses it
+  std::size_t turns = kModels;   // number of turns; with kModels turns, every model's vocabulary
+                                 // occurs
+  std::size_t ranges = 0;        // number of ranges that are used, from the first on
   std::size_t smoke_ranges = 0;  // number of these ranges in suite smoke
-  bool smoke_turn = false;       // whether the first turn is in suite smoke
+  bool smoke_turn = false;       // true: the first turn is in suite smoke
 };
 
 NamedCase case_of(const Kind& kind, std::size_t place, Sampled sampled, bool smoke) {
   sampled.filters = kind.filters;
   sampled.operations = kind.operations;
-  // A row that keeps few tokens says little about how it was drawn.
+  // If a row keeps few tokens, its draws say little about how they were made.
   const bool of_draws =
       is_statistical(kind.check) || kind.check == Check::replay || kind.check == Check::batches;
   if (of_draws) sampled.spread = Spread::moderate;
@@ -84,9 +85,9 @@ void add(const Kind& kind, std::vector<NamedCase>& cases) {
 
 }  // namespace
 
-// Each case has few rows and draws, because there are many sizes. These cases find errors that
-// depend on the vocabulary size; other cases find errors in a few rows. Only filters that nearly
-// every sampler has are used.
+// Each case has few rows and draws, because there are many sizes. These cases detect errors that
+// depend on the size of the vocabulary; other cases detect errors in a few rows. They use only
+// filters that nearly every sampler has.
 std::vector<NamedCase> vocabulary_cases() {
   const std::vector<Family> all = {Family::gaussian_wide, Family::peaked, Family::ties_at_k,
                                    Family::tile_ends, Family::bf16_rounded};
@@ -113,9 +114,9 @@ std::vector<NamedCase> vocabulary_cases() {
        .fixed = "none/t1",
        .ranges = 4,
        .smoke_turn = true},
-      // 20000 draws find a discrepancy of 0.0362 at a probability of 1/2, and less elsewhere. A
-      // comparison of two samplers at 17 cells finds 0.0844, which must be at most twice the
-      // declared value.
+      // 20000 draws detect a discrepancy of 0.0362 at a probability of 1/2, and a smaller one
+      // elsewhere. A comparison of two samplers over 17 cells detects 0.0844, which must be at most
+      // twice the declared discrepancy.
       {.check = Check::binomial,
        .families = smooth,
        .draws = 20'000,

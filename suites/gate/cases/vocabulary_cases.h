@@ -7,10 +7,10 @@
 
 namespace fairdraw::suites {
 
-/// Returns one case per model for each kind, so that every run covers all models' vocabularies. The
-/// most expensive kinds of cases have only a few cases, which cover all models over successive
-/// seeds. All other cases have a size between models that the seed draws. Suite smoke has cases of
-/// three sizes.
+/// Returns one case per model for each kind, so that every run covers the vocabularies of all
+/// models. The most expensive kinds have only a few cases, which cover all models over several
+/// seeds. All other cases have a size between models, which the seed chooses. Suite smoke has cases
+/// of three sizes.
 std::vector<NamedCase> vocabulary_cases();
 
 }  // namespace fairdraw::suites

@@ -22,7 +22,8 @@ bool can_be_shown(const FuzzCase& fuzz_case) {
 
 /// The spelling of numbers in a programming language.
 struct Language {
-  const char *infinity, *nan, *of_float, *of_unsigned;  ///< the last two are suffixes
+  /// spellings of infinity and NaN; the last two are suffixes of numbers
+  const char *infinity, *nan, *of_float, *of_unsigned;
 };
 constexpr Language kPython{"inf", "nan", "", ""};
 constexpr Language kC{"INFINITY", "NAN", "f", "u"};
@@ -78,8 +79,8 @@ std::int64_t samples_of(const FuzzCase& fuzz_case) {
   return 1;
 }
 
-// Returns the seeds of the fuzz case's call. A distribution case has no seeds, so the shown call
-// draws once, seeded with the salt.
+// Returns the seeds of the call of a fuzz case. A distribution case has no seeds, so the call that
+// is shown draws once, with the salt as its seed.
 std::vector<std::uint64_t> seeds_of(const FuzzCase& fuzz_case) {
   if (fuzz_case.kind == CaseKind::distribution) return {fuzz_case.salt};
   return fuzz_case.request.seed;
@@ -153,7 +154,7 @@ std::string c_call(const FuzzCase& fuzz_case) {
   const auto set = [&fields](const char* name, const std::string& value) {
     fields += fmt::format("  batch.{} = {};\n", name, value);
   };
-  // C has no empty arrays, so an unused value stands for an empty one.
+  // C has no empty arrays, so one unused value stands for an empty array.
   const auto array = [&](const char* type, const char* name, const auto& values) {
     arrays += fmt::format("  static const {} {}[] = {{{}}};\n", type, name,
                           values.empty() ? "0" : listed(kC, values));

@@ -45,7 +45,7 @@ Judgement replay(const Capsule& capsule, harness::Sampler& sampler,
           std::fabs(distribution->probability[id] - capsule.distribution->probability[id]) / 2;
     }
     // The integer and the real distribution differ by at most the oracle's bound. On another
-    // machine libm may round exp differently, by some 2^-52 of each weight.
+    // machine, libm may round exp differently, by about 2^-52 of each weight.
     const double allowed =
         harness::distribution_of(subject.bare_input(), capsule.fuzz_case.request, 0)
             .total_variation_bound +

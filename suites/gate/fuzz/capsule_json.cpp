@@ -58,7 +58,7 @@ bool parse_digits(std::string_view text, T& value) {
   return digits(value) == text;
 }
 
-// A float32, written as the hexadecimal digits of its bits.
+// A float32 that is written as the hexadecimal digits of its bits.
 struct Bits {
   float& value;
 };
@@ -70,7 +70,7 @@ void read(const Value& value, const Bits& to) {
   value.refuse("expected a string with the 8 hexadecimal digits of a float32");
 }
 
-// Values with runs of equal ones joined: ["00000000*40", "3f800000"].
+// Values in which runs of equal values are joined: ["00000000*40", "3f800000"].
 template <class T>
 struct Runs {
   std::vector<T>& values;
@@ -113,7 +113,7 @@ void read(const Value& value, const Runs<T>& to) {
       here.refuse(
           fmt::format("expected {} hexadecimal digits, and *COUNT for a run", 2 * sizeof(T)));
     }
-    if (count > wanted - to.values.size()) {  // checked before any memory is allocated
+    if (count > wanted - to.values.size()) {  // the count is checked before any memory is allocated
       here.fail(here.path(),
                 fmt::format("makes {} + {} values; expected {}", to.values.size(), count, to.size));
     }
@@ -142,7 +142,7 @@ void read(const Value& value, const Decimals& to) {
   }
 }
 
-// Values that must be representable in a dtype.
+// Values that the dtype must be able to represent.
 struct OfDtype {
   DType dtype;
   std::int64_t vocab;
@@ -158,8 +158,8 @@ struct OfDtype {
   }
 };
 
-// Returns a * b, and makes the reader fail if the product is above `limit`. Both factors are at
-// most 2^22 by the limits of their fields.
+// Returns a * b, and makes the reader fail if the product exceeds `limit`. Both factors are at most
+// 2^22 by the limits of their fields.
 std::int64_t bounded_product(const JsonObject& json, const char* key, std::int64_t a,
                              std::int64_t b, std::int64_t limit) {
   if (json.reading() && a * b > limit) {
@@ -199,7 +199,7 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   json("allowed_ids", row.allowed_ids, kAnyList);
 }
 
-// Reads or writes the fields that calls and verifications share.
+// Reads or writes the fields that calls and verifications have in common.
 
 template <class Request>
 void rule_fields(JsonObject& json, Request& request) {
@@ -285,8 +285,8 @@ void chain_fields(JsonObject& json, harness::ChainRequest& chain) {
   json("bonus_words", Decimals{chain.bonus_words, batch});
 }
 
-// Reads or writes the first row of each request: starting at 0, increasing, ending with the number
-// of rows.
+// Reads or writes the number of the first row of each request. The numbers begin with 0, increase,
+// and end with the number of rows.
 void row_begin_fields(JsonObject& json, harness::SpeculationRequest& request, std::int64_t rows) {
   std::vector<std::int64_t>& begins = request.row_begins;
   json.optional("row_begins", begins, Length::exactly(request.batch + 1), Whole{0, rows});
@@ -346,9 +346,9 @@ void case_fields(JsonObject& json, FuzzCase& fuzz_case) {
 
 // --- The capsule ---------------------------------------------------------------------------------
 
-// Checks that the probabilities are finite, not negative, and sum to 1. A sum of V float64
-// probabilities that were each rounded once is off by at most 2^-53 of 1, plus the rounding of the
-// sum itself.
+// Checks that the probabilities are finite and not negative, and that they sum to 1. If V float64
+// probabilities were each rounded once, their sum differs from 1 by at most 2^-53, apart from the
+// rounding of the sum itself.
 void is_distribution(const Value& value, const Runs<double>& runs) {
   statistics::CompensatedSum sum;
   for (std::size_t i = 0; i < runs.values.size(); ++i) {

@@ -1,4 +1,5 @@
-// Properties of drafted chains: comparison with the chain model, and with the same chain alone.
+// Properties of drafted chains: each chain is compared with the chain model, and with the same
+// chain in a call of its own.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -20,7 +21,7 @@ std::vector<T> slice(const std::vector<T>& values, std::int64_t index, std::int6
   return {first, first + width};
 }
 
-// Returns the random words of a chain: the given ones, or those of the specification.
+// Returns the random words of a chain: the supplied words, or those of the specification.
 std::vector<std::uint64_t> words_of(const ChainRequest& chain, std::int64_t b, Purpose purpose,
                                     const std::vector<std::uint64_t>& given, std::int64_t count) {
   if (!given.empty()) return slice(given, b, count);

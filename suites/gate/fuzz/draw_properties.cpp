@@ -44,9 +44,9 @@ std::optional<DrawDistribution> distribution_of_case(Subject& subject) {
       distribution.probability[id] =
           static_cast<double>(model.weight[id]) / static_cast<double>(model.total);
     }
-    // A token has 2^64 w / Z of the random words, rounded up or down, so a group of tokens is off
-    // by at most one word per token. The quotient above, a probability, has a relative error of at
-    // most 2^-53.
+    // A token has 2^64 w / Z of the random words, rounded up or down, so that a group of tokens is
+    // off by at most one word per token. The quotient above, a probability, has a relative error of
+    // at most 2^-53.
     distribution.slack = static_cast<double>(request.vocab) * 0x1p-64 + 0x1p-53;
     return distribution;
   }
@@ -55,7 +55,7 @@ std::optional<DrawDistribution> distribution_of_case(Subject& subject) {
   if (!real.defined || real.must_fail) return std::nullopt;
   distribution.probability = real.probability;
   distribution.slack = real.total_variation_bound;
-  // If a token may or may not be kept, there is no single distribution to compare with.
+  // If some token may be kept or dropped, there is no single distribution to compare with.
   if (real.ambiguous_mass > 0) return std::nullopt;
   return distribution;
 }

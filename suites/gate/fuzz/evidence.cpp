@@ -1,16 +1,17 @@
-// A bet with the prior Beta(kappa p, kappa (1 - p)) on the probability of a group of cells is,
-// after x of n draws in the group,
+// A bet on the probability of a group of cells has the prior Beta(kappa p, kappa (1 - p)). After x
+// of n draws in the group, its value is given by this formula.
 //
 //     E = B(kappa p + x, kappa (1 - p) + n - x) / (B(kappa p, kappa (1 - p)) p^x (1 - p)^(n - x)),
 //
-// Its expectation under p is 1 for every n, and it is a martingale in n. The same properties hold
-// for every mean of such bets with weights fixed beforehand. Small kappa finds large discrepancies
-// early; large kappa finds small ones later. The mean over four values of kappa, a factor 32 apart,
-// loses at most ln 4 to the best of them.
+// The expectation of the bet under p is 1 for every n, and the bet is a martingale in n. Every mean
+// of such bets, with weights that are fixed beforehand, has the same properties. A small kappa
+// detects large discrepancies early, and a large kappa detects small discrepancies later. The mean
+// over four values of kappa, which differ by factors of 32, loses at most ln 4 against the best of
+// them.
 //
-// Slack: if the group's true probability p' is within `slack` of p, each draw is at most 1 + slack
-// / min(p, 1 - p) times as likely under p' as under p. The bet is divided by this factor for every
-// draw, so that its expectation under p' stays below 1.
+// Slack: suppose that the group's true probability p' is within `slack` of p. Then each draw is at
+// most 1 + slack / min(p, 1 - p) times as likely under p' as under p. The bet is divided by this
+// factor for every draw, so that its expectation under p' is at most 1.
 #include "suites/gate/fuzz/evidence.h"
 
 #include <algorithm>
@@ -26,11 +27,12 @@ namespace fairdraw::suites::fuzz {
 namespace {
 
 constexpr double kConcentrations[] = {32, 1024, 32768, 1048576};
-constexpr std::size_t kMaxCells = 4096;  // with at most so many cells each has its own bet
+constexpr std::size_t kMaxCells = 4096;  // with at most so many cells, each cell has a bet of its
+                                         // own
 
 double log_gamma(double x) {
   int sign = 0;
-  return ::lgamma_r(x, &sign);  // std::lgamma writes a global variable
+  return ::lgamma_r(x, &sign);  // lgamma_r is used because std::lgamma writes a global variable
 }
 
 // The logarithm of a weighted mean of e^terms, with weights that sum to 1.
@@ -54,8 +56,8 @@ struct Group {
   std::uint64_t count = 0;
 };
 
-// Returns ln of the mean bet over the concentrations. A group of probability 0 or 1 has no bet,
-// because its draws are certain.
+// Returns ln of the mean of the bets over all values of kappa. A group of probability 0 or 1 has no
+// bet, because its draws are certain.
 double log_bet(const Group& group, std::uint64_t draws, double slack) {
   const double p = group.probability, q = 1 - p;
   if (!(p > 0) || !(q > 0)) return 0;
@@ -72,7 +74,7 @@ double log_bet(const Group& group, std::uint64_t draws, double slack) {
   return mean.value() - n * std::log1p(slack / std::min(p, q));
 }
 
-// Returns ln of the bet on the whole distribution, with prior Dirichlet(kappa p) instead of the
+// Returns ln of the bet on the whole distribution, with the prior Dirichlet(kappa p) instead of the
 // beta prior.
 double log_dirichlet_bet(const DistributionCells& distribution,
                          std::span<const std::uint64_t> counts, std::uint64_t draws) {
@@ -146,7 +148,7 @@ double log_evidence(const DistributionCells& distribution, std::span<const std::
       return std::numeric_limits<double>::infinity();
     }
   }
-  // The whole distribution, the groups and the single cells get a third of the stake each.
+  // The whole distribution, the groups and the single cells each get a third of the stake.
   LogMean mean;
   mean.add(1.0 / 3, log_dirichlet_bet(distribution, counts, draws));
   const std::vector<Group> groups = structural_groups(distribution, counts);

@@ -68,7 +68,7 @@ std::string missing_ability(const harness::SamplerDescription& sampler,
   if (!request.processing.empty() && !sampler.speculation_processing) {
     return "verifies without logits processing";
   }
-  Request common;  // the fields that a speculation request shares with a call
+  Request common;  // the fields that a speculation request and a call have in common
   common.dtype = request.dtype;
   common.allowed = request.allowed;
   common.active = request.active;
@@ -170,7 +170,7 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
     const bool had_some = !list->empty();
     std::erase_if(*list, [&](std::int32_t id) { return !kept(id); });
     std::ranges::transform(*list, list->begin(), place);
-    // An empty list would allow all ids, so one id is kept.
+    // An empty list would allow all ids, so one id stays in the list.
     if (list == &copy.allowed_ids && had_some && list->empty()) list->push_back(0);
   }
   std::erase_if(copy.biases, [&](const auto& bias) { return !kept(bias.id); });

@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Maximum numbers of judgements while a failure is shrunk. Judging a case of a few tokens takes
-// microseconds, a distribution case a good part of a second.
+// Largest numbers of judgements while a failure is shrunk. Judging a case of a few tokens takes
+// microseconds; judging a distribution case takes a large part of a second.
 constexpr std::uint64_t kShrinkEvaluations = 20000;
 constexpr std::uint64_t kDistributionShrinkEvaluations = 1500;
 
@@ -59,7 +59,7 @@ class Run {
  private:
   rc::Shrinkable<FuzzCase> make_case(std::uint64_t number) const {
     const rc::Random random(harness::mixed(options_.seed, number));
-    constexpr int kSize = 100;  // RapidCheck's scale of sizes, which the generators ignore
+    constexpr int kSize = 100;  // RapidCheck's size parameter, which the generators ignore
     if (options_.statistical) return distributions_(random, kSize);
     if (sampler_.description().speculation && number % 4 == 1) {
       return speculations_(random, kSize);
@@ -83,7 +83,7 @@ class Run {
       ++result_.statistics.judged;
       ++result_.statistics.judged_by_property[property->name];
       if (!judgement.failed()) continue;
-      if (options_.stop()) return;  // calls may have been refused because of the stop
+      if (options_.stop()) return;  // calls may have been rejected because of the stop
       if (property->kind == CaseKind::distribution && !fails_on_fresh_draws(*property, fuzz_case)) {
         ++result_.statistics.unconfirmed;
         continue;
@@ -98,8 +98,8 @@ class Run {
     return judge(property, subject);
   }
 
-  // Judges the case on fresh draws. The case was not selected by these fresh draws, so their
-  // evidence counts in full.
+  // Judges the case again on fresh draws. The case was not chosen because of these fresh draws, so
+  // their evidence counts in full.
   bool fails_on_fresh_draws(const Property& property, const FuzzCase& fuzz_case) {
     FuzzCase fresh = fuzz_case;
     fresh.salt = harness::mixed(~fuzz_case.salt, 0);
@@ -113,8 +113,8 @@ class Run {
     const Shrunk shrunk =
         shrink(shrinkable, distribution ? kDistributionShrinkEvaluations : kShrinkEvaluations,
                [&](FuzzCase& candidate) {
-                 // Every candidate is judged on fresh draws; otherwise shrinking would keep lucky
-                 // draws.
+                 // Every candidate is judged on fresh draws; otherwise shrinking would keep cases
+                 // that failed by chance.
                  if (distribution)
                    candidate.salt = harness::mixed(shrinkable.value().salt, ++evaluation);
                  const bool failed = judge_again(property, candidate).failed();

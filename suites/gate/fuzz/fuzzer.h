@@ -1,4 +1,4 @@
-// The loop of the fuzzer: makes cases, judges them, shrinks failures.
+// The main loop of the fuzzer: it makes cases, judges them, and shrinks failures.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,24 @@ namespace fairdraw::suites::fuzz {
 struct FuzzOptions {
   std::uint64_t seed = 0;
   std::uint64_t first_case = 0;
-  std::uint64_t cases = ~std::uint64_t{0};  ///< whether to make distribution cases instead of calls
+  std::uint64_t cases = ~std::uint64_t{0};  ///< largest number of cases
   double seconds = 0;                       ///< 0: no limit
   std::string property_glob = "*";
-  bool statistical = false;  ///< whether to report the first failure of every property, instead of
-                             ///< the first failure only
-  bool keep_going = false;   ///< reports the first failure of every property, instead of the first
-                             ///< failure only
+  bool statistical = false;  ///< true: make distribution cases instead of calls
+  bool keep_going = false;   ///< true: report the first failure of every property, instead of only
+                             ///< the first failure
   GenerateOptions generate;
   std::function<bool()> stop = [] {
     return false;
-  };  ///< called after each case; true ends the search
+  };  ///< function that is called after each case; if it returns true, the search ends
 };
 
 struct Finding {
   std::string property, message;
-  std::uint64_t case_number = 0;  ///< number of the case in the run; --first-case finds the
-                                  ///< unshrunk case again
+  std::uint64_t case_number = 0;  ///< number of the case in the run; --first-case finds the case
+                                  ///< again, before shrinking
   FuzzCase original, shrunk;
-  std::uint64_t evaluations = 0;  ///< number of judgements that shrinking took
+  std::uint64_t evaluations = 0;  ///< number of judgements that shrinking needed
 };
 
 struct FuzzStatistics {
@@ -43,7 +42,7 @@ struct FuzzStatistics {
   std::uint64_t skipped = 0;      ///< number of properties that did not apply to a case
   std::uint64_t unconfirmed = 0;  ///< number of statistical failures that fresh draws did not
                                   ///< confirm
-  bool stopped = false;           ///< whether FuzzOptions::stop ended the search
+  bool stopped = false;           ///< true: FuzzOptions::stop ended the search
   double seconds = 0;
   std::map<std::string, std::uint64_t> judged_by_property;
 };
@@ -53,16 +52,17 @@ struct FuzzResult {
   std::vector<Finding> findings;
 };
 
-/// Function that is called after each case.
+/// A function that is called after each case.
 using FuzzProgress = std::function<void(const FuzzStatistics&)>;
 
-/// Fuzzes the sampler. Case i is a function of (seed, i), the sampler's description and `generate`,
-/// so without a time limit the result is the same on every machine. Throws harness::UsageError if
+/// Fuzzes the sampler. Case i is a function of (seed, i), the sampler's description and `generate`.
+/// So without a time limit, the result is the same on every machine. Throws harness::UsageError if
 /// no property has the given name.
 FuzzResult fuzz(harness::Sampler& sampler, const reference::Semantics& semantics,
                 const FuzzOptions& options, const FuzzProgress& progress = {});
 
-/// Returns the shrunk case as a capsule, for a distribution case with the sampler's draws.
+/// Returns the shrunk case as a capsule; for a distribution case, the capsule has the sampler's
+/// draws.
 Capsule capsule_of(const Finding& finding, harness::Sampler& sampler,
                    const reference::Semantics& semantics);
 

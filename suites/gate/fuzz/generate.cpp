@@ -65,8 +65,8 @@ void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& requ
   }
 }
 
-// Leaves either min_p alone, or top_k and top_p, in most calls on probabilities, because many
-// samplers do not support all three at once.
+// Most calls on probabilities have either min_p alone, or top_k and top_p, because many samplers do
+// not support all three at once.
 void choose_filters(Dice& dice, Request& request) {
   if (request.input == RowInput::logits || dice.once_in(6)) return;
   const bool only_min_p = dice.once_in(3);
@@ -107,8 +107,8 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       request.processing.push_back(generate_processing(dice, values, request.dtype));
     }
     request.history_form.grown = dice.once_in(2);
-    // A sampler without exact arithmetic rounds the standard deviation sigma, so a token at the
-    // threshold may or may not be kept.
+    // A sampler without exact arithmetic rounds the standard deviation sigma, so that a token at
+    // the threshold may be kept or dropped.
     if (sampler.top_n_sigma && sampler.exact_integer && dice.once_in(3)) {
       request.processing.back().top_n_sigma = dice.pick({0.5F, 1.0F, 3.0F, -1.0F});
     }
@@ -169,8 +169,7 @@ FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
-// Returns a top_k: in half of the cases a value that users type, or a value next to the vocabulary
-// size.
+// Returns a top_k; half of them are values that users type, or values next to the vocabulary size.
 std::int32_t top_k_to_draw_by(Dice& dice, std::int64_t vocab) {
   const auto v = static_cast<std::int32_t>(vocab);
   if (dice.once_in(2)) return static_cast<std::int32_t>(dice.between(2, vocab));
@@ -178,8 +177,8 @@ std::int32_t top_k_to_draw_by(Dice& dice, std::int64_t vocab) {
                     std::numeric_limits<std::int32_t>::max()});
 }
 
-// Makes a row whose tokens are all likely enough to occur within the draws, because a token that is
-// never drawn cannot be judged.
+// Makes a row in which all tokens are likely enough to occur within the draws, because a token that
+// is never drawn cannot be judged.
 FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
                            const GenerateOptions& options) {
   FuzzCase result;

@@ -1,4 +1,4 @@
-// Generators of logits processing, and of requests with drafts.
+// Generators of logits processing, and of requests with drafted tokens.
 #include <algorithm>
 
 #include "harness/inputs/processing_rows.h"

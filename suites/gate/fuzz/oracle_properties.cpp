@@ -17,8 +17,8 @@ using harness::Request;
 using harness::Response;
 using reference::Membership;
 
-// Judges whether the sampler runs the call. Only this property fails if a call is refused or writes
-// where it must not, because the other properties then have no answer to judge.
+// Judges whether the sampler runs the call. If a call is rejected, or writes outside its arrays,
+// only this property fails, because the other properties then have no answer to judge.
 Judgement call_runs(Subject& subject) {
   const Response& response = subject.response();
   return response.ran() ? holds() : fails(response.trouble());
@@ -103,8 +103,8 @@ Judgement bits_behind_the_vocabulary(Subject& subject) {
   return holds();
 }
 
-// Compares with the interval oracle: tokens that are certainly in or out, given the error bound,
-// must be in or out.
+// Compares with the interval oracle: a token that, within the error bound, is certainly kept or
+// certainly dropped must be so.
 Judgement oracle_intervals(Subject& subject) {
   const Request& request = subject.request();
   const Response& response = subject.response();
@@ -157,8 +157,8 @@ Judgement oracle_intervals(Subject& subject) {
   return judged ? holds() : not_applicable("no row has a distribution under these semantics");
 }
 
-// Requires a consistent answer: the token is in the mask, the mask has the reported size, and
-// probabilities are 0 outside of the mask and sum to 1.
+// Requires that the answer is consistent: the token is in the mask, the mask has the reported size,
+// and probabilities are 0 outside the mask and sum to 1.
 Judgement answers_agree(Subject& subject) {
   const Request& request = subject.request();
   const Response& response = subject.response();
@@ -212,9 +212,9 @@ Judgement answers_agree(Subject& subject) {
   return holds();
 }
 
-// Requires that kept tokens are drawn, also by samplers that report only tokens: some token of the
-// last half, quarter, ... of the row, if 128 draws must show one. 128 draws show half of a flat
-// row.
+// Requires that kept tokens are drawn, also by samplers that report only tokens. Some token of the
+// last half, quarter and so on of the row must be drawn, if 128 draws are enough for this. For
+// example, 128 draws reach the last half of a flat row.
 Judgement kept_tokens_are_drawn(Subject& subject) {
   constexpr std::uint64_t kDraws = 128;
   const Request& given = subject.request();

@@ -1,4 +1,5 @@
-// Properties of rows of probabilities, mostly by comparison with the same distribution from logits.
+// Properties of rows of probabilities, most of which compare with the same distribution given as
+// logits.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,8 +16,8 @@ using harness::Request;
 using harness::Response;
 using harness::RowInput;
 
-// Scales probabilities by a power of two, which must change nothing: every bit of them is kept, and
-// every bit of their weights if none is subnormal.
+// Scales probabilities by a power of two, which must not change the answer: all bits of the
+// significands are kept, and all bits of the weights if no probability is subnormal.
 Judgement scaled(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 may round differently");
@@ -37,9 +38,9 @@ Judgement scaled(Subject& subject) {
   return fails(fmt::format("all probabilities times 2^{}: {}", shift, wrong));
 }
 
-// Compares logits -d, at the temperature at which a unit is an octave, with probabilities 2^-d.
-// Both rows are exactly the significand 1 with exponent -d, so thresholds, prefix sums and shares
-// must agree to the last bit.
+// Compares logits -d, at the temperature at which one unit is an octave, with probabilities 2^-d.
+// Both rows are exactly the significand 1 with exponent -d, so that thresholds, prefix sums and
+// shares must agree to the last bit.
 Judgement dyadic(Subject& subject) {
   if (!subject.exact()) return not_applicable("float32 may round differently");
   const Request& base = subject.request();

@@ -1,5 +1,6 @@
 // Properties of logits processing: a call with processing is compared with equivalent calls without
-// it, or with it in another form. (The properties of the oracles judge the steps themselves.)
+// it, or with processing in another form. (The properties of the oracles judge the processing steps
+// themselves.)
 #include <algorithm>
 
 #include "harness/run/calls/random_words.h"
@@ -12,8 +13,8 @@ namespace {
 using harness::Request;
 using reference::RowProcessing;
 
-// Adds processing that must change nothing: penalties of 1 and 0, a history, and stop ids without a
-// minimum length.
+// Adds processing that must not change the answer: penalties of 1 and 0, a history, and stop ids
+// without a minimum length.
 Judgement neutral(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.description().processing || !request.processing.empty() ||

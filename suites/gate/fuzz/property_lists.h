@@ -1,4 +1,5 @@
-// Lists of properties, by what a sampler is compared with. properties.cpp joins the lists.
+// Lists of properties, by the kind of comparison that judges a sampler. properties.cpp joins the
+// lists.
 #pragma once
 
 #include <vector>
@@ -16,23 +17,24 @@ std::vector<Property> relation_properties();      ///< properties that compare t
                                                   ///< sampler
 std::vector<Property> probability_properties();   ///< rows of probabilities
 std::vector<Property> chain_properties();         ///< drafted chains
-std::vector<Property> processing_properties();    ///< properties of penalties, bias and bans
+std::vector<Property> processing_properties();    ///< properties of penalties, biases and bans
 std::vector<Property> speculation_properties();   ///< requests with drafts
 std::vector<Property> distribution_properties();  ///< draws, by evidence
 
-/// Calls the sampler again with `changed` and expects the same answer. Applies only to samplers
-/// that draw with the seeds of the call.
+/// Calls the sampler again with the request `changed`, and expects the same answer. The property
+/// applies only to samplers that draw with the seeds of the call.
 Judgement expect_same(Subject& subject, const char* what, const harness::Request& changed);
 
 /// Returns whether a row of the request is active.
 bool is_active(const harness::Request& request, std::int64_t row);
 
-/// Returns whether every id in the request's processing is a token, or the -1 of a history.
+/// Returns whether every id in the request's processing is a token, or the placeholder -1 of a
+/// history.
 bool has_tokens_alone(const harness::Request& request);
 
-/// Returns the first difference between two answers to `request` that must agree bit for bit, in
-/// the tokens, statuses, support sizes, masks and probabilities that both have. Returns an empty
-/// string if there is no difference.
+/// Returns the first difference between two answers to `request`. The answers must agree bit for
+/// bit in those tokens, statuses, support sizes, masks and probabilities that both have. Returns an
+/// empty string if there is no difference.
 std::string difference(const harness::Request& request, const harness::Response& a,
                        const harness::Response& b);
 

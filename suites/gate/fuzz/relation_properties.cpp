@@ -1,5 +1,5 @@
-// Properties that compare a sampler with itself: the answers of two calls must be related, whatever
-// the right answer is.
+// Properties that compare a sampler with itself: the answers to two calls must be related in a
+// known way, whatever the right answers are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ using reference::RowParameters;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Returns choice `index` of a relation, below `bound`, as a function of the case's salt.
+// Returns choice number `index` of a relation, a number below `bound` that is a function of the
+// case's salt.
 std::uint64_t choice(const Subject& subject, std::uint64_t index, std::uint64_t bound) {
   return harness::mixed(subject.fuzz_case().salt, index) % bound;
 }
@@ -48,7 +49,7 @@ Judgement layout(Subject& subject) {
   return expect_same(subject, "another stride and alignment", changed);
 }
 
-// Repeats each output of a call, at most four of them, as a separate call.
+// Repeats each output of a call, but at most four outputs, as calls of their own.
 Judgement alone(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.outputs_stand_alone()) return not_applicable("outputs share random bits");
@@ -77,7 +78,7 @@ Judgement alone(Subject& subject) {
   return judged ? holds() : not_applicable("no output has a row");
 }
 
-// Permutes the rows, and selects the row of each output through `indices`.
+// Permutes the rows, and selects the row of each output by `indices`.
 Judgement through_indices(Subject& subject) {
   const Request& request = subject.request();
   const harness::SamplerDescription& sampler = subject.description();
@@ -95,20 +96,20 @@ Judgement through_indices(Subject& subject) {
   for (std::size_t place = 0; place < order.size(); ++place) {
     changed.indices[static_cast<std::size_t>(order[place])] = static_cast<std::int32_t>(place);
   }
-  changed.seed = request.seed;  // the order of outputs is unchanged
+  changed.seed = request.seed;  // seeds belong to outputs, whose order does not change
   changed.offset = request.offset;
   changed.words = request.words;
   const Response moved = subject.run(changed);
   if (!moved.ran()) return fails(fmt::format("rows in another order: {}", moved.trouble()));
-  Response expected = subject.response();  // masks and probabilities are per row
+  Response expected = subject.response();  // masks and probabilities belong to rows
   expected.mask.clear();
   expected.probs.clear();
   const std::string wrong = difference(request, moved, expected);
   return wrong.empty() ? holds() : fails("rows in another order, through indices: " + wrong);
 }
 
-// Gives one row of the batch other parameters and seeds and a bad value, which must not change the
-// outputs of other rows.
+// Gives one row of the batch other parameters and seeds and an invalid value, which must not change
+// the outputs of other rows.
 Judgement neighbours(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.outputs_stand_alone()) return not_applicable("outputs share random bits");
@@ -132,7 +133,7 @@ Judgement neighbours(Subject& subject) {
   return holds();
 }
 
-// Requires that masks grow with larger k, larger p, and smaller min_p.
+// Requires that masks grow with larger k, larger p and smaller min_p.
 Judgement nested(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 sums may round differently");
@@ -180,8 +181,8 @@ Judgement nested(Subject& subject) {
   return holds();
 }
 
-// Permutes the ids. Filters that keep ties depend only on values, so masks must be permuted like
-// the ids, if no weight depends on the tile.
+// Permutes the ids. Filters that keep ties depend on values alone, so that masks must be permuted
+// like the ids if no weight depends on its tile.
 Judgement permuted(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 sums may round differently");
@@ -220,7 +221,7 @@ Judgement shifted(Subject& subject) {
   Request changed = request;
   for (float& logit : changed.logits) {
     if (!std::isfinite(logit)) continue;
-    // The exponents of two float32 values may differ by more than 53; then float64 rounds their
+    // The exponents of two float32 values may differ by more than 53, and then float64 rounds their
     // sum, too.
     const double sum = static_cast<double>(logit) + static_cast<double>(shift);
     const bool exact_sum = sum - static_cast<double>(shift) == static_cast<double>(logit);
@@ -282,7 +283,7 @@ Judgement padded(Subject& subject) {
   return holds();
 }
 
-// Replaces parameters by equivalent ones: other values that switch a filter off, and zeros with the
+// Replaces parameters by equivalent ones: other values that turn a filter off, and zeros with the
 // other sign.
 Judgement spelled(Subject& subject) {
   if (subject.semantics().name != "fairdraw") return not_applicable("is of semantics fairdraw");

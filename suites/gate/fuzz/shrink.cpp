@@ -24,7 +24,7 @@ using harness::Request;
 using harness::SpeculationRequest;
 using reference::RowParameters;
 using reference::RowProcessing;
-using Base = std::shared_ptr<const FuzzCase>;  // shared, because a Seq is copied
+using Base = std::shared_ptr<const FuzzCase>;  // a shared pointer, because a Seq is copied
 using Cases = rc::Seq<FuzzCase>;
 using Ids = std::vector<std::int64_t>;
 
@@ -35,10 +35,10 @@ rc::Seq<T> joined(std::vector<rc::Seq<T>> parts) {
 
 // --- Simpler values ------------------------------------------------------------------------------
 
-// Returns the stretches (first, length) of `count` elements that shrinking tries to drop. Lengths
-// are powers of two in decreasing order, because a failure may depend on lanes. Stretches of length
-// 1 are only tried for few elements. (RapidCheck's removeChunks tries every length at every place,
-// which is too many for rows.)
+// Returns the stretches (first, length) of `count` elements that shrinking tries to drop. The
+// lengths are powers of two in decreasing order, because a failure may depend on lanes. Stretches
+// of length 1 are tried only if there are few elements. (RapidCheck's removeChunks tries every
+// length at every place, which takes too long for rows.)
 std::vector<Ids> stretches(std::int64_t count) {
   constexpr std::int64_t kFew = 96;
   std::vector<Ids> all;
@@ -53,7 +53,7 @@ std::vector<Ids> stretches(std::int64_t count) {
   return all;
 }
 
-// Returns the sequences of [0, count) without one stretch.
+// Returns the sequences of the ids [0, count) that lack one stretch.
 rc::Seq<Ids> shorter(std::int64_t count) {
   return rc::seq::map(rc::seq::fromContainer(stretches(count)), [count](const Ids& stretch) {
     Ids kept;
@@ -64,7 +64,7 @@ rc::Seq<Ids> shorter(std::int64_t count) {
   });
 }
 
-// Returns simpler values: the default, or the value with a shorter fraction.
+// Returns simpler values: the default `usual`, and the value with a shorter fraction.
 rc::Seq<float> simpler(float value, float usual) {
   std::vector<float> all = {usual, std::nearbyint(value), std::nearbyint(value * 2) / 2};
   std::erase_if(all, [=](float one) { return value == usual || one == value || std::isnan(one); });
@@ -87,7 +87,7 @@ rc::Seq<std::vector<T>> simpler(const std::vector<T>& values, const std::vector<
       });
 }
 
-// Returns the variants of the struct with one simpler member.
+// Returns the variants of the struct in which one member is simpler.
 template <class T, class... Members>
 rc::Seq<T> simpler_members(const T& from, Members T::*... members) {
   const auto with = [&from](auto member) {
@@ -121,7 +121,8 @@ rc::Seq<RowProcessing> simpler_processing(const RowProcessing& from) {
 
 // --- Cases with a simpler part -------------------------------------------------------------------
 
-// Returns the case with a part replaced by each of `values`. `part` maps a case to a reference.
+// Returns the variants of the case in which a part is replaced by one of `values`. `part` maps a
+// case to a reference to its part.
 template <class T, class Part>
 Cases with(const Base& base, const Part& part, rc::Seq<T> values) {
   return rc::seq::map(std::move(values), [base, part](const T& value) {
@@ -131,7 +132,8 @@ Cases with(const Base& base, const Part& part, rc::Seq<T> values) {
   });
 }
 
-// Returns the changed cases. `change` returns false if the change cannot be made.
+// Returns the variants of the case that a change makes with one of `values`. `change` returns false
+// if it cannot be made.
 template <class T, class Change>
 Cases changed_by(const Base& base, rc::Seq<T> values, const Change& change) {
   return rc::seq::mapMaybe(std::move(values),
@@ -146,7 +148,7 @@ Cases changed_by(const Base& base, bool (*change)(FuzzCase&)) {
   return changed_by(base, rc::seq::just(change), [](FuzzCase& c, auto* made) { return made(c); });
 }
 
-// Returns the cases in which one member of the request has its default value.
+// Returns the variants of the case in which one member of the request has its default value.
 template <class R, class... Members>
 Cases reset(const Base& base, R FuzzCase::*request, Members R::*... members) {
   const auto one = [&](auto member) {
@@ -166,7 +168,7 @@ Cases reset(const Base& base, R FuzzCase::*request, Members R::*... members) {
   return joined<FuzzCase>({one(members)...});
 }
 
-// Returns the cases in which one element of a list is simpler.
+// Returns the variants of the case in which one element of a list is simpler.
 template <class R, class T, class Simpler>
 Cases elements(const Base& base, R FuzzCase::*request, std::vector<T> R::*list,
                const Simpler& simpler_element) {
@@ -175,14 +177,15 @@ Cases elements(const Base& base, R FuzzCase::*request, std::vector<T> R::*list,
       rc::shrink::eachElement((*base).*request.*list, simpler_element));
 }
 
-// Returns the cases in which one 64-bit number (seed, offset, word) is simpler.
+// Returns the variants of the case in which one 64-bit number (seed, offset, word) is simpler.
 template <class R, class... Members>
 Cases numbers(const Base& base, R FuzzCase::*request, Members R::*... lists) {
   return joined<FuzzCase>({elements(
       base, request, lists, [](std::uint64_t number) { return rc::shrink::integral(number); })...});
 }
 
-// Changes values to 0, to integers, or to fewer fraction bits, and never back to more complex ones.
+// Changes values to 0, to integers, or to values with fewer fraction bits, and never back to more
+// complex ones.
 template <class R>
 Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list) {
   std::vector<Cases> all;
@@ -208,7 +211,7 @@ Cases values(const Base& base, R FuzzCase::*request, std::vector<float> R::*list
   return joined(std::move(all));
 }
 
-// Simplifies the options that requests of both kinds have.
+// Simplifies the options that both kinds of requests have.
 template <class R>
 Cases simpler_options(const Base& base, R FuzzCase::*request) {
   const bool grown = ((*base).*request).history_form.grown;
@@ -223,8 +226,8 @@ Cases simpler_options(const Base& base, R FuzzCase::*request) {
   });
 }
 
-// Returns the cases with fewer of `count` elements. `keep` keeps the elements of a case with the
-// given ids.
+// Returns the variants of the case with fewer of `count` elements. `keep` keeps the elements of a
+// case that have the given ids.
 template <class Keep>
 Cases fewer(const Base& base, std::int64_t count, const Keep& keep) {
   return count < 2 ? Cases() : changed_by(base, shorter(count), keep);
@@ -242,7 +245,7 @@ bool keep_outputs(FuzzCase& c, const Ids& outputs) {
   return true;
 }
 
-// Makes each row an output, all with the random bits of the first output.
+// Makes each row an output; all outputs have the random bits of the first output.
 bool drop_indices(FuzzCase& c) {
   Request& request = c.request;
   if (!request.with_indices || request.outputs() == 0) return false;
@@ -291,7 +294,7 @@ Cases simpler_requests(const Base& base) {
 
 // --- Chains --------------------------------------------------------------------------------------
 
-// Renumbers drafted tokens. A dropped token becomes 0; a token outside of the vocabulary stays
+// Renumbers drafted tokens. A dropped token becomes 0, and a token outside the vocabulary stays
 // outside.
 void move_tokens(std::vector<std::int32_t>& tokens, const Ids& ids, std::int64_t vocab) {
   for (std::int32_t& token : tokens) {
@@ -347,7 +350,7 @@ Cases simpler_chains(const Base& base) {
 
 // --- Requests with drafts ------------------------------------------------------------------------
 
-// Packs the only request of the call and drops its last `less` drafts.
+// Packs the only request of the call, and drops its last `less` drafted tokens.
 bool drop_drafts(FuzzCase& c, int less) {
   SpeculationRequest& request = c.speculation;
   if (request.batch != 1) return false;
@@ -375,7 +378,7 @@ bool drop_drafts(FuzzCase& c, int less) {
 }
 
 // Simplifies the histories of the first row of each request. The histories of later rows follow
-// from these and the drafts; changing them would never end.
+// from these and the drafted tokens; changing them, too, would never end.
 Cases simpler_histories(const Base& base) {
   const SpeculationRequest& request = base->speculation;
   std::vector<Cases> all;
@@ -425,7 +428,7 @@ bool drop_draft_distribution(FuzzCase& c) {
 Cases simpler_speculations(const Base& base) {
   using Call = SpeculationRequest;
   constexpr auto kCall = &FuzzCase::speculation;
-  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0 only drops the padding of requests
+  const std::vector<int> drafts = {4, 3, 2, 1, 0};  // 0 drops only the padding of requests
   return joined<FuzzCase>({
       fewer(base, base->speculation.batch, keep_requests),
       changed_by(base, rc::seq::fromContainer(drafts), drop_drafts),

@@ -1,4 +1,4 @@
-// Shrinking of a failing case: RapidCheck's search over simplifications of cases.
+// Shrinking makes a failing case simpler, by RapidCheck's search over simplifications of cases.
 #pragma once
 
 #include <rapidcheck/Seq.h>
@@ -11,9 +11,9 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// Returns simpler cases, the largest simplifications first: fewer rows, outputs and tokens;
-/// options off; parameters at their defaults; values 0, or integers. Each simpler case has a
-/// simpler part and no more complex part, so that the search ends.
+/// Returns simpler cases, those with the largest simplifications first: fewer rows, outputs and
+/// tokens; options that are off; parameters at their defaults; values of 0, or integers. Each
+/// simpler case has a simpler part and no part that is more complex, so that the search ends.
 rc::Seq<FuzzCase> simpler_cases(const FuzzCase& fuzz_case);
 
 rc::Shrinkable<FuzzCase> with_shrinks(FuzzCase fuzz_case);
@@ -23,9 +23,9 @@ struct Shrunk {
   std::uint64_t evaluations = 0;
 };
 
-/// Moves to the first simpler case that fails and repeats, until no simpler case fails or `fails`
-/// was called `max_evaluations` times. `fails` may change its case: a statistical failure is judged
-/// on fresh draws, and the case keeps the seed that showed the failure.
+/// Moves to the first simpler case that fails, and repeats this until no simpler case fails, or
+/// until `fails` was called `max_evaluations` times. `fails` may change its case: a statistical
+/// failure is judged on fresh draws, and the case keeps the seed that showed the failure.
 Shrunk shrink(const rc::Shrinkable<FuzzCase>& failing, std::uint64_t max_evaluations,
               const std::function<bool(FuzzCase&)>& fails);
 

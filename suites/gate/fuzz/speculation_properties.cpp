@@ -1,4 +1,5 @@
-// Properties of requests with drafts: the comparisons of the gate's check of speculation, per call.
+// Properties of requests with drafted tokens: the comparisons of the gate's check of speculation,
+// on a single call.
 #include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
 #include "suites/gate/fuzz/property_lists.h"

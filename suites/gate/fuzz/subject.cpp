@@ -33,7 +33,7 @@ std::unique_ptr<harness::LogitsSource> rows_of(const Request& request) {
 Subject::Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
                  const FuzzCase& fuzz_case)
     : sampler_(sampler), semantics_(semantics), case_(fuzz_case) {
-  sampler_.recover();  // damage that another case did must not count here
+  sampler_.recover();  // damage that another case did to the sampler must not count here
   models_.resize(static_cast<std::size_t>(fuzz_case.request.rows));
 }
 
@@ -59,7 +59,7 @@ harness::Response Subject::run(const Request& request) {
   if (request.input == harness::RowInput::probabilities) wanted = {.statuses = true};
   harness::Response response =
       harness::run_request(sampler_, request, harness::reported(description(), wanted));
-  // A sampler without statuses may refuse a call with a row that has no token, as in `verify`.
+  // A sampler without statuses may reject a call if one of its rows has no token, as in `verify`.
   const bool refused = !response.refused.empty() && response.damage.empty();
   if (refused && harness::may_refuse(bare_input(), request)) {
     throw MissingAbility("refuses a call with a row that has no token: " + response.refused);

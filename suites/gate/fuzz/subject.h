@@ -1,4 +1,4 @@
-// A fuzz case and the sampler that is judged on it. Results that several properties need are
+// A fuzz case, and the sampler that is judged on it. Results that several properties need are
 // computed once.
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// Thrown if a relation needs an ability that the sampler lacks; the relation then does not apply.
+/// An exception for a relation that needs an ability which the sampler lacks; the relation then
+/// does not apply.
 class MissingAbility : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,7 +23,7 @@ class MissingAbility : public std::runtime_error {
 
 class Subject {
  public:
-  /// All three arguments must outlive the subject.
+  /// All three arguments must outlive the object.
   Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
           const FuzzCase& fuzz_case);
 
@@ -33,8 +34,8 @@ class Subject {
 
   /// Returns whether tokens and masks are compared with the integer model exactly.
   bool exact() const;
-  /// Returns whether a token is a function of only its row, parameters, seed and offset: the
-  /// sampler declares this, and the case gives each output its own seed or words.
+  /// Returns whether a token is a function of only its row, parameters, seed and offset. This holds
+  /// if the sampler declares it, and the case gives each output its own seed or words.
   bool outputs_stand_alone() const;
 
   /// Returns the answer to the case's request, with all results that the sampler reports.
@@ -48,8 +49,8 @@ class Subject {
   const reference::IntegerRow& model(std::int64_t row);
 
   /// Returns the case as an input of the harness's checks, with the rows and parameters of the
-  /// request and seeds from the salt. Returns nothing if the case has masks of allowed ids, which
-  /// check inputs cannot express.
+  /// request, and with seeds from the salt. Returns nothing if the case has masks of allowed ids,
+  /// which check inputs cannot express.
   std::optional<harness::CheckInput> check_input();
   /// Returns a check input with only semantics, sampler, tie rule and filter order, as
   /// distribution_of() needs.
@@ -64,8 +65,8 @@ class Subject {
   std::unique_ptr<harness::LogitsSource> rows_;
 };
 
-/// Returns the rows of a request as a source for the checks of the harness. The request must
-/// outlive the returned source.
+/// Returns the rows of a request in the form in which the harness's checks read rows. The request
+/// must outlive the returned object.
 std::unique_ptr<harness::LogitsSource> rows_of(const harness::Request& request);
 
 }  // namespace fairdraw::suites::fuzz

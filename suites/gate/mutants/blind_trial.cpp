@@ -6,7 +6,7 @@
 namespace fairdraw::suites {
 namespace {
 
-static_assert(crc32("123456789") == 0xcbf43926);  // the check value of CRC-32
+static_assert(crc32("123456789") == 0xcbf43926);  // this is the check value of CRC-32
 
 using Causes = std::vector<std::string_view>;
 

@@ -1,9 +1,9 @@
-// Chooses mutants for a blind trial of the causes that reports name. The trial uses mutants on
-// which the rules for causes were never tuned: every third of the catalogue, by a hash of its name,
-// so that nobody chooses which.
+// Chooses the mutants for a blind trial of the causes that reports name. The trial uses mutants on
+// which the rules for causes were never tuned: every third mutant of the catalogue. A hash of the
+// names decides, so that nobody chooses the mutants.
 //
 // People who work on the causes look only at the other two thirds, with `fairdraw mutants
-// --only-tuning` and its JSON, and at the held-out mutants once, at the end.
+// --only-tuning` and its JSON. They look at the held-out mutants once, at the end.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ namespace fairdraw::suites {
 
 /// Returns the CRC-32 of the bytes, as in zlib, PNG and Python's binascii.crc32.
 constexpr std::uint32_t crc32(std::string_view text) {
-  constexpr std::uint32_t kPolynomial = 0xedb88320;  // the polynomial of ISO 3309, bits reversed
+  // the polynomial of ISO 3309, with its bits reversed
+  constexpr std::uint32_t kPolynomial = 0xedb88320;
   std::uint32_t rest = 0xffffffff;
   for (const char letter : text) {
     rest ^= static_cast<unsigned char>(letter);
@@ -27,23 +28,24 @@ constexpr std::uint32_t crc32(std::string_view text) {
   return ~rest;
 }
 
-/// Returns whether a mutant is held out, which holds for one name in three.
+/// Returns whether a mutant is held out, which is so for one name in three.
 constexpr bool is_held_out(std::string_view mutant) { return crc32(mutant) % 3 == 0; }
 
 inline constexpr std::size_t kTrialMutants = 30, kTrialNamed = 24;
 
-/// Number of past trials whose mutants are known, so that the next trial takes the next thirty. The
-/// first trial named 22 of 30 and the second 23, by causes declared for single mutants; the third
-/// named 27, by classes alone. One mutant of the third, topp-drops-crossing, had been looked at.
+/// Number of past trials, whose mutants are now known; the next trial takes the next thirty
+/// mutants. In the first trial, 22 of 30 first causes were right, and in the second 23, by causes
+/// declared for single mutants. In the third, 27 were right, by classes alone. One mutant of the
+/// third trial, topp-drops-crossing, had been looked at before.
 inline constexpr std::size_t kTrialsBefore = 2;
 
-/// Returns the next kTrialMutants held-out mutants that can be detected from outside, ordered by
-/// CRC-32. The first named cause must be right for at least kTrialNamed of them.
+/// Returns the next kTrialMutants held-out mutants that can be detected from outside, in the order
+/// of their CRC-32. The first cause must be right for at least kTrialNamed of these mutants.
 std::vector<const Mutant*> trial_mutants();
 
-/// Returns the right causes of a mutant of the trial whose class is too coarse or does not match
-/// its sentence. The causes were read from the sentence before any trial mutant was run. The list
-/// is empty for all other mutants, whose class gives the causes.
+/// Returns the right causes of a mutant of the trial, if its class is too coarse or does not match
+/// its sentence. These causes were derived from the sentence before any mutant of the trial was
+/// run. The list is empty for all other mutants, for which the class gives the right causes.
 std::span<const std::string_view> declared_causes(std::string_view mutant);
 
 }  // namespace fairdraw::suites

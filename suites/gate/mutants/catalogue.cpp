@@ -11,8 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// A mutant under its own name. The samplers inside call themselves "model" or "float", which would
-// attribute the findings to a correct sampler.
+// A mutant that carries its own name. The samplers inside are named "model" or "float"; under these
+// names, a report would blame a correct sampler.
 class NamedMutant : public harness::ForwardingSampler {
  public:
   NamedMutant(std::unique_ptr<harness::Sampler> mutant, std::string name)

@@ -1,5 +1,6 @@
-// The catalogue of mutants: real bugs of samplers as small wrong samplers, which test the harness.
-// The gate must fail each mutant, and none of the correct samplers from which mutants are made.
+// The catalogue of mutants has real bugs of samplers as small wrong samplers, which test the
+// harness. The gate must fail each mutant, and must pass the correct samplers from which mutants
+// are made.
 #pragma once
 
 #include <functional>
@@ -25,44 +26,45 @@ struct Mutant {
   std::string name;
   std::string source;  ///< project and issue, pull request or file; "systematic" for mutants
                        ///< without such a source
-  std::string kind;    ///< class of the bug: mask, distribution, rng, ...
-  std::string wrong;   ///< the bug in one sentence
-  /// Cases that are expected to find the mutant, likeliest first; '*' and '?' match any characters.
+  std::string kind;    ///< class of the bug: mask, distribution, rng and so on
+  std::string wrong;   ///< one sentence that describes the bug
+  /// Cases that are expected to detect the mutant, likeliest first; '*' and '?' match any
+  /// characters.
   std::vector<std::string> expected;
   std::string twin;  ///< name of the correct sampler from which the mutant is made
   Maker make;
   std::string unreachable_reason = {};  ///< reason why the mutant cannot be detected from outside;
-                                        ///< empty: it can
+                                        ///< empty if it can be detected
 };
 
 const std::vector<Twin>& twins();
 
-/// Returns all mutants, class by class. Names are unique.
+/// Returns all mutants, one class after the other. Names are unique.
 const std::vector<Mutant>& catalogue();
 
-/// Logit of a token that a filter removes.
+/// Logit of a token that a filter has removed.
 inline constexpr float kOut = -std::numeric_limits<float>::infinity();
 
-/// Prefix of a mutant's name where --sampler names a sampler.
+/// Prefix of a mutant's name in the option --sampler.
 inline constexpr std::string_view kMutantPrefix = "mutant:";
 
-/// Makes the mutant with that name (without the prefix), so that its report can be inspected. The
-/// sampler's description has the mutant's name, not that of the sampler inside. Throws
+/// Makes the mutant with this name (without the prefix), so that its report can be inspected. The
+/// description of the sampler has the mutant's name, not that of the sampler inside. Throws
 /// harness::UsageError for an unknown name.
 std::unique_ptr<harness::Sampler> make_mutant(const std::string& name);
 
 /// The state of a documented bug.
 enum class EntryState {
-  mutant,       ///< `name` is in the catalogue and must be killed
-  unreachable,  ///< no test from outside can find the bug
-  later,        ///< the bug concerns an operation that does not exist here
+  mutant,       ///< the catalogue has a mutant `name`, which the gate must detect
+  unreachable,  ///< no test from outside can detect the bug
+  later,        ///< the bug concerns an operation that this project does not have
 };
 const char* to_string(EntryState state);
 
 struct KnownBug {
   std::string name;
   EntryState state;
-  std::string reason;  ///< reason for the last two states
+  std::string reason;  ///< reason for the states unreachable and later
 };
 
 /// Returns all documented bugs from which the catalogue was made.
@@ -70,10 +72,10 @@ const std::vector<KnownBug>& known_bugs();
 
 // --- For the files of the catalogue --------------------------------------------------------------
 
-/// Joins the tables of a class of mutants.
+/// Joins the tables of one class of mutants.
 std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts);
 
-/// Splits names of cases or bugs at blanks.
+/// Splits a text of names of cases or bugs at its blanks.
 std::vector<std::string> names_of(std::string_view text);
 
 std::vector<Mutant> mask_mutants();
@@ -120,7 +122,7 @@ std::vector<Mutant> tokens_only_mutants();
 std::vector<Mutant> typed_value_mutants();
 std::vector<Mutant> acceptance_rule_mutants();
 std::vector<Twin> acceptance_rule_twins();
-std::vector<Mutant> sharded_mutants();  ///< none are in a build without serving
+std::vector<Mutant> sharded_mutants();  ///< in a build without serving, there are none
 std::vector<Twin> sharded_twins();
 
 }  // namespace fairdraw::suites

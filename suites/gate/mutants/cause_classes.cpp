@@ -107,8 +107,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   return all;
 }
 
-// Returns whether `name` is among `causes`. A cause matches as a whole name or without the details
-// after the colon; "definition of" matches every definition.
+// Returns whether `name` is among `causes`. A cause matches as a whole name, or without the details
+// after its colon; "definition of" matches every definition.
 bool is_one_of(std::string_view name, std::span<const std::string_view> causes) {
   const std::string_view cause = name.substr(0, name.find(':'));
   return std::ranges::any_of(causes, [name, cause](std::string_view known) {

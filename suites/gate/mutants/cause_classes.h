@@ -1,5 +1,5 @@
-// The right causes of each class of mutants. The classes make the catalogue a set of bugs with
-// known answers.
+// The causes that are right for each class of mutants. With these classes, the catalogue is a set
+// of bugs with known answers.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,15 @@ namespace fairdraw::suites {
 /// Throws std::invalid_argument for a class without causes.
 std::span<const std::string_view> causes_of_class(std::string_view kind);
 
-/// Returns whether a cause belongs to the class.
+/// Returns whether a cause is right for the class of mutants.
 bool names_class(std::string_view cause, std::string_view kind);
 
-/// Returns whether a cause is right for a mutant: it is declared for the mutant (blind_trial.h),
-/// or, without declared causes, it belongs to the mutant's class.
+/// Returns whether a cause is right for a mutant. It is if it is declared for the mutant
+/// (blind_trial.h), or, if no causes are declared, if it is right for the mutant's class.
 bool is_right(std::string_view cause, const Mutant& mutant);
 
-/// Numbers of killed mutants: all, mutants with a cause, and mutants whose first cause is right.
+/// Numbers of mutants among those that were detected: all mutants, mutants with a cause, and
+/// mutants whose first cause is right.
 struct NamedShare {
   std::size_t killed = 0, with_cause = 0, named = 0;
 };

@@ -50,8 +50,8 @@ std::vector<std::size_t> falling_order(const std::vector<float>& probs) {
   return order;
 }
 
-// Removes tokens, from the large end, whose inclusive mass exceeds p. The first token is always
-// kept.
+// Removes the tokens whose inclusive mass, added up from the largest token down, exceeds p. The
+// first token is always kept.
 void apply_inclusive_top_p(Scores& scores, float top_p) {
   if (top_p <= 0 || top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -64,32 +64,32 @@ void apply_inclusive_top_p(Scores& scores, float top_p) {
   }
 }
 
-// The outcome of a row in the engine before its values are used. anything: the profile defines no
-// result, and the row gives token 0, as in engines whose softmax is NaN so that no comparison is
-// true.
+// The outcome of a row in an engine, before the row's values are used. anything: the profile
+// defines no result, and the row gives token 0, as in engines whose softmax is NaN, so that no
+// comparison is true.
 enum class Fate { drawn, fails, anything };
 
 bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
 bool is_divisor(float temperature) { return temperature >= 0x1p-126F && temperature <= 0x1p64F; }
 
-// Returns whether parameters are so extreme that no engine defines their result. The correct
-// samplers then behave like engines whose weights are all 0 or NaN.
+// Returns whether parameters are so extreme that no engine defines their result. For such
+// parameters, the correct samplers behave like engines whose weights are all 0 or NaN.
 bool is_extreme(const reference::RowParameters& row) {
   return (row.temperature > 0 && !is_divisor(row.temperature)) || std::isnan(row.temperature) ||
          std::isnan(row.top_p) || std::isnan(row.min_p);
 }
 
-// Returns whether the row takes the largest logit, whatever its filters.
+// Returns whether the row takes the largest logit, whatever its filters are.
 bool is_greedy(FloatSampler::Order order, float temperature) {
   if (order == FloatSampler::Order::rosellm) return temperature <= 0;
   return temperature == 0 ||
          (order == FloatSampler::Order::vllm_torch && temperature > 0 && temperature < 1e-5F);
 }
 
-// Returns the outcome of a row that its parameters determine. The engines' ranges are written a
-// second time (reference/profiles.h has them for the oracle), so that this sampler shares nothing
-// with its judge.
+// Returns the outcome of a row as far as its parameters decide it. The ranges of the engines are
+// written here a second time (reference/profiles.h has them for the oracle), so that this sampler
+// shares nothing with its judge.
 Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameters& row,
                         std::size_t vocab) {
   if (is_extreme(row)) return Fate::anything;
@@ -108,8 +108,8 @@ Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameter
   return known ? Fate::drawn : Fate::fails;
 }
 
-// Returns the outcome of a row that its logits after bans determine; engines apply bans first, so
-// banned values do not count. Only transformers checks for NaN and +inf.
+// Returns the outcome of a row as far as its logits after bans decide it; engines apply bans first,
+// so banned values do not count. Only transformers checks for NaN and +inf.
 Fate fate_of_logits(FloatSampler::Order order, const Logits& logits) {
   const bool ordinary = std::ranges::none_of(logits, [](float logit) {
     return std::isnan(logit) || logit == std::numeric_limits<float>::infinity();
@@ -122,9 +122,10 @@ double uniform_of(std::uint64_t word) { return (static_cast<double>(word >> 11) 
 
 }  // namespace
 
-// A row prepared for drawing. Tokens of equal probability race as a group: the maximum of n
-// independent uniforms is one uniform to the power 1 / n, and it belongs to each token equally
-// likely. A group's race costs one uniform and has the same distribution as one uniform per token.
+// A row that is prepared for drawing. Tokens of equal probability race as a group: the maximum of n
+// independent uniform numbers is one uniform number to the power 1 / n, and each token has it with
+// equal probability. The race of a group needs one uniform number, and has the same distribution as
+// a race with one uniform number per token.
 struct FloatSampler::Row {
   struct Group {
     float probability;
@@ -166,7 +167,7 @@ std::vector<float> float_softmax(const Scores& scores) {
   return probs;
 }
 
-// Removes tokens, from the small end, with cumulative mass of at most 1 - p. The last token is
+// Removes tokens from the small end whose cumulative mass is at most 1 - p. The last token is
 // always kept.
 void float_top_p(Scores& scores, float top_p) {
   if (top_p >= 1) return;
@@ -246,7 +247,7 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
   if (fate == Fate::drawn) score(result.scores, logits, parameters);
   result.support = static_cast<std::int32_t>(
       std::count_if(result.scores.begin(), result.scores.end(), [](double s) { return s > kOut; }));
-  if (result.support == 0) {  // no token is left, or the result is undefined: token 0
+  if (result.support == 0) {  // no token is left, or the result is undefined: token 0 is given
     result.support = 1;
     result.scores[0] = 0;
   }

@@ -1,6 +1,6 @@
-// A sampler like those of engines: float32, sort-based, with its own use of random numbers. The
-// real-number oracle judges it under its profile. The sampler is the base of mutants with numeric
-// bugs: narrow sums, coarse uniforms, truncated noise.
+// A sampler like those of engines: it computes in float32, sorts the row, and uses random numbers
+// in its own way. The real-number oracle judges the sampler under its profile. The sampler is the
+// base of mutants with numeric errors: narrow sums, coarse uniform numbers, truncated noise.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,20 @@ namespace fairdraw::suites {
 
 class FloatSampler final : public harness::Sampler {
  public:
-  /// vllm_torch: min_p, top_k, top_p. hf: min_p last, temperature 0 and top_k 0 are errors.
-  /// rosellm: no min_p, and the nucleus without the token that crosses p. Bad rows and parameters
-  /// follow the profile of the same name: an error, another result, or anything.
+  /// The order of the filters. vllm_torch: min_p, top_k, top_p. hf: min_p is last, and temperature
+  /// 0 and top_k 0 are errors. rosellm: there is no min_p, and the nucleus lacks the token that
+  /// crosses p. Bad rows and parameters follow the profile of the same name: they give an error,
+  /// another result, or anything.
   enum class Order { vllm_torch, hf, rosellm };
-  /// inverse_cdf: one uniform is compared with prefix sums. race: Gumbel-max, the largest
-  /// log-probability plus noise, which is equivalent to the largest probability over an
-  /// exponential.
+  /// The way to draw. inverse_cdf: one uniform number is compared with prefix sums. race:
+  /// Gumbel-max, the largest log-probability plus noise, which is equivalent to the largest
+  /// probability over an exponential.
   enum class Draw { inverse_cdf, race };
 
-  using Logits = std::vector<float>;   ///< [vocab], -inf where banned
-  using Scores = std::vector<double>;  ///< [vocab] logit / T, -inf if filtered; float64, so that no
-                                       ///< quotient overflows (probabilities are float32)
+  using Logits = std::vector<float>;   ///< [vocab]; -inf for a banned token
+  using Scores = std::vector<double>;  ///< [vocab]; logit / T, and -inf for a filtered token;
+                                       ///< float64, so that no quotient overflows (probabilities
+                                       ///< are float32)
 
   /// The steps that a mutant may replace. A step that is not set is right.
   struct Mutation {
@@ -40,15 +42,16 @@ class FloatSampler final : public harness::Sampler {
     std::function<void(Scores&, float top_p)> top_p;
     /// Changes the scores after the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> filtered;
-    /// Changes the probabilities [vocab] for drawing, but not the reported ones.
+    /// Changes the probabilities [vocab] for drawing, but not the reported probabilities.
     std::function<void(std::vector<float>&)> probabilities;
-    /// Returns the noise for a uniform number in (0, 1); must be a non-decreasing function. The
-    /// right noise has Gumbel's distribution: minus the logarithm of an exponential.
+    /// Returns the noise for a uniform number in (0, 1); the function must not decrease. The right
+    /// noise has Gumbel's distribution: minus the logarithm of an exponential.
     std::function<double(double uniform)> noise;
-    /// Returns whether a token of probability 0 wins, given the largest uniform of all such tokens.
+    /// Returns whether a token of probability 0 wins, given the largest uniform number of all such
+    /// tokens.
     std::function<bool(double largest_uniform)> zero_wins;
-    /// Replaces inverse_cdf: returns a function from a word to a token, given the probabilities.
-    /// The function is called once per row.
+    /// Replaces inverse_cdf: from the probabilities, makes a function that returns the token for a
+    /// random word. The outer function is called once per row.
     std::function<std::function<std::int32_t(std::uint64_t word)>(const std::vector<float>&)> pick;
   };
 
@@ -74,10 +77,10 @@ class FloatSampler final : public harness::Sampler {
 
 using FloatMutation = FloatSampler::Mutation;
 
-/// Returns the softmax in float32; the sum is float64, as in PyTorch on a CPU.
+/// Returns the softmax in float32; the sum is in float64, as in PyTorch on a CPU.
 std::vector<float> float_softmax(const FloatSampler::Scores& scores);
 
-/// Applies the right top_p of vllm_torch and hf: sets the scores of removed tokens to -inf.
+/// Applies the right top_p of vllm_torch and hf: the scores of removed tokens become -inf.
 void float_top_p(FloatSampler::Scores& scores, float top_p);
 
 /// Returns `value` rounded to bfloat16.

@@ -25,8 +25,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns the rough cost of a case in nanoseconds: each call sorts a row (100 ns per token), each
-// draw is a search. Only the order of cases depends on this cost.
+// Returns the rough cost of a case in nanoseconds: each call sorts a row (100 ns per token), and
+// each draw is a search. Only the order of the cases depends on this cost.
 double cost(const Case& entry) {
   const std::map<Check, double> calls_a_row = {
       {Check::status, 70},           {Check::replay, 60},   {Check::processing, 4},
@@ -39,8 +39,8 @@ double cost(const Case& entry) {
          200 * static_cast<double>(entry.draws);
 }
 
-// Limits of the additional cases that are judged for causes; together they take some seconds per
-// mutant.
+// Limits of the additional cases that are judged to find causes; together these cases take some
+// seconds per mutant.
 constexpr int kCasesOfCheck = 4;
 constexpr double kMaxCost = 1.2e7;  // nanoseconds
 
@@ -84,7 +84,7 @@ class Judge {
     return outcome;
   }
 
-  // Judges a correct sampler by the cases with the ids `cases`; it must pass all of them.
+  // Judges a correct sampler by the cases with the ids `cases`; the sampler must pass all of them.
   TwinOutcome judge(const Twin& twin, const std::set<std::string>& cases) const {
     const auto start = Clock::now();
     TwinOutcome outcome;
@@ -109,7 +109,7 @@ class Judge {
     PlanOptions plan;
     plan.suite = Suite::gate;
     plan.samplers = {name};
-    // Copies `make`, because jobs make their samplers after this call.
+    // `make` is copied, because jobs make their samplers after this call has returned.
     plan.make_sampler = [make](const std::string&) { return make(); };
     plan.captured = options_.captured;
     plan.seed = options_.seed;
@@ -138,8 +138,8 @@ class Judge {
     return jobs;
   }
 
-  // Judges a killed mutant by more cases of suite smoke, the cheapest of each check. The findings
-  // of these cases do not count as kills.
+  // Judges a detected mutant by more cases of suite smoke, the cheapest cases of each check.
+  // Findings in these cases do not count as detections.
   void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
     std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
     std::map<std::string, int> judged;  // by check
@@ -149,7 +149,7 @@ class Judge {
       if (of_check == kCasesOfCheck || !known.insert(job.record.id).second) continue;
       CaseRecord record = run(job);
       of_check += record.verdict == Verdict::skipped ? 0 : 1;
-      // On some rows even a correct float32 sampler exceeds the slack of its profile.
+      // On some rows, even a correct float32 sampler exceeds the slack of its profile.
       if (record.verdict == Verdict::failed && !twin_passes(mutant.twin, record.id)) continue;
       outcome.record.cases.push_back(std::move(record));
     }
@@ -190,7 +190,8 @@ class Judge {
   KillOptions options_;
   std::map<std::string, double> cost_;
   mutable std::mutex mutex_;
-  mutable std::map<std::pair<std::string, std::string>, bool> passed_;  // twins, by name and case
+  // results of correct samplers, by name and case
+  mutable std::map<std::pair<std::string, std::string>, bool> passed_;
 };
 
 std::vector<const Twin*> twins_of(const std::vector<const Mutant*>& mutants) {

@@ -1,4 +1,4 @@
-// Runs the gate on mutants, which makes the kill matrix.
+// Runs the gate on mutants; the result is the kill matrix.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@
 
 namespace fairdraw::suites {
 
-/// Maximum number of draws of a mutant until a case kills it.
+/// Largest number of draws from a mutant until a case detects it.
 inline constexpr std::uint64_t kMaxDraws = 5'000'000;
 
 struct KillOptions {
-  /// false: the run of a mutant ends at its first kill; expected cases come first, then cheap ones.
-  /// true: the run ends when every check has killed the mutant or has no case left.
+  /// false: the run of a mutant ends when the first case detects it; expected cases run first, then
+  /// cheap cases. true: the run ends when every check has detected the mutant or has no case left.
   bool full = false;
-  /// Judges some cheap cases of each check of suite smoke after the first kill, so that the causes
-  /// are those of a run and not of one case.
+  /// After the first detection, judges some cheap cases of each check of suite smoke, so that the
+  /// causes are those of a run and not of a single case.
   bool causes = false;
-  /// With `causes`: repeats failed cases to find the condition that they share. Each mutant costs
-  /// some forty runs of a case.
+  /// With `causes`: repeats failed cases to find the condition that they have in common. This takes
+  /// about forty runs of a case per mutant.
   bool conditions = true;
   /// Runs only cases of suite smoke and expected cases, and no correct samplers.
   bool smoke_alone = false;
@@ -38,25 +38,27 @@ struct KillOptions {
 
 /// The result of one check on a mutant.
 struct CheckKill {
-  std::string by;           ///< id of the case that killed the mutant; empty: none did
-  std::uint64_t draws = 0;  ///< draws on the mutant in this check, up to the kill
+  std::string by;           ///< id of the case that detected the mutant; empty if none did
+  std::uint64_t draws = 0;  ///< number of draws from the mutant in this check, up to the detection
 };
 
 struct MutantOutcome {
   const Mutant* mutant = nullptr;
   bool killed = false;
-  std::string by, message;             ///< id and message of the first case that killed it
+  std::string by, message;             ///< id and message of the first case that detected the
+                                       ///< mutant
   harness::RunRecord record;           ///< record of the judged cases, with their evidence
-  std::vector<harness::Cause> causes;  ///< causes of `record`, likeliest first
-  std::uint64_t draws = 0;             ///< draws on the mutant in all checks, up to the first kill
+  std::vector<harness::Cause> causes;  ///< causes of the failures in `record`, likeliest first
+  std::uint64_t draws = 0;             ///< number of draws from the mutant in all checks, up to the
+                                       ///< first detection
   double seconds = 0;
   std::map<std::string, CheckKill> checks;  ///< results of the checks that judged the mutant, by
                                             ///< name
-  std::vector<std::string> cases;           ///< ids of the judged cases
+  std::vector<std::string> cases;           ///< ids of the cases that judged the mutant
   std::string trouble;                      ///< description of a case that could not be run
 
-  /// Returns the gate's fault, or an empty string if a detectable mutant was killed within
-  /// kMaxDraws and an undetectable one was not.
+  /// Returns a description of the gate's fault. It is empty if a mutant that can be detected was
+  /// detected within kMaxDraws, or if a mutant that cannot be detected was not.
   std::string complaint() const;
 };
 
@@ -70,15 +72,16 @@ struct TwinOutcome {
 };
 
 struct KillMatrix {
-  std::vector<MutantOutcome> mutants;  ///< outcomes of the mutants, in the order given
-  std::vector<TwinOutcome> twins;      ///< outcomes of the correct samplers of these mutants
+  std::vector<MutantOutcome> mutants;  ///< outcomes of the mutants, in the given order
+  std::vector<TwinOutcome> twins;      ///< outcomes of the correct samplers from which these
+                                       ///< mutants are made
   double seconds = 0;
 
   bool complete() const;
 };
 
-/// Callbacks before and after each mutant and each correct sampler. Calls of `ended` do not
-/// overlap. `line` describes the outcome; `wrong` means that the gate is at fault.
+/// Functions that are called before and after each mutant and each correct sampler. Calls of
+/// `ended` do not overlap. `line` describes the outcome; `wrong` means that the gate is at fault.
 struct KillProgress {
   std::function<void(const std::string& name)> begun;
   std::function<void(const std::string& name, const std::string& line, bool wrong)> ended;
@@ -89,8 +92,9 @@ std::size_t judged_count(const std::vector<const Mutant*>& mutants);
 
 /// Judges mutants and their twins by the cases of suite gate, planned and judged as by `fairdraw
 /// verify`, each on a fresh instance. Mutants that cannot be detected from outside are judged by
-/// suite smoke and their expected cases; in a full run by all cases. A twin is judged by every case
-/// that judged one of its mutants. The result does not depend on the number of threads.
+/// suite smoke and their expected cases; in a full run they are judged by all cases. A twin is
+/// judged by every case that judged one of its mutants. The result does not depend on the number of
+/// threads.
 KillMatrix run_kill_matrix(const std::vector<const Mutant*>& mutants, const KillOptions& options,
                            const KillProgress& progress);
 

@@ -18,15 +18,16 @@ MutatedModel::MutatedModel(Claim claim, Mutation mutation)
     : claim_(claim), mutation_(std::move(mutation)) {
   if (claim == Claim::integers) return;
   description_.exact_integer = false;
-  // Weights are truncated at 2^-48 of the largest. Without the claim of exact arithmetic, reported
-  // probabilities may not lose that much; draws do not show the loss.
+  // Weights are truncated at 2^-48 of the largest weight. Without the claim of exact arithmetic,
+  // reported probabilities may not lose that much; draws do not reveal the loss.
   description_.reports_probs = description_.reports_logprobs = false;
   if (claim == Claim::distribution) return;
   description_.per_request_seeds = description_.scripted_words = description_.chains = false;
   description_.speculation = description_.draft_trees = description_.draft_tree_laws = false;
   description_.speculation_processing = false;
   description_.randomness.replays = false;
-  // The generator starts from entropy, like an engine's, so that no two instances draw alike.
+  // The generator starts from entropy, as an engine's does, so that no two instances draw the same
+  // tokens.
   std::random_device entropy;
   start_ = (std::uint64_t{entropy()} << 32) | entropy();
 }

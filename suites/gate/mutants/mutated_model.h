@@ -1,4 +1,4 @@
-// The integer model with one step mutated, the base of mutants with logic bugs. Steps that a
+// The integer model with one mutated step is the base of mutants with errors of logic. Steps that a
 // Mutation does not set are right.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace fairdraw::suites {
 
-/// Storage for the arrays of a mutated call, alive until the next call.
+/// Storage for the arrays of a mutated call, which live until the next call.
 class Storage {
  public:
   template <class T>
@@ -27,13 +27,13 @@ class Storage {
   std::vector<std::shared_ptr<void>> owners_;
 };
 
-/// A call and the index of one of its rows.
+/// A call, and the number of one of its rows.
 struct Place {
   const fairdraw_batch* call = nullptr;
   std::int64_t row = 0;
 };
 
-/// The key of a draw's random word.
+/// The key from which a draw's random word follows.
 struct WordKey {
   std::uint64_t seed, offset;
   std::uint32_t index, attempt;
@@ -44,7 +44,7 @@ struct WordKey {
 using reference::RowWeight;
 using RowWeights = std::vector<RowWeight>;
 
-/// The weights from which tokens are drawn: their prefix sums in id order.
+/// The weights from which tokens are drawn, as prefix sums in the order of ids.
 struct DrawWeights {
   RowWeights prefix;
 
@@ -84,29 +84,29 @@ class MutatedModel final : public harness::ServingModel {
 
   /// The steps that a mutant may replace, in the order of a call. A step that is not set is right.
   struct Mutation {
-    /// Returns the reason why the call is refused, or an empty string.
+    /// Returns the reason why the call is rejected, or an empty string.
     std::function<std::string(const fairdraw_batch&)> refuse;
     std::function<void(fairdraw_batch&, Storage&)> call;
-    /// Returns the row whose parameters row `row` gets.
+    /// Returns the number of the row whose parameters row `row` gets.
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t row)> parameters_row;
     /// Changes a row before it is processed.
     std::function<void(Row&, const Place&)> row;
     /// Changes the result of a row before it is reported and drawn from.
     std::function<void(Result&, const Row&, const Place&)> result;
-    /// Changes the weights [vocab] for drawing (0: not drawn), but not the reported ones. All other
-    /// tokens are proposed with their own weights and not accepted.
+    /// Changes the weights [vocab] for drawing (0: the token is not drawn), but not the reported
+    /// weights. All other tokens are proposed with their own weights, and are not accepted.
     std::function<void(RowWeights&, const Result&)> weights;
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
     std::function<std::uint64_t(const WordKey&)> word;
-    /// Returns the token for a random word: a proposal, or one of the survivors.
+    /// Returns the token for a random word: a proposed token, or one of the survivors.
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
     /// Returns whether an attempt accepts its proposed token.
     std::function<bool(const Proposal&)> accepts;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
-    /// Returns the log-probabilities and the order of a row's tokens.
+    /// Returns the log-probabilities of a row's tokens, and their order.
     std::function<reference::RealLogprobs(const Row&, const Result&, LogprobsMode)> report_values;
-    /// Changes the results of a call, in the caller's float environment.
+    /// Changes the results of a call, in the caller's floating-point environment.
     std::function<void(const fairdraw_batch&)> finish;
 
     std::function<void(fairdraw_chain&, Storage&)> chain_call;
@@ -117,17 +117,18 @@ class MutatedModel final : public harness::ServingModel {
     std::function<void(reference::ChainOutcome&, const Chain&)> chain_verified;
 
     std::function<void(fairdraw_verification&, Storage&)> speculation_call;
-    /// Change a request with drafts before its verification, or the outcome.
+    /// The functions below change a request with drafted tokens before its verification, or the
+    /// outcome of the verification.
     std::function<void(harness::DraftedTokens&)> drafted;
     std::function<void(reference::SpeculationOutcome&, const harness::DraftedTokens&)> verified;
   };
 
-  /// The claim of the sampler. integers: the exact arithmetic, so that one wrong bit shows.
-  /// distribution: only the right distribution, as samplers of other arithmetic claim; then only
-  /// checks of the distribution and relations between calls can find a bug. generator: the right
-  /// distribution from its own stream of random words, independent of the seeds, as in engines; no
-  /// draw can be repeated. The stream starts from entropy, which Mutation.word gets as its seed,
-  /// with the number of the draw as its offset.
+  /// The claim of the sampler. integers: the exact arithmetic, so that one wrong bit is visible.
+  /// distribution: only the right distribution, as samplers with other arithmetic claim; then only
+  /// checks of the distribution and relations between calls can detect a bug. generator: the right
+  /// distribution from the sampler's own stream of random words, which does not depend on the
+  /// seeds, as in engines; then no draw can be repeated. The stream starts from entropy.
+  /// Mutation.word gets this entropy as the seed, and the number of the draw as the offset.
   enum class Claim { integers, distribution, generator };
 
   MutatedModel(Claim claim, Mutation mutation);
@@ -163,8 +164,8 @@ class MutatedModel final : public harness::ServingModel {
   void finish(const fairdraw_batch& batch) override;
 
  private:
-  // A token outside of the vocabulary. The token has no weight to report, so it is written at the
-  // end.
+  // A token outside the vocabulary. The token has no weight that could be reported, so it is
+  // written at the end.
   struct Stray {
     std::int64_t at;
     std::int32_t token;
@@ -172,12 +173,13 @@ class MutatedModel final : public harness::ServingModel {
 
   // Selects the row from whose prefix sums tokens are drawn.
   void look_at(const reference::IntegerRow& row);
-  // Returns the token for a random word, or 0 if it is outside of the vocabulary.
+  // Returns the token for a random word, or 0 if the token is outside the vocabulary.
   std::int32_t pick(const DrawWeights& sums, std::uint64_t word);
 
   Claim claim_;
   Mutation mutation_;
-  std::uint64_t start_ = 0, words_drawn_ = 0;  // start of the generator, and words drawn from it
+  std::uint64_t start_ = 0, words_drawn_ = 0;  // start of the generator, and the number of words
+                                               // that were drawn from it
   Storage storage_;
   Place place_;
   std::int64_t output_ = 0, at_ = 0;
@@ -188,21 +190,21 @@ class MutatedModel final : public harness::ServingModel {
 
 using Mutation = MutatedModel::Mutation;
 
-/// A candidate token of a row: its id, logit (or probability), and weight.
+/// A candidate token of a row, with its id, logit (or probability) and weight.
 struct Candidate {
   std::int32_t id;
   float value;
   RowWeight weight;
 };
 
-/// Returns the survivors of a result by descending value, equal values by ascending id.
+/// Returns the survivors of a result by descending value, and equal values by ascending id.
 std::vector<Candidate> ranked(const MutatedModel::Result& result, const MutatedModel::Row& row);
 
-/// Makes `kept` the only survivors. An empty list makes token 0 the only survivor, as in samplers
-/// whose softmax is NaN.
+/// Makes the candidates `kept` the only survivors. If the list is empty, token 0 is the only
+/// survivor, as in samplers whose softmax is NaN.
 void keep_only(MutatedModel::Result& result, const std::vector<Candidate>& kept);
 
-/// Returns the result of the row under other parameters.
+/// Returns the result that the row has under other parameters.
 MutatedModel::Result result_of(MutatedModel::Row row, const reference::RowParameters& parameters);
 
 }  // namespace fairdraw::suites

@@ -11,8 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Returns a maker of samplers with the oracle's masks and distributions in real arithmetic, so that
-// only the draw is judged.
+// Returns a function that makes samplers with the oracle's masks and distributions in real
+// arithmetic, so that only the draw is judged.
 Maker drawing(Manner manner, const char* semantics = "fairdraw") {
   return [manner = std::move(manner), semantics] {
     return std::make_unique<ProfileSampler>(harness::semantics_from_text(semantics),

@@ -46,7 +46,7 @@ Real sum_of(std::span<const Real> terms) {
   return sum;
 }
 
-// Returns the nucleus: every token with less than p of the mass strictly above it.
+// Returns the nucleus: every token for which less than p of the mass is strictly above it.
 template <class Real>
 Kept nucleus(const Row& row) {
   Kept kept(row.vocab(), 0);
@@ -61,7 +61,8 @@ Kept nucleus(const Row& row) {
   Real above = 0, up_to = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || row.values[order[i]] != row.values[order[i - 1]]) above = up_to;
-    if (row.top_p < 1 && above > 0 && above >= limit) break;  // first stays if p underflows
+    // the first token stays if p underflows
+    if (row.top_p < 1 && above > 0 && above >= limit) break;
     kept[order[i]] = 1;
     up_to += static_cast<Real>(row.values[order[i]]);
   }
@@ -118,7 +119,7 @@ std::int32_t RowOperationSampler::status_of(const Row& row) const {
 std::string RowOperationSampler::run_operation(const fairdraw_operation& given) {
   fairdraw_operation call = given;
   if (mutation_.call) mutation_.call(call);
-  // Computes all results before writing any of them, because results may overwrite the rows.
+  // All results are computed before any of them is written, because results may overwrite the rows.
   std::vector<std::vector<float>> results;
   for (std::int64_t number = 0; number < call.rows; ++number) {
     Row row;

@@ -1,5 +1,5 @@
-// Textbook operations on rows with full sorts, in float64 or float32. The operations are the base
-// of mutants with a bug in a softmax, a mask or a renormalisation.
+// Textbook operations on rows by a full sort, in float64 or float32. The operations are the base of
+// mutants with an error in a softmax, a mask or a renormalisation.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace fairdraw::suites {
 
 class RowOperationSampler final : public harness::Sampler {
  public:
-  /// float64: sums and exponentials in double, float32 results, with statuses. float32: everything
-  /// in float, sequential sums, results in the dtype of the rows, without statuses.
+  /// The arithmetic of the operations. float64: sums and exponentials are in double, results in
+  /// float32, and there are statuses. float32: everything is in float, sums are sequential, results
+  /// have the dtype of the rows, and there are no statuses.
   enum class Arithmetic { float64, float32 };
 
   struct Row {
@@ -24,7 +25,7 @@ class RowOperationSampler final : public harness::Sampler {
     std::vector<float> values;
     float temperature = 1, top_p = 1, min_p = 0;
     std::int32_t top_k = 0;
-    std::int64_t number = 0;  ///< index of the row in the call
+    std::int64_t number = 0;  ///< number of the row in the call
 
     std::size_t vocab() const { return values.size(); }
   };
@@ -33,13 +34,13 @@ class RowOperationSampler final : public harness::Sampler {
   /// The steps that a mutant may replace, in the order of a call. A step that is not set is right.
   struct Mutation {
     std::function<void(fairdraw_operation&)> call = {};
-    /// Changes a row, good or bad, before it is processed.
+    /// Changes a row, valid or invalid, before it is processed.
     std::function<void(Row&)> row = {};
     /// Replaces the exponentials [vocab] of softmax.
     std::function<std::vector<double>(const Row&)> weights = {};
-    /// Replaces the sum by which exponentials, or the kept values, are divided.
+    /// Replaces the sum by which the exponentials, or the kept values, are divided.
     std::function<double(std::span<const double> terms, const Row&)> sum = {};
-    /// Changes the tokens that a filter keeps.
+    /// Changes which tokens a filter keeps.
     std::function<void(Kept&, const Row&)> kept = {};
     std::function<void(std::vector<float>& result, const Row&)> result = {};
     /// Changes the caller's memory after the call.
@@ -68,7 +69,7 @@ class RowOperationSampler final : public harness::Sampler {
 
 using RowOperationMutation = RowOperationSampler::Mutation;
 
-/// Returns the ids of a row by descending value, equal values by ascending id.
+/// Returns the ids of a row by descending value, and equal values by ascending id.
 std::vector<std::size_t> ids_by_value(std::span<const float> values);
 
 }  // namespace fairdraw::suites

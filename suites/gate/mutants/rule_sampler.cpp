@@ -10,7 +10,7 @@ namespace {
 
 double uniform(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
 
-// Returns the row scaled to sum 1, or nothing if the row is invalid.
+// Returns the row scaled to a sum of 1, or nothing if the row is invalid.
 std::optional<Weights> scaled(std::span<const float> row) {
   double sum = 0;
   for (const float value : row) {
@@ -34,7 +34,7 @@ std::optional<Weights> scaled(const reference::IntegerRow& row) {
   return weights;
 }
 
-// Returns whether every drafted token is possible in its row, and all paths are valid.
+// Returns whether every drafted token is possible in its row, and whether all paths are valid.
 bool well_formed(const Drafts& drafts) {
   std::vector<std::size_t> depth;
   for (std::size_t i = 0; i < drafts.drafted.size(); ++i) {
@@ -50,7 +50,7 @@ bool well_formed(const Drafts& drafts) {
   return true;
 }
 
-std::size_t index(std::int32_t token) {  // negative tokens are outside of every vocabulary
+std::size_t index(std::int32_t token) {  // negative tokens are outside every vocabulary
   return token < 0 ? ~std::size_t{0} : static_cast<std::size_t>(token);
 }
 
@@ -88,8 +88,8 @@ Weights difference(const Weights& p, const Weights& q, double scale) {
 
 RuleSampler::RuleSampler(harness::AcceptanceRule declared, Rules rules) : rules_(std::move(rules)) {
   description_.exact_integer = description_.scripted_words = false;
-  // Reports no probabilities, like mutants of the distribution, because weights of the model end at
-  // 2^-48 of the largest.
+  // The sampler reports no probabilities, as mutants of the distribution do not, because weights of
+  // the model end at 2^-48 of the largest.
   description_.reports_probs = description_.reports_logprobs = false;
   description_.acceptance_rule = declared;
 }

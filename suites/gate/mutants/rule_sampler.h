@@ -1,6 +1,6 @@
-// A sampler with a chosen acceptance rule: it is the integer model except for drafts, which it
-// verifies in float64, because engines use floating point. The sampler is the base of correct
-// samplers with other rules than the token-wise one, and of mutants with a wrong rule.
+// A sampler whose acceptance rule can be chosen. It is the integer model except for drafted tokens,
+// which it verifies in float64, because engines use floating point. The sampler is the base of
+// correct samplers that have other rules than the token-wise one, and of mutants with a wrong rule.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,22 @@
 
 namespace fairdraw::suites {
 
-using Weights = std::vector<double>;  ///< [vocab] weights of one row, whose sum is 1 unless stated
-                                      ///< otherwise
+using Weights = std::vector<double>;  ///< [vocab]; weights of one row, whose sum is 1 unless a
+                                      ///< comment says otherwise
 
-/// The drafts that an acceptance rule decides on. A chain of n drafts is a tree in which node i + 1
-/// follows node i.
+/// The drafted tokens about which an acceptance rule decides. A chain of n drafted tokens is a tree
+/// in which node i + 1 follows node i.
 struct Drafts {
   bool tree = false;
-  std::vector<Weights> p, q;          ///< rows after the root and each draft; q: empty if unknown
+  std::vector<Weights> p, q;          ///< rows after the root and after each drafted token; q is
+                                      ///< empty if it is unknown
   std::vector<std::size_t> drafted;   ///< [n]
   std::vector<std::int64_t> parents;  ///< [n], -1: the root
   std::size_t max_depth = 0;
-  std::vector<double> accept, recover;  ///< uniform in [0, 1), by depth, n + 1 of each; in a chain
-                                        ///< the last `recover` is for the bonus token
-  std::vector<std::vector<double>> accept_next;  ///< uniform numbers by depth, from the second
-                                                 ///< child on
+  std::vector<double> accept, recover;  ///< uniform numbers in [0, 1) by depth, n + 1 of each; in a
+                                        ///< chain the last `recover` is for the bonus token
+  std::vector<std::vector<double>> accept_next;  ///< uniform numbers by depth, for the second child
+                                                 ///< and later ones
   DType dtype = DType::float32;                  ///< dtype of a chain's probabilities
 
   std::vector<std::size_t> children(std::int64_t node) const;
@@ -36,8 +37,8 @@ struct Drafts {
   }
 };
 
-/// The decision of an acceptance rule: the accepted nodes in order, and the token after them.
-/// `passed`: the number of positions that pass their own test, if the rule has such tests.
+/// The decision of an acceptance rule: the accepted nodes in their order, and the token after them.
+/// `passed` is the number of positions that pass their own test, if the rule has such tests.
 struct Decision {
   std::vector<std::size_t> nodes;
   std::size_t token = 0;
@@ -45,22 +46,22 @@ struct Decision {
 };
 using Rule = std::function<Decision(const Drafts&)>;
 
-/// Returns the token at fraction `u` of the sum of the weights, whatever the sum.
+/// Returns the token at the fraction `u` of the sum of the weights, whatever that sum is.
 std::size_t draw_from(const Weights& weights, double u);
 
-/// Returns max(scale * p - q, 0), not normalised.
+/// Returns max(scale * p - q, 0), which is not normalised.
 Weights difference(const Weights& p, const Weights& q, double scale = 1);
 
 class RuleSampler final : public harness::ServingModel {
  public:
-  /// The acceptance rules of a sampler. An empty rule is replaced by the model's own. The model
-  /// also decides failing and greedy requests, and chains of unknown distribution unless
-  /// `unknown_too`.
+  /// The acceptance rules of a sampler. If a rule is empty, the model's own rule applies. The model
+  /// also decides failing and greedy requests; it decides chains of unknown distribution unless
+  /// `unknown_too` is true.
   struct Rules {
     Rule chain, tree;
     bool unknown_too = false;
-    bool with_replacement_only = false;  ///< whether the model decides all trees but
-                                         ///< those drawn with replacement
+    bool with_replacement_only = false;  ///< true: the model decides all trees except those drawn
+                                         ///< with replacement
   };
   RuleSampler(harness::AcceptanceRule declared, Rules rules);
   std::string run_chain(const fairdraw_chain& chain) override;

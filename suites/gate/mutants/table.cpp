@@ -17,7 +17,7 @@ using harness::DraftedTokens;
 using reference::RowProcessing;
 using reference::SpeculationOutcome;
 
-// Refuses a step that the base sampler of a table row does not have.
+// Throws, because the base sampler of a table row does not have this step.
 template <class Steps, class Step>
 void set(Steps&, Step) {
   throw std::logic_error("a mutant's change is no step of what it is made of");
@@ -91,7 +91,7 @@ std::uint64_t hash_of(const RowWeights& weights) {
   return hash;
 }
 
-// Sets a change of weights that needs the row. The row is known when its result is made, the
+// Sets a change of weights that needs the row. The row is known when its result is made, and the
 // weights when a token is drawn.
 void set(Mutation& steps, void (*change)(RowWeights&, const Row&)) {
   const auto wrong = std::make_shared<std::map<std::uint64_t, RowWeights>>();
@@ -154,7 +154,7 @@ Steps steps_of(const std::optional<Change>& change) {
   return steps;
 }
 
-// Returns a base with a step changed, or the right sampler without a change.
+// Returns a base sampler with one step changed, or the right sampler if there is no change.
 Twin made_of(Base base, const std::optional<Change>& change, void (*adapt)(Mutation&)) {
   using Order = FloatSampler::Order;
   using Draw = FloatSampler::Draw;

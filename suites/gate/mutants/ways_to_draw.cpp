@@ -17,7 +17,7 @@ namespace {
 // Returns a uniform number in (0, 1) with 53 bits.
 double uniform(std::uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
 
-// The possible tokens, in some order, with the prefix sums of their probabilities.
+// The tokens that can be drawn, in some order, with the prefix sums of their probabilities.
 struct Line {
   std::vector<std::size_t> id;
   std::vector<double> probability, sum;
@@ -26,7 +26,7 @@ struct Line {
   double mass(std::size_t first, std::size_t end) const {
     return sum[end - 1] - (first == 0 ? 0 : sum[first - 1]);
   }
-  // Returns the index at fraction `u` of the mass of [first, end).
+  // Returns the index at the fraction `u` of the mass in [first, end).
   std::size_t search(double u, std::size_t first, std::size_t end) const {
     const double before = first == 0 ? 0 : sum[first - 1];
     const double position = before + u * mass(first, end);
@@ -74,7 +74,7 @@ DrawToken search_of(Line line) {
 
 // --- Races -------------------------------------------------------------------------------------
 
-// Tokens in a line of blocks; the number of blocks is about the number of tokens per block.
+// The tokens of a line in blocks; there are about as many blocks as tokens in a block.
 struct Blocks {
   explicit Blocks(const std::vector<double>& probability) : line(line_of(probability)) {
     const auto size = static_cast<std::size_t>(std::sqrt(static_cast<double>(line.size()))) + 1;
@@ -93,8 +93,8 @@ struct Blocks {
   std::vector<std::vector<double>> inside;
 };
 
-// Returns a drawing function that races the blocks by their mass, then the tokens of the winning
-// block. The race takes its random words from number `next` on.
+// Returns a drawing function in which first the blocks race by their mass, and then the tokens of
+// the winning block. The race takes its random words from number `next` on.
 template <class Race>
 DrawToken race_of_blocks(const RowToDraw& row, const Race& race) {
   return [blocks = Blocks(row.kept), race](const Words& word) {
@@ -139,7 +139,8 @@ class AliasTable {
       large.pop_back();
       small.push_back(high);
     }
-    for (const std::size_t i : small) part_[i] = 1;  // probabilities of 1 left over by rounding
+    // columns that rounding has left over have probability 1
+    for (const std::size_t i : small) part_[i] = 1;
     for (const std::size_t i : large) part_[i] = 1;
   }
 
@@ -152,8 +153,8 @@ class AliasTable {
 
  private:
   Line line_;
-  std::vector<double> part_;        // [column] share of the column's own token
-  std::vector<std::size_t> other_;  // [column] token that gets the rest of the column
+  std::vector<double> part_;        // [column]; share of the column's own token
+  std::vector<std::size_t> other_;  // [column]; token that gets the rest of the column
 };
 
 constexpr std::uint32_t kTries = 64;

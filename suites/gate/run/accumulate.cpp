@@ -61,7 +61,7 @@ void expect_nights(const std::vector<NamedRecord>& nights) {
   }
 }
 
-// Returns a valid p-value of a whole case in one nightly run. Pearson's p-value is only
+// Returns a valid p-value of one whole case in one nightly run. Pearson's p-value is only
 // approximately valid.
 std::optional<double> p_value_of(const CaseRecord& night) {
   if (night.check != "chi_squared" && night.p_value) return night.p_value;
@@ -96,8 +96,8 @@ bool same_cells(const CellCounts& a, const CellCounts& b) {
                             [](double p, double q) { return std::abs(p - q) <= kSlack * p; });
 }
 
-// Returns the counts of all nightly runs over the cells of the last run, per axis. A nightly run
-// whose case has other cells (because the seed chose another row) or no cells adds no counts.
+// Returns, for each axis, the counts of all nightly runs over the cells of the last run. A nightly
+// run adds no counts if its case has other cells (because the seed chose another row) or no cells.
 std::vector<statistics::CellsOfNights> cells_of(const std::vector<const CaseRecord*>& nights) {
   std::vector<statistics::CellsOfNights> all;
   for (const CellCounts& last : nights.back()->cells) {
@@ -115,8 +115,8 @@ std::vector<statistics::CellsOfNights> cells_of(const std::vector<const CaseReco
   return all;
 }
 
-// The joint evidence of a case over all nightly runs. Half of the error level is for Ville's bound,
-// half for gains by rounding.
+// The joint evidence about a case in all nightly runs. Half of the error level is for Ville's
+// bound, and the other half for gains by rounding.
 class Evidence {
  public:
   Evidence(const std::vector<const CaseRecord*>& nights, double level)
@@ -156,7 +156,7 @@ class Evidence {
   std::vector<double> log_e_;
 };
 
-// Returns the growth of the evidence, at about 24 of the nightly runs.
+// Returns how the evidence has grown, at about 24 of the nightly runs.
 harness::Growth growth_of(const std::vector<const CaseRecord*>& nights, double level,
                           double needed) {
   constexpr std::size_t kPoints = 24;

@@ -42,7 +42,7 @@ ShardCases shard_of(const NamedRecord& named) {
   return shard;
 }
 
-// Returns the shards in order, and requires that none is missing.
+// Returns the shards in their order, and requires that none is missing.
 std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records) {
   const std::uint32_t parts = shard_of(records.front()).parts;
   std::map<std::uint32_t, const NamedRecord*> by_part;
@@ -78,8 +78,8 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   return ordered;
 }
 
-// Returns the cases in the order of their places in the whole run, which shards record. Each place
-// must have exactly one case.
+// Returns the cases in the order of their places in the whole run; shards record these places. Each
+// place must have exactly one case.
 std::vector<harness::CaseRecord> in_places(const std::vector<const NamedRecord*>& shards) {
   const std::uint64_t planned = shards.front()->record.planned;
   std::map<std::uint64_t, std::pair<const NamedRecord*, const harness::CaseRecord*>> by_place;
@@ -136,9 +136,10 @@ std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord
   return cases;
 }
 
-// Returns whether given random words have excluded words of few bits. If tokens are compared bit
-// for bit (`tokens` judges only such samplers), a word at each end of an interval shows words of
-// few bits. A sampler that claims only the distribution may round to as few bits as float32.
+// Returns whether supplied random words have excluded that the sampler uses words of few bits. If
+// tokens are compared bit for bit (`tokens` judges only such samplers), a word at each end of an
+// interval reveals words of few bits. A sampler that claims only the distribution may round to as
+// few bits as float32 has.
 bool words_were_given(const RunRecord& record, const std::string& sampler) {
   const auto passed = [&](const char* check) {
     return std::ranges::any_of(record.cases, [&](const harness::CaseRecord& one) {
@@ -149,23 +150,23 @@ bool words_were_given(const RunRecord& record, const std::string& sampler) {
   return passed("scripted") && passed("tokens");
 }
 
-// Returns the draws of a case divided by the draws that it needs; from 1 on the case finds the
-// mistake.
+// Returns the number of draws of a case divided by the number that it needs; if this is at least 1,
+// the case detects the mistake.
 double share_made(const harness::SmallMistake& mistake) {
   return mistake.needed == 0
              ? 0
              : static_cast<double>(mistake.draws) / static_cast<double>(mistake.needed);
 }
 
-// Returns each small mistake that passed cases tested for, with the case that is nearest to finding
-// it.
+// Returns each small mistake for which passed cases tested, with the case that comes nearest to
+// detecting it.
 std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
   const std::string draws_to_find = harness::kDrawsToFind;
   std::vector<harness::SmallMistake> list;
   for (const harness::CaseRecord& one : record.cases) {
     if (one.verdict != harness::Verdict::passed) continue;
     for (const auto& [name, value] : one.measures) {
-      // A record that is read from a file may hold any number.
+      // A record that is read from a file may contain any number.
       constexpr double kMost = 9007199254740992;  // 2^53
       if (!name.starts_with(draws_to_find) || !(value >= 0 && value <= kMost)) continue;
       const std::string mistake = name.substr(draws_to_find.size());
@@ -185,7 +186,7 @@ std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
   return list;
 }
 
-// Returns the command that repeats all cases of a sampler in the run. For a Python callable the
+// Returns the command that repeats all cases of a sampler in the run. For a Python callable, the
 // command is the call of one case, without the choice of the case.
 std::string replay_of_run(const RunRecord& record, const std::string& sampler) {
   for (const harness::CaseRecord& one : record.cases) {
@@ -206,7 +207,7 @@ void complete_record(RunRecord& record) {
     record.error_budget.false_alarm_rate = ErrorLedger::kRunFalseAlarmRate;
   }
   const double share = record.error_budget.false_alarm_rate / ErrorLedger::kRunFalseAlarmRate;
-  // A part of the cases has another distribution than the whole, so shards, choices of cases and
+  // A part of the cases has another distribution than the whole. So shards, choices of cases and
   // incomplete runs have no global case.
   if (record.shard == kWhole && record.selection.empty() && record.incomplete.empty() &&
       record.case_part.empty()) {

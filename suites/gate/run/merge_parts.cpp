@@ -48,7 +48,7 @@ PartName part_of(const NamedRecord& named) {
   return name;
 }
 
-// Returns the parts' records with the first looks in order, then those with the second looks.
+// Returns the records of the parts: first looks in their order, and then second looks.
 std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records) {
   const std::uint32_t parts = part_of(records.front()).parts;
   std::map<std::pair<bool, std::uint32_t>, const NamedRecord*> by_part;
@@ -57,7 +57,7 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
     if (!named.record.incomplete.empty()) {
       throw UsageError(fmt::format("{} is incomplete: {}", named.name, named.record.incomplete));
     }
-    // A second look covers only some of the cases.
+    // A second look has only some of the cases.
     expect_same_run(records.front(), named,
                     name.again || part_of(records.front()).again
                         ? std::set<std::string>{"choice of cases"}
@@ -96,8 +96,8 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   return ordered;
 }
 
-// A sampler that only has the description in a record. The sampler draws nothing, because its draws
-// are already recorded.
+// A sampler that has only the description in a record. The sampler draws nothing, because its draws
+// have been recorded already.
 class RecordedSampler final : public harness::Sampler {
  public:
   explicit RecordedSampler(const harness::SamplerRecord& record) {
@@ -124,9 +124,10 @@ Key key_of(const CaseRecord& one) { return {one.id, one.sampler}; }
 
 // The results of one case in all parts.
 struct Parts {
-  std::vector<std::vector<harness::CountedDraws>> counted;  // by part, then the second looks
-  const CaseRecord* broken = nullptr;                       // record of the first part in which the
-                                                            // sampler broke
+  // counts by part, and then those of the second looks
+  std::vector<std::vector<harness::CountedDraws>> counted;
+  // record of the first part in which the sampler broke
+  const CaseRecord* broken = nullptr;
   double seconds = 0;
 };
 

@@ -49,14 +49,15 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
 
 constexpr std::string_view kPluginPrefix = harness::plugin::kPrefix;
 
-// Returns the family that a sampler's name belongs to. Every plugin is a separate family.
+// Returns the family to which a sampler belongs, by its name. Every plugin is a family of its own.
 std::string_view family(std::string_view sampler) {
   if (sampler.starts_with(kPluginPrefix)) return sampler;
   return sampler.substr(0, sampler.find(':'));
 }
 
-// Returns the sampler that represents the given one in cases of many draws, or null. Samplers whose
-// exact cases prove that they give the same bits are judged once: "cpu" represents "cpu:scalar".
+// Returns the sampler that represents the given sampler in cases of many draws, or null if there is
+// none. Samplers whose exact cases prove that they give the same bits are judged once in such
+// cases: "cpu" represents "cpu:scalar".
 const Judged* represented_by(const std::vector<Judged>& samplers, std::size_t at) {
   const Judged& judged = samplers[at];
   if (!judged.description.exact_integer) return nullptr;
@@ -67,8 +68,8 @@ const Judged* represented_by(const std::vector<Judged>& samplers, std::size_t at
   return found == end ? nullptr : &*found;
 }
 
-// Returns whether a sampler is an instruction set of the CPU. Such samplers differ only in the work
-// per row.
+// Returns whether a sampler is one instruction set of the CPU. Such samplers differ only in their
+// work on a single row.
 bool is_instruction_set(const Judged& judged) {
   const std::vector<std::string> names = harness::builtin_sampler_names();
   return family(judged.name) == "cpu" && std::ranges::find(names, judged.name) != names.end();
@@ -91,8 +92,8 @@ bool is_chosen(const PlanOptions& options, const std::string& id) {
                       [&id](const std::string& glob) { return matches(glob, id); });
 }
 
-// Throws if a glob matches no case of the run, whatever the shard and the other globs, because
-// --case would then run nothing and --exclude would exclude nothing.
+// Throws if a glob matches no case of the run, whatever the shard and the other globs are.
+// Otherwise --case would run nothing, and --exclude would exclude nothing.
 void expect_matches(const char* option, const std::string& glob, const PlanOptions& options,
                     const std::vector<Case>& table) {
   const bool any = std::any_of(table.begin(), table.end(), [&](const Case& entry) {
@@ -105,7 +106,7 @@ void expect_matches(const char* option, const std::string& glob, const PlanOptio
       glob.find_first_of("*?[") == std::string::npos ? "is that" : "matches"));
 }
 
-// Throws if cases of failed_before are not in the case table; `left` are these cases.
+// Throws if failed_before has cases that are not in the case table; `left` are these cases.
 void expect_all_are_known(const std::set<std::pair<std::string, std::string>>& left,
                           const PlanOptions& options) {
   if (left.empty()) return;
@@ -132,13 +133,13 @@ void expect_parts(const PlanOptions& options) {
   }
 }
 
-// Returns whether the part that is run contains draws of the case.
+// Returns whether the part that is run has draws of the case.
 bool is_of_part(const PlanOptions& options, Check check) {
   if (!options.part || can_be_split(check)) return true;
   return options.part->part == 1 && !options.second_look;
 }
 
-// Returns the options that choose cases as words of the command line.
+// Returns the options that choose cases, as words of the command line.
 std::string selection_of(const PlanOptions& options) {
   std::string text = options.case_glob.value_or("");
   for (const std::string& glob : options.exclude) {
@@ -150,10 +151,11 @@ std::string selection_of(const PlanOptions& options) {
   return text;
 }
 
-// Minimum number of draws, so that checks that divide their draws have some for each part.
+// Smallest number of draws, so that checks that divide their draws have some draws for each part.
 constexpr double kFewestDraws = 1000;
 
-// Returns the case with the values of the run's seed and the draws of the run's options.
+// Returns the case with the values that the run's seed chooses, and with the draws that the run's
+// options set.
 Case with_values_of_run(const Case& named, const PlanOptions& options) {
   Case entry = with_values(named, options.seed);
   if (is_statistical(entry.check) && (options.draws || options.draws_scale)) {
@@ -189,7 +191,7 @@ double share_of_night(std::optional<std::uint64_t> night) {
 double default_case_seconds(const Case& entry, const std::string& sampler) {
   if (!sampler.starts_with(kPluginPrefix)) return 0;
   constexpr double kAtLeast = 600, kOfCall = 1e-3, kOfToken = 2.5e-7, kGoesOn = 4;
-  // Numbers of rows that these checks make per row of the case.
+  // Numbers of rows that these checks make for each row of the case.
   constexpr double kOfBoundaries = 200, kOfBatches = 4096;
   const double draws =
       static_cast<double>(entry.rows) +
@@ -218,8 +220,8 @@ Plan make_plan(const PlanOptions& options) {
   };
   std::vector<Entry> entries;
   std::uint64_t statistical = 0;
-  std::vector<std::uint64_t> represented(samplers.size(), 0);  // number of cases in which another
-                                                               // sampler represents this one
+  // numbers of cases in which another sampler represents this one
+  std::vector<std::uint64_t> represented(samplers.size(), 0);
   auto failed_left =
       options.failed_before.value_or(std::set<std::pair<std::string, std::string>>());
   for (const Case& entry : table) {
@@ -356,7 +358,7 @@ void add_cases(const Plan& plan, std::vector<harness::CaseRecord> cases,
   if (record.shard == "1/1") return;
   record.planned = plan.planned;
   std::size_t job = 0;
-  for (const harness::CaseRecord& one : record.cases) {  // results in the order of the jobs
+  for (const harness::CaseRecord& one : record.cases) {  // results are in the order of the jobs
     while (plan.jobs[job].record.id != one.id || plan.jobs[job].record.sampler != one.sampler) {
       ++job;
     }

@@ -33,17 +33,17 @@ void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   if (filters.min_p) outcome.measures["sampled_min_p"] = static_cast<double>(row.min_p);
 }
 
-// Returns the seed of a case's rows of logits. The power of draws depends on the row, so
-// statistical cases keep their rows, and fresh seeds bring only fresh draws. Exact checks lose
+// Returns the seed of the logits in a case's rows. The power of the draws depends on the row. So
+// statistical cases keep their rows, and fresh seeds change only the draws. Exact checks lose
 // nothing with fresh rows, and neither does pit, whose power does not depend on the rows. Sampled
-// cases also have fresh rows (kCandidates).
+// cases also get fresh rows (kCandidates).
 std::uint64_t rows_seed_of(const Case& entry, std::uint64_t seed) {
   if (entry.sampled) return entry.sampled->rows_seed;
   const bool fresh = !is_statistical(entry.check) || entry.check == Check::pit;
   return fresh ? seed : harness::seed_from_text(entry.id);
 }
 
-// Runs `check` on the case with rows from `rows_seed`.
+// Runs `check` on the case, with rows from the seed `rows_seed`.
 CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
                          const reference::Semantics& semantics, std::uint64_t rows_seed,
                          std::uint64_t seed, double false_fail_rate,
@@ -66,8 +66,8 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
     if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
       parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
     }
-    // An operation on rows uses only one of the sampling parameters, so the others cannot make it
-    // fail.
+    // An operation on rows uses only one of the sampling parameters, so the other parameters cannot
+    // make it fail.
     const bool refused =
         !fails_by_row && !is_row_operation(entry.check) &&
         harness::must_fail(parameters, semantics, input.row_input, entry.input.vocab);
@@ -93,9 +93,9 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
   return check(input);
 }
 
-// Number of candidate rows of a sampled case. If the draws cannot find the declared discrepancy on
-// a row, the next candidate is taken. The row is chosen before any draw, so the choice cannot
-// depend on the sampler, and a correct sampler fails no more often.
+// Number of candidate rows of a sampled case. If the draws cannot detect the declared discrepancy
+// on one row, the next candidate row is taken. The row is chosen before any draw. So the choice
+// cannot depend on the sampler, and a correct sampler fails no more often.
 constexpr std::uint64_t kCandidates = 8;
 
 CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
@@ -125,7 +125,7 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   return outcome;
 }
 
-// Returns the filters of the rows without their numbers, as the name of a section of the report.
+// Returns the filters of the rows without their numbers, as the name of a section in the report.
 std::string filter_of(const std::vector<Operation>& operations) {
   std::string filter;
   for (const Operation& operation : operations) {

@@ -18,7 +18,7 @@ constexpr TableRow kTable[] = {
 #define FAIRDRAW_CASE_SECONDS(check, vocab, seconds) {check, vocab, seconds},
 #include "suites/gate/cases/case_seconds.inc"
 };
-constexpr double kUnknown = 0.1;  // in seconds; the median of the table is 0.03
+constexpr double kUnknown = 0.1;  // seconds of an unknown case; the median of the table is 0.03
 
 double octaves_between(std::uint64_t a, std::uint64_t b) {
   return std::abs(std::log2(static_cast<double>(std::max<std::uint64_t>(a, 1))) -

@@ -1,11 +1,11 @@
-// Quoting for replay lines, which are typed into a shell.
+// Quotes words of replay lines, which users type into a shell.
 #pragma once
 
 #include <string>
 
 namespace fairdraw::suites {
 
-/// Returns `word` as one word of a POSIX shell's command line, quoted if necessary.
+/// Returns `word` as one word of a POSIX shell's command line, in quotes if necessary.
 inline std::string shell_word(const std::string& word) {
   constexpr const char* kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";

@@ -29,7 +29,7 @@ double TimeLeft::seconds(double now) const {
     longest = std::max(longest, left);
     all += left;
   }
-  // At the end of a run some threads only wait for other threads.
+  // At the end of a run, some threads only wait for other threads.
   return std::max(longest, all / threads_);
 }
 

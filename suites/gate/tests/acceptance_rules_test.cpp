@@ -1,5 +1,5 @@
-// Tests of acceptance rules: every lossless rule passes if it is declared correctly or not at all;
-// a rule that is declared wrongly, or loses the target's distribution, fails.
+// The tests cover acceptance rules. Every lossless rule must pass if it is declared correctly or
+// not at all. A rule that is declared wrongly, or that loses the target's distribution, must fail.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,9 +33,10 @@ TEST(AcceptanceRules, LosslessOnesAreGreen) {
   EXPECT_EQ(green, 3 * acceptance_rule_twins().size());
 }
 
-// Block verification on rows of every shape, including rows whose residual share is too small for
-// float32. Nightly runs use ten seeds and all cases of drafts. Block verification defines nothing
-// for trees, so only their emitted tokens are judged, not which drafts are accepted.
+// Block verification is tested on rows of every shape, also on rows whose share of the residual is
+// too small for float32. Nightly runs use ten seeds and all cases of drafted tokens. Block
+// verification defines nothing for trees, so only the emitted tokens of trees are judged, not which
+// drafted tokens are accepted.
 TEST(AcceptanceRules, BlockVerificationIsGreenOnAllRows) {
   const std::vector<Twin> twins = acceptance_rule_twins();
   const auto block = std::find_if(twins.begin(), twins.end(),
@@ -48,7 +49,7 @@ TEST(AcceptanceRules, BlockVerificationIsGreenOnAllRows) {
     for (const std::string& glob : globs) {
       for (const harness::CaseRecord& entry :
            judged(block->name, block->make, glob, seed, Suite::gate).cases) {
-        const bool may_skip = glob != "chain_law/*";  // cases of the exact arithmetic
+        const bool may_skip = glob != "chain_law/*";  // true for cases of the exact arithmetic
         EXPECT_TRUE(entry.verdict == harness::Verdict::passed ||
                     (may_skip && entry.verdict == harness::Verdict::skipped))
             << entry.id << ", seed " << seed << " " << to_string(entry.verdict) << ": "
@@ -58,7 +59,7 @@ TEST(AcceptanceRules, BlockVerificationIsGreenOnAllRows) {
   }
 }
 
-// The tables of the token-wise rule find block verification wrong only if it is declared as
+// The tables of the token-wise rule must find block verification wrong only if it is declared as
 // token-wise.
 TEST(AcceptanceRules, OneThatIsDeclaredWronglyIsRed) {
   std::size_t found = 0;

@@ -1,4 +1,5 @@
-// Tests of accumulated nightly runs: their joint record, its error budget, and refused records.
+// The tests cover accumulated nightly runs: their joint record, its error budget, and rejected
+// records.
 #include "suites/gate/run/accumulate.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ RunRecord night(std::uint64_t seed, const std::vector<double>& distribution, dou
   exact.message = "all equal";
   record.cases = {counted, p, exact};
   complete_record(record);
-  return reports::from_json(reports::to_json(record));  // the record as read from a file
+  return reports::from_json(reports::to_json(record));  // the record as it is read back from a file
 }
 
 std::vector<NamedRecord> nights(int number, const std::vector<double>& distribution,
@@ -91,17 +92,19 @@ TEST(AccumulateNights, AddUpAndSayWhatTheyCost) {
   EXPECT_EQ(whole.draws, 12 * 4100U);
   EXPECT_EQ(whole.cases[0].measures.at("nights"), 12);
   EXPECT_EQ(whole.cases[2].message, "all equal");
-  // The sum is twelve nightly runs of 1e-9 and the accumulation's 3e-10, booked separately.
+  // The sum consists of twelve nightly runs of 1e-9 each and the 3e-10 of the accumulation, which
+  // are booked separately.
   EXPECT_LE(std::abs(whole.error_budget.false_alarm_rate - 1.23e-8), 1e-22);
   EXPECT_LE(whole.error_budget.spent, whole.error_budget.false_alarm_rate);
-  // Each case has one level; all cases and each sampler's global case are within the reserve.
+  // Each case has its own level; all cases and the global case of each sampler together are within
+  // the reserve.
   EXPECT_LE(whole.cases[0].measures.at("alpha") * (1024 + 1), ErrorLedger::kReserve * (1 + 1e-12));
-  // A written record is read back unchanged.
+  // A record that was written must be read back unchanged.
   EXPECT_EQ(reports::to_json(reports::from_json(reports::to_json(whole))), reports::to_json(whole));
 }
 
-// Nightly run i spends 1 / (i (i + 1)), so that all runs together spend at most the budget of one
-// run.
+// Nightly run i spends the fraction 1 / (i (i + 1)), so that all runs together spend at most the
+// budget of one run.
 TEST(AccumulateNights, NumberedNightsSpendOneBudget) {
   double sum = 0;
   for (std::uint64_t i = 1; i <= 1000; ++i) sum += share_of_night(i);
@@ -117,8 +120,8 @@ TEST(AccumulateNights, NumberedNightsSpendOneBudget) {
   EXPECT_EQ(whole.options, " --draws 5");
 }
 
-// A total variation of 0.02. At this level 4000 draws of one nightly run find 0.11; the draws of 60
-// runs find 0.02.
+// A total variation of 0.02. At this level, the 4000 draws of one nightly run detect 0.11, and the
+// draws of 60 runs detect 0.02.
 TEST(AccumulateNights, FindsWhatNoNightFinds) {
   const std::vector<double> biased = {0.26, 0.24, 0.26, 0.24};
   const std::vector<NamedRecord> all = nights(60, biased, uniform_p_value);
@@ -151,8 +154,9 @@ TEST(AccumulateNights, ARedNightStaysRed) {
   EXPECT_EQ(whole.cases[2].message, "night 2 (seed 101): row 3 has another mask");
 }
 
-// Sequences of nightly runs of a correct sampler: none fails, and at most 1 in 20 ever reaches
-// evidence of 20 to 1, whichever runs are inspected (statistics_test has more sequences).
+// In sequences of nightly runs of a correct sampler, none must fail. At most 1 in 20 sequences may
+// ever reach evidence of 20 to 1, whichever runs are looked at (statistics_test has more
+// sequences).
 TEST(AccumulateNights, NullNightsStayGreen) {
   constexpr std::uint64_t kSequences = 60;
   std::uint64_t reached = 0;

@@ -1,5 +1,5 @@
-// Tests of comparisons of two samplers: equal samplers pass, and a sampler with another
-// distribution or other results fails.
+// The tests compare two samplers: equal samplers must pass, and a sampler with another distribution
+// or other results must fail.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ using harness::RunRecord;
 using harness::Verdict;
 
 // The integer model with temperatures that are 5% too high. The sampler does not claim the exact
-// arithmetic, so only the distribution can show the error.
+// arithmetic, so that only the distribution can reveal the error.
 class Hot final : public harness::ModelSampler {
  public:
   Hot() { description_.exact_integer = false; }
@@ -130,8 +130,8 @@ TEST(Against, AHigherTemperatureIsRedInTheDistributionAndInTheMasks) {
 TEST(Against, ALostLaneIsRed) {
   const RunRecord one = compare("lane-of-32-lost", "model", "binomial/gaussian/v1000/none/*");
   EXPECT_TRUE(any_failed(one, "same_law"));
-  // One of 1024 lanes has 10^-3 of the mass. The total variation does not show the lost
-  // lane, but the lane's own count does.
+  // One of 1024 lanes has 10^-3 of the mass. The total variation does not reveal the lost lane, but
+  // the lane's own count does.
   const RunRecord fine =
       compare("lane-of-1024-lost", "model", "bets/gaussian_wide/v50304/*", Suite::gate);
   ASSERT_EQ(fine.cases.size(), 1U);
@@ -144,7 +144,7 @@ TEST(Against, AnUnknownOtherIsBadUsage) {
   EXPECT_THROW(compare("cpu", "modell", "*"), harness::UsageError);
 }
 
-// A time limit applies to both samplers together, whichever takes the time.
+// A time limit applies to both samplers together, whichever of them takes the time.
 TEST(Against, TheOtherSamplerHasTheLimitsOfTheCaseAndOfTheRun) {
   const CaseRecord record = compare_within("model", "slow", 0.2, 0);
   EXPECT_EQ(record.verdict, Verdict::failed);
@@ -168,7 +168,7 @@ TEST(Against, APluginToCompareWithHasThePluginsLimit) {
 }
 
 TEST(Against, EveryCaseFindsTwiceWhatItStatesOfOneSampler) {
-  // The level is for 17 cells, the maximum of the check, and half of a case's share.
+  // The level is for 17 cells, the largest number of the check, and for half of a case's share.
   const double level = statistics::ErrorLedger(kStatisticalCases).case_share() / 2;
   for (const Case& entry : case_table(Suite::nightly)) {
     if (!is_comparable(entry) || !is_statistical(entry.check)) continue;

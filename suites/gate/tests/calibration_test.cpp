@@ -1,4 +1,5 @@
-// Tests of calibration: it passes valid p-values, and fails p-values that are slightly too small.
+// The tests require that calibration passes valid p-values, and fails p-values that are slightly
+// too small.
 #include "suites/gate/calibration/calibration.h"
 
 #include <gtest/gtest.h>
@@ -26,10 +27,11 @@ TEST(Calibration, PassesUniformAndLargerPValues) {
   const CalibrationRow row = calibration_row("a", Validity::exact, larger, kLevel, kRed);
   EXPECT_TRUE(row.passed);
   EXPECT_FALSE(row.e_at_least_100.has_value());
-  EXPECT_LE(row.distance, 1e-4);  // one step of the empirical distribution function of the p-values
+  EXPECT_LE(row.distance, 1e-4);  // the p-values' empirical distribution function has steps of this
+                                  // size
 }
 
-// P(p^1.2 <= a) = a^(1 / 1.2) exceeds a by up to 0.067; 10^4 runs detect sqrt(ln(1e9) / 2e4) =
+// P(p^1.2 <= a) = a^(1 / 1.2) exceeds a by up to 0.067, and 10^4 runs detect sqrt(ln(1e9) / 2e4) =
 // 0.032.
 TEST(Calibration, SeesPValuesThatAreTooSmall) {
   std::vector<double> values = uniforms(10'000);
@@ -48,7 +50,7 @@ TEST(Calibration, SeesOneRed) {
   EXPECT_EQ(row.smallest_p, 1e-13);
 }
 
-// 3 of 100 runs with E >= 100 are too many in 10^4 runs, but too few for DKWM.
+// If 3 of 100 runs reach E >= 100, these are too many in 10^4 runs, but too few for the DKWM bound.
 TEST(Calibration, CountsLargeEValues) {
   std::vector<double> values(10'000, 1.0);
   for (std::size_t i = 0; i < values.size(); i += 33) values[i] = 0.009;

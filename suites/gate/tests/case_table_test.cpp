@@ -1,4 +1,4 @@
-// Tests of the case table: ids, suites, powers, and the promised numbers.
+// The tests cover the case table: ids, suites, powers, and the numbers that are promised.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ TEST(CaseTable, IdsAreUniqueAndSuitesAreNested) {
 }
 
 // Two metamorphic relations hold bit for bit only if no weight depends on its tile. A case table
-// without such rows would silently not test the relations.
+// without such rows would not test the relations, without a sign of this.
 TEST(CaseTable, MetamorphicCasesHaveExactShiftsAndRowsThatMayBePermuted) {
   PlanOptions options;
   options.suite = Suite::smoke;
@@ -121,7 +121,8 @@ TEST(CaseTable, StatisticalCasesStateWhatTheyFind) {
   }
 }
 
-// Each value that users type is tested by directed rows, and by draws whose distribution is judged.
+// Each value that users type must be tested by directed rows, and by draws whose distribution is
+// judged.
 TEST(TypedValues, AreCasesOfSmokeWithASourceEach) {
   std::set<std::string> names, in_rows, in_draws, kinds;
   for (const TypedValues& typed : typed_values()) {
@@ -152,7 +153,8 @@ TEST(TopKNextToVocab, IsAskedForBySmokeInSmallAndLargeVocabularies) {
   std::set<std::int64_t> by_rows, by_draws;
   for (const Case& entry : case_table(Suite::smoke)) {
     const std::int64_t vocab = entry.input.vocab;
-    std::set<std::pair<std::int64_t, bool>> met;  // pairs (excess over the vocabulary, with top_p)
+    std::set<std::pair<std::int64_t, bool>> met;  // pairs of (excess over the vocabulary, whether
+                                                  // top_p is on)
     for (const Operation& operation : entry.operations) {
       const reference::RowParameters& row = operation.parameters;
       met.insert({row.top_k - vocab, row.top_p != 1});
@@ -238,15 +240,15 @@ TEST(Plan, NotesWhatIsJudgedForAnother) {
       std::to_string(bulk) + " cases of many draws or rows are judged for model alone"))
       << plan.samplers[1].notes[0];
   options.samplers = {"model:second"};
-  EXPECT_EQ(make_plan(options).jobs.size(), table.size());  // a single sampler is judged by all
-                                                            // cases
+  // a single sampler is judged by all cases
+  EXPECT_EQ(make_plan(options).jobs.size(), table.size());
   options.samplers = {"model", "model:second"};
   options.case_glob = "mask/*";
   EXPECT_TRUE(make_plan(options).samplers[1].notes.empty());
 }
 
-// CPU instruction sets differ only in the work per row. GPU kernels are chosen by the number of
-// rows.
+// CPU instruction sets differ only in their work on a single row. The kernels of a GPU are chosen
+// by the number of rows.
 TEST(Plan, ManyRowsAreJudgedForOneInstructionSet) {
   PlanOptions options = options_for(Suite::gate);
   options.samplers = {"cpu", "cpu:scalar", "cuda", "cuda:cluster"};
@@ -294,7 +296,8 @@ TEST(Plan, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(make_plan(options), harness::UsageError);
 }
 
-// The test's sampler is right by definition and judged by the cheapest cases of each check.
+// The sampler of this test is correct by definition, and is judged by the cheapest cases of each
+// check.
 TEST(RunPlan, SameSeedSameRecordWhateverTheJobs) {
   PlanOptions options = options_for(Suite::smoke);
   options.case_glob = "*/gaussian*/v[13]*";
@@ -326,7 +329,8 @@ TEST(RunPlan, BooksLessThanTheBudget) {
   const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
   ASSERT_GT(record.cases.size(), 0U);
   EXPECT_GT(record.error_budget.spent, 0);
-  EXPECT_LE(record.error_budget.spent, 5e-10);  // the joint share of the budget for all cases
+  EXPECT_LE(record.error_budget.spent, 5e-10);  // this is the share of the budget for all cases
+                                                // together
   EXPECT_EQ(record.error_budget.false_alarm_rate, 1e-9);
 }
 

@@ -1,4 +1,4 @@
-// Tests of the blind trial of causes, with mutants on which the rules were never tuned.
+// The tests cover the blind trial of causes, with mutants on which the rules were never tuned.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ TEST(HeldOut, IsEveryThirdMutantByItsName) {
   static_assert(is_held_out("topp-drops-crossing") == (crc32("topp-drops-crossing") % 3 == 0));
   const auto held_out = static_cast<std::size_t>(std::ranges::count_if(
       catalogue(), [](const Mutant& mutant) { return is_held_out(mutant.name); }));
-  // The count is within five standard deviations of a binomial count with probability 1/3.
+  // The count must be within five standard deviations of a binomial count with probability 1/3.
   const double all = static_cast<double>(catalogue().size());
   EXPECT_NEAR(static_cast<double>(held_out), all / 3, 5 * std::sqrt(all * 2 / 9));
 }
@@ -29,7 +29,8 @@ TEST(CausesTrial, HasThirtyMutantsOfWhichNoneIsChosen) {
     const bool may_be = is_held_out(mutant.name) && mutant.unreachable_reason.empty();
     const bool belongs = may_be && hash >= first && hash <= last;
     EXPECT_EQ(is_in, belongs) << mutant.name;
-    // Causes are declared only for mutants of the trial, so that no other answer is made to fit.
+    // Causes may be declared only for mutants of the trial, so that no other answer is adapted to
+    // the results.
     EXPECT_TRUE((may_be && hash <= last) || declared_causes(mutant.name).empty()) << mutant.name;
   }
 }
@@ -38,7 +39,8 @@ TEST(CausesTrial, TheFirstCauseIsRightForTwentyFourOfThirty) {
   KillOptions options;
   options.seed = 4;
   options.causes = true;
-  options.conditions = false;  // conditional_mutants_test.cpp tests them
+  options.conditions = false;  // conditions are off, because conditional_mutants_test.cpp tests
+                               // them
   std::size_t right = 0;
   std::string wrong;
   for (const MutantOutcome& outcome : run_kill_matrix(trial_mutants(), options, {}).mutants) {

@@ -1,5 +1,5 @@
-// Tests of shards: together they equal the whole run, and records of different runs are refused by
-// name.
+// The tests cover shards: together they must equal the whole run, and records of different runs
+// must be rejected by name.
 #include "suites/gate/run/complete_record.h"
 
 #include <gtest/gtest.h>
@@ -166,8 +166,8 @@ TEST(MergeShards, has_the_name_of_a_run_only_where_all_shards_have_it) {
   EXPECT_FALSE(has_name());
 }
 
-// Each small mistake is listed once, with the passed case that needs the fewest draws to find it; 0
-// means that no number of draws suffices.
+// Each small mistake is listed once, with the passed case that needs the fewest draws to detect it;
+// 0 means that no number of draws suffices.
 TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
   RunRecord record = whole_run();
   record.selection = "binomial/*";  // no global case
@@ -182,7 +182,7 @@ TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
   record.cases[3].verdict = harness::Verdict::failed;
   weigh(4, "b", 0);
   weigh(5, "uniforms of 24 bits", 0);
-  weigh(6, "no number of draws", -1);  // as in a record that is read from a file
+  weigh(6, "no number of draws", -1);  // such a number may be in a record that is read from a file
   weigh(7, "no number of draws", 1e300);
   weigh(8, "no number of draws", std::numeric_limits<double>::quiet_NaN());
   complete_record(record);
@@ -195,8 +195,8 @@ TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
   EXPECT_EQ(record.small_mistakes[1].needed, 0u);
   EXPECT_EQ(record.small_mistakes[2].mistake, "uniforms of 24 bits");
 
-  // Given random words at every end of an interval show words of few bits if tokens are compared
-  // bit for bit, but not under the slack of float32.
+  // Supplied random words at every end of an interval reveal words of few bits if tokens are
+  // compared bit for bit, but not under the slack of float32.
   record.cases[6].check = "scripted";
   complete_record(record);
   EXPECT_EQ(record.small_mistakes.size(), 3u);

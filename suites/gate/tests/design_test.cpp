@@ -1,5 +1,6 @@
-// Tests of the design of statistical cases, without draws: each has the power to find its declared
-// discrepancy. The sampler refuses every call, so a case with enough power fails at its first draw.
+// The tests cover the design of statistical cases, without draws: each case must have the power to
+// detect its declared discrepancy. The sampler rejects every call, so that a case with enough power
+// fails at its first draw.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Tests that the engine bugs that reports name (harness/run/evidence/engine_bugs.inc) agree with
-// the catalogue of mutants, in the same words.
+// The tests require that the engine bugs that reports name (harness/run/evidence/engine_bugs.inc)
+// agree with the catalogue of mutants, in the same words.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,13 +36,13 @@ TEST(EngineBugs, HaveTheDocumentedOnesAmongThem) {
     ++documented;
     shown += named.contains(bug.name);
   }
-  // For all other bugs the first suspect is not a cause of their class, so naming them would
+  // For all other bugs, the first suspect is not a cause of their class, so that naming them would
   // mislead.
   EXPECT_GE(4 * shown, 3 * documented) << shown << " of " << documented;
 }
 
-// A cause without a sentence is shown by its bare name, so every cause of a mutant's class needs a
-// sentence.
+// A cause without a sentence is shown by its bare name, so every cause of a mutant's class must
+// have a sentence.
 TEST(CauseTexts, EveryCauseHasASentenceAndSaysWhatToChange) {
   std::set<std::string> kinds;
   for (const Mutant& mutant : catalogue()) kinds.insert(mutant.kind);

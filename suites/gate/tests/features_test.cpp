@@ -1,4 +1,5 @@
-// Tests of the features that cases exercise, and of their coverage given a sampler's abilities.
+// The tests cover the features that cases exercise, and the coverage of features given a sampler's
+// abilities.
 #include "suites/gate/cases/features.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ TEST(Features, AreThoseThatACaseAsksFor) {
             (Names{"greedy", "temperature", "top_p", "masks", "bfloat16"}));
   EXPECT_EQ(features_of_case(Suite::smoke, "tokens/gaussian_wide/v1000/unfiltered/banned"),
             (Names{"greedy", "temperature", "allowed_mask", "exact_integer"}));
-  // An operation on rows has its own parameters, which are not the features of filters.
+  // An operation on rows has parameters of its own, which are not the features of filters.
   EXPECT_TRUE(std::ranges::all_of(case_table(Suite::gate), [](const Case& entry) {
     if (entry.check != Check::top_k_renorm_probs) return true;
     const std::vector<Feature> features = features_of(entry);
@@ -65,8 +66,8 @@ TEST(Features, EveryOneIsExercisedByASuiteForCommits) {
   }
 }
 
-// The integer model declares nearly all abilities. The model lacks exactly the features that it
-// does not declare, and all other features are judged.
+// The integer model declares nearly all abilities. The model must lack exactly the features that it
+// does not declare, and all other features must be judged.
 TEST(Features, OfASamplerThatHasThemAreJudged) {
   const harness::RunRecord record = judged(
       "model", [] { return harness::make_builtin_sampler("model"); },

@@ -1,5 +1,6 @@
-// Tests of samplers with their own generator: a sampler that starts differently in each instance
-// passes; one that starts alike fails after its first draws, unless it declares a default seed.
+// The tests cover samplers with a generator of their own. A sampler that starts differently in each
+// instance must pass. A sampler that always starts alike must fail after its first draws, unless it
+// declares a default seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ const Twin& twin_named(const std::string& name) {
 }
 
 TEST(FreshStarts, OfEntropyAreGreen) {
-  // The second sampler computes a row per token, and takes seconds for fewer draws.
+  // The second sampler computes a row for each token, so that fewer draws already take seconds.
   const std::pair<const char*, std::uint64_t> names[] = {{"model:generator", 10},
                                                          {"tokens:generator", 2}};
   for (const auto& [name, seeds] : names) {
@@ -46,7 +47,7 @@ TEST(FreshStarts, ThatAreAlikeAreRedByTheFirstDraws) {
   }
 }
 
-// Samplers whose tokens are a function of given seeds are not compared between instances.
+// Samplers whose tokens are a function of supplied seeds are not compared between instances.
 TEST(FreshStarts, OfSamplersThatTakeSeedsAreNotCompared) {
   const harness::CaseRecord record =
       judged_case("model:law", twin_named("model:law").make, kFlat, 1);

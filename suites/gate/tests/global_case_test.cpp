@@ -1,5 +1,5 @@
-// Tests of the global case. Expected values follow from Fisher's method: chi-squared with two
-// degrees of freedom per case.
+// Tests of the global case, which judges all cases together. The expected values follow from
+// Fisher's method: a chi-squared distribution with two degrees of freedom per case.
 #include "suites/gate/cases/global_case.h"
 
 #include <gtest/gtest.h>
@@ -28,13 +28,15 @@ TEST(GlobalCase, PassesUnderTheNull) {
   const auto global = global_case(cases(40, std::exp(-0.5)), kSampler, 2e-10);
   ASSERT_TRUE(global.has_value());
   EXPECT_STREQ(to_string(global->verdict), "passed");
-  EXPECT_NEAR(*global->statistic, 40, 40 * 40 * 0x1p-52);  // 40 additions, each one ulp of 40
+  // the tolerance is 40 additions, each off by one ulp of 40
+  EXPECT_NEAR(*global->statistic, 40, 40 * 40 * 0x1p-52);
   EXPECT_EQ(*global->dof, 80);
 }
 
 TEST(GlobalCase, SeesASmallBiasThatIsEverywhere) {
-  // 40 cases at p = 0.02, none of them remarkable: -2 sum ln p = 313 with 80 degrees of freedom,
-  // whose upper tail is below e^-60 by Chernoff: (x/n)^(n/2) e^((n-x)/2) with x = 313, n = 80.
+  // None of these 40 cases at p = 0.02 is remarkable by itself. But -2 sum ln p = 313 with 80
+  // degrees of freedom, whose upper tail is below e^-60 by Chernoff's bound (x/n)^(n/2) e^((n-x)/2)
+  // with x = 313 and n = 80.
   const auto global = global_case(cases(40, 0.02), kSampler, 2e-10);
   ASSERT_TRUE(global.has_value());
   EXPECT_STREQ(to_string(global->verdict), "failed");
@@ -47,7 +49,7 @@ TEST(GlobalCase, TakesOnlyValidPValuesOfItsSampler) {
   records[1].check = "mask";
   records[2].check = "chi_squared";
   records[2].measures["cells"] = 9;  // too few cells for Pearson's distribution
-  EXPECT_FALSE(global_case(records, kSampler, 2e-10).has_value());  // only one p-value is left
+  EXPECT_FALSE(global_case(records, kSampler, 2e-10).has_value());  // now only one p-value is left
   records[2].measures["cells"] = 10;
   const auto global = global_case(records, kSampler, 2e-10);
   ASSERT_TRUE(global.has_value());

@@ -1,4 +1,4 @@
-// Helpers that judge a sampler by some cases of a suite.
+// Functions that judge a sampler by some cases of a suite.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::suites {
 
-/// Judges the sampler of `make`, called `name`, by the cases whose ids match.
+/// Judges the sampler that `make` makes, under the name `name`, by the cases whose ids match.
 template <class Make>
 harness::RunRecord judged(const std::string& name, const Make& make, const std::string& cases,
                           std::uint64_t seed, Suite suite = Suite::smoke) {
@@ -21,7 +21,7 @@ harness::RunRecord judged(const std::string& name, const Make& make, const std::
   return run_plan(make_plan(options), options, 2, {});
 }
 
-/// Returns the first case of judged().
+/// Returns the first case in the result of judged().
 template <class Make>
 harness::CaseRecord judged_case(const std::string& name, const Make& make, const std::string& cases,
                                 std::uint64_t seed) {

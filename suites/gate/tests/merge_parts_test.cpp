@@ -1,4 +1,4 @@
-// Tests that a case drawn in parts gives the same record, byte for byte, as in one run.
+// The tests require that a case drawn in parts gives the same record, byte for byte, as in one run.
 #include "suites/gate/run/merge_parts.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ using harness::CaseRecord;
 using harness::RunRecord;
 using harness::Verdict;
 
-// Glob of cases of each check that can be split, including sampled values and rows of
-// probabilities, and of other checks.
+// Glob for cases of each check that can be split, with sampled values and rows of probabilities
+// among them, and for cases of other checks.
 constexpr const char* kCases = "[bc]*/gaussian*/*/n[1-9]*";
 constexpr const char* kSampler = "cpu";
 
@@ -43,7 +43,7 @@ PlanOptions options_for(const std::string& sampler, const std::string& cases,
 
 RunRecord run(const PlanOptions& options) { return run_plan(make_plan(options), options, 2, {}); }
 
-// Returns the record's bytes without the parts that differ from run to run.
+// Returns the bytes of a record without the parts that differ from run to run.
 std::string bytes_of(RunRecord record) {
   record.seconds = 0;
   record.environment.clear();
@@ -51,7 +51,7 @@ std::string bytes_of(RunRecord record) {
   return reports::to_json(record);
 }
 
-// Writes and reads a record, as if it went through a file.
+// Writes a record and reads it back, as if it went through a file.
 NamedRecord as_file(const RunRecord& record) {
   return {record.case_part, reports::from_json(reports::to_json(record))};
 }
@@ -64,7 +64,7 @@ std::vector<NamedRecord> parts_of(const std::string& cases, std::uint32_t parts)
   return records;
 }
 
-// Returns options as `merge` makes them from records: no glob, no sampler.
+// Returns options as `merge` makes them from records, without a glob and without a sampler.
 PlanOptions recorded() {
   PlanOptions options;
   options.draws_scale = 1.5;
@@ -79,7 +79,7 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
     if (one.verdict == Verdict::passed) ++split[one.check];
   }
   for (const char* check : {"chi_squared", "bets", "binomial"}) EXPECT_GT(split[check], 0) << check;
-  EXPECT_GT(split.size(), 3U);  // including some cases that cannot be split
+  EXPECT_GT(split.size(), 3U);  // some of the cases cannot be split
   for (const std::uint32_t parts : {1U, 3U}) {
     std::vector<NamedRecord> records = parts_of(kCases, parts);
     std::uint64_t draws = 0;
@@ -97,7 +97,8 @@ TEST(MergeParts, GivesTheRecordOfOneRunByteForByte) {
   }
 }
 
-// The parts of a case share no draws, and together make the draws of the whole case.
+// The parts of a case must have no draws in common, and together must make the draws of the whole
+// case.
 TEST(MergeParts, DrawDisjointSeeds) {
   struct Recorder : harness::ModelSampler {
     explicit Recorder(std::vector<std::uint64_t>& to) : seeds(to) {}
@@ -151,9 +152,10 @@ class Warm final : public harness::Sampler {
   std::unique_ptr<harness::Sampler> own_ = harness::make_builtin_sampler(kSampler);
 };
 
-// If a check needs a second look, the record is incomplete and does not pass until the parts'
-// second look is merged, and then equals that of one run. A bug near the detection limit makes a
-// second look likely: some of these factors need a second look, some fail at once.
+// If a check needs a second look, the record is incomplete and does not pass. When the second look
+// of the parts is merged, too, the record must equal that of one run. A bug near the detection
+// limit makes a second look likely: for some of these factors a second look is needed, and for some
+// the first look fails.
 TEST(MergeParts, AsksForASecondLookAndJudgesIt) {
   const std::string cases = "[bc]*/gaussian_wide/v1000/none/t1/n*";
   std::map<bool, int> looked_again;
@@ -233,15 +235,15 @@ TEST(CaseParts, AreRefusedWhereTheyMakeNoSense) {
   EXPECT_EQ(error_of(options), "none");  // part 1 runs the whole case
 }
 
-// --draws-scale gives the requested draws, within the limits of memory and tests, and the
-// discrepancy that they find.
+// --draws-scale gives the requested number of draws, within the limits of memory and tests, and the
+// discrepancy that these draws detect.
 TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   const auto draws_of = [](const std::string& cases, std::optional<double> scale) {
     PlanOptions options = options_for(kSampler, cases);
     options.draws.reset();
     options.draws_scale = scale;
     std::map<std::string, double> found;
-    options.part = harness::CasePart{10000, 10000};  // a part with almost no draws
+    options.part = harness::CasePart{10000, 10000};  // the last part has almost no draws
     for (const CaseRecord& one : run(options).cases) {
       found[one.id] = one.min_discrepancy.value_or(0);
       EXPECT_LE(one.draws, 1U << 16);
@@ -252,8 +254,8 @@ TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   const auto more = draws_of("chi_squared/gaussian_wide/v1000/none/*", 100);
   ASSERT_GT(usual.size(), 0U);
   for (const auto& [id, discrepancy] : usual) {
-    // The smallest detectable discrepancy decreases with the root of the draws; more cells raise it
-    // slightly.
+    // The smallest discrepancy that can be detected decreases with the root of the number of draws;
+    // more cells raise it slightly.
     EXPECT_LT(more.at(id), discrepancy / 5) << id;
     EXPECT_GT(more.at(id), discrepancy / 11) << id;
   }

@@ -1,5 +1,5 @@
-// Tests of the catalogue of mutants: it is complete, its cases exist, and the gate kills one mutant
-// of each class. (`fairdraw mutants` runs all mutants.)
+// The tests require that the catalogue of mutants is complete, that its cases exist, and that the
+// gate detects one mutant of each class. (`fairdraw mutants` runs all mutants.)
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
@@ -49,8 +49,8 @@ TEST(Catalogue, EveryExpectedKillerIsACaseOfTheGate) {
   }
 }
 
-// A single mutant can be found by luck, so classes of blind spots (sizes, values and calls that the
-// case table does not have) have three mutants each.
+// A single mutant can be detected by luck. So each class of blind spots (sizes, values and calls
+// that the case table does not have) must have three mutants.
 TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
   std::map<std::string, int> mutants;
   for (const Mutant& mutant : catalogue()) ++mutants[mutant.kind];
@@ -88,7 +88,7 @@ TEST(Catalogue, AccountsForEveryDocumentedBug) {
   }
 }
 
-// Returns one mutant of each class that is killed quickly. The correct samplers of these mutants
+// Returns one mutant of each class that is detected quickly. The correct samplers of these mutants
 // are judged by the same cases.
 std::vector<const Mutant*> one_a_class() {
   std::vector<const Mutant*> mutants;

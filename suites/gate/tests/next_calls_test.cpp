@@ -1,5 +1,5 @@
-// Tests of two successive calls of one request: every right acceptance rule passes for all seeds,
-// and a random word that both calls use fails in the smallest case.
+// The tests cover two successive calls of one request. Every correct acceptance rule must pass for
+// all seeds, and a random word that both calls use must make the smallest case fail.
 #include <gtest/gtest.h>
 
 #include <algorithm>

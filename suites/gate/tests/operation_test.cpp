@@ -1,4 +1,5 @@
-// Tests of names of operations: written names are read back, and all other texts are refused.
+// The tests require that names of operations that were written are read back, and that all other
+// texts are rejected.
 #include "suites/gate/cases/operation.h"
 
 #include <gtest/gtest.h>

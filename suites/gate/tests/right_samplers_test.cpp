@@ -1,6 +1,7 @@
-// Tests that correct samplers pass. Samplers from which mutants are made pass the checks of tokens
-// and of all batch sizes with every seed; others that draw in unusual ways pass the checks of
-// draws. A false alarm on a correct sampler would also be one for an engine.
+// The tests require that correct samplers pass. Samplers from which mutants are made must pass the
+// checks of tokens and of all batch sizes with every seed. Others, which draw in unusual ways, must
+// pass the checks of draws. A false alarm on such a sampler would also be a false alarm for an
+// engine.
 #include "suites/gate/mutants/right_samplers.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 
 namespace fairdraw::suites {
 
-// Print the parameter by name, for the names of tests.
+// The functions below print the parameter by its name, for the names of tests.
 void PrintTo(const Twin& twin, std::ostream* out) { *out << twin.name; }
 void PrintTo(const RightWay& way, std::ostream* out) { *out << way.name; }
 
@@ -37,7 +38,7 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
       {"batches/*/unfiltered", 1},           {"sequences/*", 10}};
   for (const auto& [glob, most] : globs) {
     options.case_glob = glob;
-    // Samplers without per-request seeds need a separate row per draw, which takes minutes.
+    // Samplers without per-request seeds need a separate row for each draw, which takes minutes.
     const std::uint64_t seeds = GetParam().name.ends_with(":generator") ? 1 : most;
     for (options.seed = 1; options.seed <= seeds; ++options.seed) {
       const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
@@ -69,7 +70,7 @@ TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
     EXPECT_NE(one.verdict, harness::Verdict::error) << one.id << ": " << one.message;
     judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
   }
-  // The cases are of seven checks, six of which have a second list. Samplers without seeds and
+  // The cases belong to seven checks, six of which have a second list. Samplers without seeds and
   // reports skip all of these cases.
   EXPECT_EQ(record.cases.size(), 13U);
   if (!GetParam().name.ends_with(":generator")) {
@@ -90,8 +91,8 @@ INSTANTIATE_TEST_SUITE_P(Twins, RightSampler, testing::ValuesIn(samplers()), [](
   return name;
 });
 
-// Judges by the drawing cases of suite smoke, or in nightly runs by the whole suite that
-// FAIRDRAW_RIGHT_SUITE names.
+// Judges a sampler by the drawing cases of suite smoke, or, in nightly runs, by the whole suite
+// that FAIRDRAW_RIGHT_SUITE names.
 class UnusualRightSampler : public testing::TestWithParam<RightWay> {};
 
 TEST_P(UnusualRightSampler, IsGreen) {

@@ -1,5 +1,5 @@
-// Tests of operations on rows: correct ones, including the library's, pass with every seed, and
-// every wrong one fails.
+// The tests require that correct operations on rows, those of the library among them, pass with
+// every seed, and that every wrong operation fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const std::vector<std::string> kKinds = {
     "softmax",           "log_softmax",        "top_k_mask_logits",
     "min_p_mask_logits", "top_k_renorm_probs", "top_p_renorm_probs"};
 
-/// Judges the samplers by the cases whose ids match, and returns how many passed.
+/// Judges the samplers by the cases whose ids match, and returns the number of cases that passed.
 std::size_t passed(const std::vector<std::string>& names, const SamplerMaker& make,
                    const std::string& glob, std::uint64_t seed) {
   PlanOptions options;
@@ -60,12 +60,12 @@ TEST(RowOperations, ThoseOfTheLibraryPass) {
   for (const std::string& name : harness::builtin_sampler_names()) {
     if (harness::make_builtin_sampler(name)->description().softmax) names.push_back(name);
   }  // neither the model nor shards have such operations
-  EXPECT_GE(names.size(), 2U);  // at least cpu and cpu:scalar
+  EXPECT_GE(names.size(), 2U);  // at least cpu and cpu:scalar must be there
   for (const std::string& kind : kKinds) {
-    // All samplers run together, so that the oracle computes each row once.
+    // All samplers run together, so that the oracle computes each row only once.
     const std::size_t count = passed(names, harness::make_builtin_sampler, kind + "/*", /*seed=*/3);
     if (kind == "min_p_mask_logits") {
-      EXPECT_EQ(count, 0U);  // the library has no such operation
+      EXPECT_EQ(count, 0U);  // the library does not have this operation
     } else {
       EXPECT_GT(count, 20 * names.size()) << kind;
     }

@@ -1,5 +1,5 @@
-// Tests of the cases that leave values to the run's seed, and of the mutants that only these cases
-// find.
+// The tests cover the cases that leave values to the run's seed, and the mutants that only these
+// cases detect.
 #include "suites/gate/cases/sampled/sampled.h"
 
 #include <fnmatch.h>
@@ -60,8 +60,8 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
   for (std::size_t i = 1; i < kModels; ++i) {
     EXPECT_LT(harness::kModelVocabularies[i - 1].size, harness::kModelVocabularies[i].size);
   }
-  // One gate run covers each model's vocabulary with every kind, except the two kinds with few
-  // turns.
+  // One run of suite gate must cover each model's vocabulary with every kind of case, except for
+  // two kinds with few turns.
   for (const std::uint64_t seed : {0ULL, 1ULL, 13ULL, 0xffffffffffffffffULL}) {
     std::map<Check, std::set<std::int64_t>> sizes;
     for (const Case& entry : sampled_cases_of(Suite::gate)) {
@@ -74,7 +74,7 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
     }
     EXPECT_EQ(sizes.size(), 9U);
   }
-  // Smoke runs cover all models' vocabularies over successive seeds.
+  // Several runs of suite smoke must cover the vocabularies of all models over successive seeds.
   std::map<Check, std::set<std::int64_t>> sizes;
   for (const Case& entry : sampled_cases_of(Suite::smoke)) {
     if (!entry.sampled->turn) continue;
@@ -86,12 +86,12 @@ TEST(Sampled, VocabulariesOfModelsTakeTurns) {
   EXPECT_EQ(sizes.size(), 1U);
 }
 
-// n random rows miss a band with a fraction p of all values with probability (1 - p)^n.
+// n random rows miss a band that has a fraction p of all values with a probability of (1 - p)^n.
 TEST(Sampled, RowsMissNoBandOfParameters) {
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.05), 4096), 1e-34);
   EXPECT_LT(std::pow(1 - part_of_temperature_band(0.02), 4096), 1e-13);
   EXPECT_LT(std::pow(1 - part_of_fraction_band(0.01), 4096), 2e-9);
-  // The fractions agree with 400,000 drawn values within five standard deviations.
+  // The fractions must agree with 400,000 drawn values within five standard deviations.
   const Sampled all{.largest_vocab = 1000,
                     .filters = {.top_k = true, .top_p = true, .min_p = true},
                     .operations = 400'000};
@@ -133,7 +133,7 @@ TEST(BandWindows, EachBandHoldsAWindowOfAThirdOfIt) {
   }
 }
 
-// A sampler that refuses draws, so that a case with a sufficient design fails at its first draw.
+// A sampler that rejects draws, so that a case with a sufficient design fails at its first draw.
 class Refusing : public harness::Sampler {
  public:
   explicit Refusing(bool exact) {
@@ -161,8 +161,8 @@ TEST(Sampled, EveryRowOfASeedHasThePowerThatItsCaseStates) {
         return std::make_unique<Refusing>(exact);
       };
       options.seed = seed;
-      // pit has the same power for every row, and rows above 2^16 tokens take a second each. The
-      // power of models' vocabularies equals that of v7000-16000.
+      // pit is left out: it has the same power for every row, and rows above 2^16 tokens take a
+      // second each. The power at models' vocabularies equals that of v7000-16000.
       for (const char* check : {"chi_squared/*/sampled*", "bets/*/v100-900/sampled*",
                                 "binomial/*/v200-30000/sampled*", "binomial/*/v7000-16000/*"}) {
         options.case_glob = check;

@@ -1,4 +1,5 @@
-// Tests of the run's sampled values, which are written in the replay line and read back.
+// The tests cover the sampled values of a run, which are written into the replay line and read
+// back.
 #include "suites/gate/cases/sampled/sampled_text.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +34,8 @@ TEST(SampledText, SaysEveryValueThatTheSeedChose) {
     const bool one = entry.sampled->operations <= 1;
     for (std::uint64_t seed = 0; seed < (one ? 50U : 2U); ++seed) {
       const Case drawn = with_values(entry, seed);
-      // Reading a text into values of another seed must overwrite all values. A large number of
-      // operations comes from the seed alone.
+      // If a text is read into values of another seed, it must overwrite all values. If there are
+      // many operations, they come from the seed alone.
       const Case other = with_values(entry, one ? seed + 1000 : seed);
       const Case read = with_sampled_text(other, sampled_text(drawn));
       EXPECT_EQ(sampled_text(read), sampled_text(drawn));
@@ -126,8 +127,8 @@ TEST(SampledText, AReplayLineRepeatsItsCase) {
   }
 }
 
-// The values in the replay line win over those of the seed, as in a version that draws other values
-// from the same seed.
+// The values in the replay line take precedence over those of the seed, as in a version that draws
+// other values from the same seed.
 TEST(SampledText, ALineKeepsItsValuesWhateverTheSeedChooses) {
   const std::string text = sampled_part(run_one(options_for(kOneRow, 7)).replay);
   PlanOptions options = options_for(kOneRow, 8);

@@ -1,4 +1,5 @@
-// Tests of shards: shards take equal time, hold every case once, and are the same on every machine.
+// The tests require that shards take equal time, contain every case once, and are the same on every
+// machine.
 #include "suites/gate/run/shards.h"
 
 #include <gtest/gtest.h>
@@ -24,10 +25,11 @@ std::vector<double> loads(const std::vector<double>& seconds, std::uint32_t shar
   return load;
 }
 
-// Lower bounds of the longest shard of any division are the mean, the longest case and, with more
-// cases than shards, the sum of cases N and N + 1 by length, because two of the first N + 1 cases
-// share a shard. In balanced_shards the last case of the longest shard is alone there, or at most
-// half of that sum, and it was added to the shard with the least time, which had at most the mean.
+// Three lower bounds hold for the longest shard of any division: the mean, the longest case, and,
+// if there are more cases than shards, the sum of cases N and N + 1 by length, because two of the
+// first N + 1 cases share a shard. In balanced_shards, the last case of the longest shard is alone
+// there, or takes at most half of that sum. It was added to the shard with the least time, which
+// had at most the mean.
 TEST(Shards, TakeAtMostHalfMoreThanAnyDivision) {
   std::mt19937_64 generator(3);
   for (int round = 0; round < 200; ++round) {
@@ -60,7 +62,8 @@ TEST(Shards, LongestFirstAndTheFirstAmongEquals) {
 TEST(Shards, TheTableKnowsTheNearestVocabulary) {
   const double small = table_seconds("mask", 1), large = table_seconds("mask", 131072);
   EXPECT_GT(large, 10 * small);
-  EXPECT_EQ(table_seconds("mask", 131074), table_seconds("mask", 131073));  // the largest before it
+  // the time is that of the largest vocabulary before it
+  EXPECT_EQ(table_seconds("mask", 131074), table_seconds("mask", 131073));
   EXPECT_EQ(table_seconds("no such check", 31), table_seconds("no such check", 131072));
   for (const Case& entry : case_table(Suite::gate)) {
     EXPECT_GT(table_seconds(to_string(entry.check), static_cast<std::uint64_t>(entry.input.vocab)),
@@ -98,7 +101,7 @@ TEST(Shards, OfTheGateAreEqual) {
     for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
       EXPECT_TRUE(places.insert(plan.places[i]).second);
       Case entry = table.at(plan.jobs[i].record.id);
-      // Sampled cases have the vocabulary of this run's seed, as in the plan.
+      // Sampled cases have the vocabulary that this run's seed chooses, as in the plan.
       entry.input.vocab = static_cast<std::int64_t>(plan.jobs[i].record.vocab);
       load.back() += times.seconds(entry, plan.jobs[i].record.sampler, entry.draws);
     }
@@ -109,7 +112,8 @@ TEST(Shards, OfTheGateAreEqual) {
   EXPECT_LE(*std::ranges::max_element(load), 1.02 * mean);
 }
 
-// Times of an earlier run are used per sampler; times of other cases are scaled to its machine.
+// Times of an earlier run are used for each sampler; times of other cases are scaled to the speed
+// of its machine.
 TEST(Shards, FollowTheTimesOfAnEarlierRun) {
   harness::RunRecord earlier;
   harness::CaseRecord one;

@@ -1,4 +1,4 @@
-// Tests of the causes that the gate names, with mutants as bugs of known classes.
+// The tests cover the causes that the gate names, with mutants as bugs of known classes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ KillMatrix killed(const std::vector<const Mutant*>& mutants) {
   return run_kill_matrix(mutants, options, {});
 }
 
-// Expects the given first cause of each of these mutants, after "`about`: ".
+// Expects, for each of these mutants, the given first cause after the prefix "`about`: ".
 void expect_causes(const std::string& about, const std::map<std::string, std::string>& said) {
   std::vector<std::string> names;
   for (const auto& [name, bug] : said) names.push_back(name);
@@ -37,7 +37,7 @@ void expect_causes(const std::string& about, const std::map<std::string, std::st
   }
 }
 
-// Each bug of reported values, and its first suspect after "log-probabilities: ".
+// The table has each bug of reported values, and its first suspect after "log-probabilities: ".
 TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
   expect_causes(
       "log-probabilities",
@@ -73,7 +73,7 @@ TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
       });
 }
 
-// A violated relation or a wrong table of counts tells where to look.
+// A relation that is violated, or a table of counts that is wrong, tells where to look.
 TEST(Suspects, of_speculative_decoding_name_what_is_wrong_with_it) {
   expect_causes("speculative decoding",
                 {

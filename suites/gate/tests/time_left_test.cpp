@@ -1,4 +1,4 @@
-// Tests of the estimated remaining time, with runs whose end is known.
+// The tests cover the estimate of the remaining time, with runs whose end is known.
 #include "suites/gate/run/time_left.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ TEST(TimeLeft, IsThatOfTheCostsAndNotOfTheNumberOfCases) {
   EXPECT_EQ(left.seconds(20), 90 * 2 / 2);  // cases take twice as long as expected, on two threads
   left.begun("b", 30, 20);
   EXPECT_EQ(left.seconds(20), 90 * 2 / 2);
-  EXPECT_EQ(left.seconds(40), (60 * 2 + (30 * 2 - 20)) / 2);  // case b has had 20 of its 60
+  // case b has run for 20 of its 60 seconds
+  EXPECT_EQ(left.seconds(40), (60 * 2 + (30 * 2 - 20)) / 2);
   left.ended("b", 80);
   EXPECT_EQ(left.seconds(80), 60 * 2 / 2);
 }
@@ -35,11 +36,12 @@ TEST(TimeLeft, WaitsForTheLongestOfTheLastCases) {
   left.begun("a", 10, 0);
   left.ended("a", 10);
   left.begun("b", 50, 10);
-  EXPECT_EQ(left.seconds(20), 40);  // a quarter of the remaining work on four threads would be 10
-  EXPECT_EQ(left.seconds(70), 0);   // the case takes longer than expected, so the time is unknown
+  EXPECT_EQ(left.seconds(20), 40);  // on four threads, a quarter of the remaining work would be 10
+  EXPECT_EQ(left.seconds(70), 0);   // the case takes longer than expected, so that the remaining
+                                    // time is unknown
 }
 
-// A simulated run on `threads` threads that take cases in order.
+// A simulated run on `threads` threads, which take the cases in their order.
 struct Simulated {
   std::vector<double> begins, ends;
   double end = 0;
@@ -58,11 +60,11 @@ Simulated simulate(const std::vector<double>& took, unsigned threads) {
   return run;
 }
 
-// Cases take 1 to 1000 units, on a machine three times slower than that of the measurements, and
-// each is off by up to a tenth. The sums of finished and remaining cases are then off by at most a
-// tenth, the ratio of their scales by at most 1.1 / 0.9 = 1.22, and the end by one case for which
-// other threads wait, at most 3300. The estimate is tested until 3300 is a twentieth of the
-// remaining time.
+// Cases take 1 to 1000 units on a machine that is three times slower than that of the measurements,
+// and each time is off by up to a tenth. Then the sums over finished and over remaining cases are
+// off by at most a tenth, and the ratio of their scales by at most 1.1 / 0.9 = 1.22. The end is off
+// by one case for which other threads wait, at most 3300. The estimate is tested until 3300 is a
+// twentieth of the remaining time.
 TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::mt19937_64 generator(7);
   const auto between = [&generator](double low, double high) {
@@ -72,7 +74,7 @@ TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::vector<double> expected, took;
   double all = 0;
   for (int i = 0; i < 3000; ++i) {
-    // There are few long cases, more of them at the end, as in the case table.
+    // There are few long cases, and more of them at the end, as in the case table.
     expected.push_back(i % 10 == 0 && i > 1500 ? between(100, 1000) : between(1, 30));
     took.push_back(expected.back() * 3 * between(0.9, 1.1));
     all += expected.back();
@@ -90,7 +92,7 @@ TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
     EXPECT_NEAR(left.seconds(now) / (run.end - now), 1, 0.3) << percent;
     ++asked;
   }
-  EXPECT_GE(asked, 9);  // at least half of the run was asked about
+  EXPECT_GE(asked, 9);  // the estimate was asked for in at least half of the run
 }
 
 }  // namespace

@@ -16,21 +16,22 @@ namespace {
 using harness::Dice;
 
 constexpr double kUsual = 2;       // three in four temperatures are below this value
-constexpr int kHottestOctave = 4;  // the other temperatures reach 2^4, uniform over octaves
+constexpr int kHottestOctave = 4;  // the other temperatures reach 2^4, and are uniform over octaves
 constexpr double kColdest = kLeastSampledTemperature;
 static_assert(kMostSampledTemperature == 1 << kHottestOctave);
 constexpr int kNearestOctave = 12;  // fractions are at least 2^-12 from the ends of (0, 1)
 
 double between(Dice& dice, double low, double high) { return low + (high - low) * dice.unit(); }
 
-// Draws from [2^low, 2^high): a uniform octave, then uniformly within the octave.
+// Returns a number in [2^low, 2^high): its octave is uniform, and the number is uniform within the
+// octave.
 double over_octaves(Dice& dice, int low, int high) {
   const auto octave = static_cast<int>(dice.between(low, high - 1));
   return std::ldexp(1 + dice.unit(), octave);
 }
 
-// Clamps the value to the open interval, because rounding to float32 may give 0 or 1, which
-// switches a filter off.
+// Returns the value, clamped to the open interval (0, 1), because rounding to float32 may give 0 or
+// 1, which would switch a filter off.
 float inside(double value) {
   return std::clamp(static_cast<float>(value), kLeastSampledFraction, kMostSampledFraction);
 }
@@ -40,7 +41,8 @@ double any_temperature(Dice& dice) {
   return between(dice, kColdest, kUsual);
 }
 
-// Draws half of the fractions uniformly, the other half uniformly over octaves towards 0.
+// Returns a fraction: half of the fractions are uniform, and the other half uniform over octaves
+// towards 0.
 double any_fraction(Dice& dice) {
   return dice.once_in(2) ? over_octaves(dice, -kNearestOctave, 0) : dice.unit();
 }
@@ -122,7 +124,7 @@ std::string describe_sampled(const Case& entry) {
   return text;
 }
 
-// The uniform part alone has this density everywhere; the other part only adds to it.
+// The uniform part alone has this density everywhere, and the other part only adds to it.
 double part_of_temperature_band(double width) { return 0.75 * width / (kUsual - kColdest); }
 double part_of_fraction_band(double width) { return 0.5 * width; }
 

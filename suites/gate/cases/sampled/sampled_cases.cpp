@@ -31,9 +31,9 @@ NamedCase named(Case entry) {
   return {std::move(entry), std::move(name)};
 }
 
-// Adds rows with their own parameters, so many that hardly any band of parameters stays empty: 4096
-// rows miss a band of temperatures of width 0.05 with probability 2.3e-36, one of top_p or min_p of
-// width 0.01 with 1.2e-9.
+// Adds so many rows with parameters of their own that hardly any band of parameters stays empty.
+// 4096 rows miss a band of temperatures of width 0.05 with probability 2.3e-36, and a band of top_p
+// or min_p of width 0.01 with probability 1.2e-9.
 void add_exact(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -62,7 +62,7 @@ void add_exact(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds draws of one row; the run's seed chooses its vocabulary and parameters.
+// Adds draws from one row, whose vocabulary and parameters the run's seed chooses.
 void add_single_rows(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -102,8 +102,8 @@ void add_single_rows(std::vector<NamedCase>& cases) {
   }
 }
 
-// Adds pit cases of rows with their own parameters. The probability integral transform is uniform
-// for all parameters, and in every band of parameters.
+// Adds pit cases of rows with parameters of their own. The probability integral transform is
+// uniform for all parameters, and in every band of parameters.
 void add_pit(std::vector<NamedCase>& cases) {
   struct Row {
     Suite suite;
@@ -130,7 +130,7 @@ void add_pit(std::vector<NamedCase>& cases) {
     entry.sampled->operations = static_cast<std::size_t>(row.rows);
     entry.draws = static_cast<std::uint64_t>(row.rows * row.draws_a_row);
     // The declared distance is computed as in the table of pit cases. Up to four parameters share
-    // the level of the case too, which adds 0.02.
+    // the level of the case, too, which adds 0.02 to the distance.
     entry.declared_discrepancy = 1.1 * 5.6 / std::sqrt(static_cast<double>(entry.draws));
     entry.once = true;
     cases.push_back(named(std::move(entry)));

@@ -31,7 +31,7 @@ std::string operations_text(const std::vector<Operation>& operations) {
   return fmt::format("{}:{:016x}", operations.size(), hash_of(operations));
 }
 
-// The values in a text, as words. Each word is read once.
+// The words of a text, each with a value. Each word must be read once.
 class Values {
  public:
   explicit Values(std::string_view text) : text_(text) {
@@ -127,7 +127,7 @@ Case with_sampled_text(const Case& drawn, std::string_view text) {
   const bool own = drawn.sampled->operations == 0;
   if (drawn.operations.size() > 1 && !own) {
     const std::string_view said = values.take("operations");
-    // There are too many operations for a line, so they are drawn again from the seed in the text.
+    // There are too many operations for a line, so the seed in the text chooses them again.
     const std::string chosen = operations_text(drawn.operations);
     if (said != chosen || result.input.vocab != drawn.input.vocab) {
       values.fail(fmt::format("this version draws vocabulary {} and operations {} from the seed",

@@ -1,6 +1,6 @@
-// Fuzz target: bytes as values of the command line: operations, 64-bit numbers, shards, sampled
-// values, dtypes, property names. Each value is accepted or refused with a UsageError, and an
-// accepted operation has one name.
+// This fuzz target reads bytes as values of the command line: operations, 64-bit numbers, shards,
+// sampled values, dtypes, property names. Each value must be accepted or rejected with a
+// UsageError, and an accepted operation must have exactly one name.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Fuzz target: bytes as a replay capsule: from_json() accepts them or names the error, and an
-// accepted capsule is written and read back unchanged.
+// This fuzz target reads bytes as a replay capsule. from_json() must accept the bytes or name the
+// error, and an accepted capsule must be read back unchanged after writing.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const fairdraw::harness::UsageError&) {
     // Bad input.
   } catch (const std::length_error&) {
-    // The capsule is valid, but too long once it is written with spaces.
+    // This capsule is valid, but becomes too long when it is written with spaces.
   }
   return 0;
 }

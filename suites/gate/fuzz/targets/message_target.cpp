@@ -1,6 +1,6 @@
-// Fuzz target: bytes as a message between the judge and a plugin's process, unchanged and with each
-// byte of the head inverted: the judge refuses or accepts the message, and its own state stays the
-// same.
+// This fuzz target reads bytes as a message between the judge and a plugin's process, unchanged and
+// with each byte of the head inverted. The judge must reject or accept the message, and its own
+// state must stay the same.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ void describe(const Answer& answer) {
   try {
     to_sampler_description(said, "plugin:./fuzzed.so");
   } catch (const UsageError&) {
-    // The message is refused, because the bytes are not a message.
+    // The message is rejected, because the bytes are not a message.
   }
 }
 
@@ -41,7 +41,7 @@ void take_modes(const FloatState& said) {
   take_float_modes(before);
   expect(float_traps(after) == float_traps(before));
   expect(is_float_state(after));
-  // Every floating-point trap has a name in the message.
+  // Every floating-point trap in the message has a name.
   expect(unmasked_traps(0, float_traps(said)).empty() == (float_traps(said) == 0));
 }
 

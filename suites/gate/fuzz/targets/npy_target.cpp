@@ -1,4 +1,5 @@
-// Fuzz target: bytes as a .npy file of captured logits: load_npy() accepts them or names the error.
+// This fuzz target reads bytes as a .npy file of captured logits: load_npy() must accept the bytes
+// or name the error.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const bool bfloat16 : {false, true}) {
     try {
       const auto logits = fairdraw::harness::load_npy(file.path(), bfloat16);
-      // All rows of accepted logits can be read, from the first to the last.
+      // All rows of accepted logits must be readable, from the first to the last.
       const bool whole =
           logits.row(0).size() == static_cast<std::size_t>(logits.vocab) &&
           logits.row(logits.rows - 1).size() == static_cast<std::size_t>(logits.vocab);

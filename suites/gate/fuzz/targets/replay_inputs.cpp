@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: main() passes it every input of the given archives
-// (seeds.py) and folders. A finding ends the program as it would end the fuzzer.
+// Runs a fuzz target without libFuzzer: main() passes it every input in the given archives
+// (seeds.py) and folders. A finding ends this program as it would end the fuzzer.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ void run(const std::string& bytes) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
-// Returns the bytes of a line of an archive: the text after the name and a space, in which a
-// backslash and two hexadecimal digits are one byte.
+// Returns the bytes that a line of an archive stands for: the text after the name and a space, in
+// which a backslash and two hexadecimal digits are one byte.
 std::string bytes_of(const std::string& line) {
   std::string bytes;
   for (std::size_t i = std::min(line.find(' '), line.size() - 1) + 1; i < line.size(); ++i) {
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       }
     } else {
       std::ifstream archive(argv[i]);
-      if (!archive) {  // a corpus file that is not found must not pass
+      if (!archive) {  // a missing corpus file must not count as passed
         std::printf("cannot read %s\n", argv[i]);
         return 1;
       }
@@ -51,5 +51,5 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%zu inputs\n", inputs);
-  return inputs > 0 ? 0 : 1;  // an empty corpus must not pass either
+  return inputs > 0 ? 0 : 1;  // an empty corpus must not count as passed, either
 }

@@ -1,5 +1,5 @@
-// Fuzz target: bytes as a report.json: from_json() accepts them or names the error, and an accepted
-// report is rendered, and is written and read back unchanged.
+// This fuzz target reads bytes as a report.json. from_json() must accept the bytes or name the
+// error. An accepted report must be rendered, and must be read back unchanged after writing.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The function that libFuzzer calls with each input.
+// Declares the function that libFuzzer calls with each input.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Tests of capsules: a written capsule is read back bit for bit, and an edited one is refused with
-// the place of the error, never misread.
+// The tests require that a written capsule is read back bit for bit, and that a changed capsule is
+// never misread but rejected with the place of the error.
 #include "suites/gate/fuzz/capsule.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ std::vector<Capsule> all_kinds() {
   return {batch_capsule(), chain_capsule(), distribution_capsule(), speculation_capsule()};
 }
 
-// Returns the reader's error for a text, or an empty string if the text is accepted.
+// Returns the reader's error for a text, or an empty string if the reader accepts the text.
 std::string complaint(const std::string& text) {
   try {
     from_json(text);
@@ -187,7 +187,8 @@ TEST(Capsules, ThatAreTooLongAreNotWritten) {
 TEST(BadCapsules, AreTruncated) {
   for (const Capsule& capsule : all_kinds()) {
     const std::string text = to_json(capsule);
-    for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // the last two bytes are "}\n"
+    // stops before the last two bytes, which are "}\n"
+    for (std::size_t size = 0; size + 2 < text.size(); ++size) {
       ASSERT_NE(complaint(text.substr(0, size))
                     .find("truncated: it ends at byte " + std::to_string(size)),
                 std::string::npos)
@@ -237,7 +238,7 @@ TEST(BadCapsules, HaveAFieldOfAnotherType) {
 }
 
 TEST(BadCapsules, LackAFieldOrHaveOneMore) {
-  // (`grown` belongs to processing, so processing is not optional in cases with `grown`.)
+  // (`grown` belongs to processing, so that processing is not optional in cases with `grown`.)
   const std::set<std::string> optional = {"/case/allowed", "/case/active", "/case/words",
                                           "/case/grown", "/case/draft_lengths"};
   for (const Capsule& capsule : all_kinds()) {
@@ -254,7 +255,8 @@ TEST(BadCapsules, LackAFieldOrHaveOneMore) {
         EXPECT_EQ(complaint(bad.dump()), "") << place.to_string();
       } else {
         parent.erase(std::stoul(place.back()));
-        // If an array has one value less, the error names this array, or one of the same length.
+        // If an array has one value fewer, the error names this array, or another array of the same
+        // length.
         EXPECT_NE(complaint(bad.dump()).find("; expected"), std::string::npos) << place.to_string();
       }
       if (!good[place].is_object()) return;
@@ -373,7 +375,7 @@ std::string replay_complaint(const Capsule& capsule, const reference::Semantics&
 
 TEST(BadCapsules, HaveADistributionThatDoesNotSumToOne) {
   Json json = Json::parse(to_json(distribution_capsule()));
-  // Changes the eighth digit of the significand by one unit, 2^-32 of the probability.
+  // Changes the eighth digit of the significand by one unit, which is 2^-32 of the probability.
   std::string bits = json["/oracle/probability/0"_json_pointer];
   bits[10] = bits[10] == '0' ? '1' : '0';
   json["/oracle/probability/0"_json_pointer] = bits;

@@ -1,5 +1,5 @@
-// Tests of every capsule of the corpus: the sampler on which it was found still fails, and no
-// built-in sampler does.
+// The tests replay every capsule of the corpus: the sampler on which it was found must still fail,
+// and no built-in sampler may fail.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(Corpus, FailsOnWhatItWasFoundOn) {
     EXPECT_TRUE(judgement.failed()) << judgement.message;
     EXPECT_EQ(judgement.message, capsule.message);
   }
-  // One mutant has no capsule in the corpus, because it needs 1000 tokens, and rows of the fuzzer
+  // One mutant has no capsule in the corpus, because it needs 1000 tokens, and the fuzzer's rows
   // are shorter.
   std::set<std::string> all;
   for (const harness::RunMutant& mutant : harness::mutants()) all.insert(mutant.name);

@@ -1,5 +1,5 @@
-// Tests of the fuzzer's e-value: its expectation under the distribution is 1, exactly, and
-// discrepancies make it grow.
+// The tests require that the expectation of the fuzzer's e-value under the distribution is exactly
+// 1, and that discrepancies make the e-value grow.
 #include "suites/gate/fuzz/evidence.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Calls `visit` with every possible vector of counts of `draws` draws.
+// Calls `visit` with every possible vector of counts that `draws` draws can give.
 void for_all_counts(std::uint64_t draws, std::size_t cells,
                     const std::function<void(const Counts&)>& visit) {
   Counts counts(cells, 0);
@@ -51,7 +51,8 @@ double expectation(const DistributionCells& distribution, const std::vector<doub
   return sum;
 }
 
-// Rounding of a few hundred outcomes, with a dozen log-gamma values each, stays far below 1e-9.
+// The rounding error of a few hundred outcomes, with about 12 log-gamma values each, is far below
+// 1e-9.
 constexpr double kRounding = 1e-9;
 
 TEST(Evidence, HasExpectationOneUnderTheDistribution) {
@@ -85,7 +86,7 @@ TEST(Evidence, ATokenOfProbabilityZeroIsProof) {
   EXPECT_LE(log_evidence({distribution, 0}, Counts{1000, 0}), kRounding);
 }
 
-// Returns counts of draws from `truth`, by inversion.
+// Returns counts of draws from `truth`, which are made by inversion.
 Counts drawn(const std::vector<double>& truth, std::uint64_t draws, std::uint64_t seed) {
   Counts counts(truth.size(), 0);
   for (std::uint64_t i = 0; i < draws; ++i) {
@@ -97,19 +98,20 @@ Counts drawn(const std::vector<double>& truth, std::uint64_t draws, std::uint64_
   return counts;
 }
 
-// ln E of a known alternative is n KL on average. The mixtures of bets lose ln 3 for the stakes, ln
-// 62 for the group among its peers, ln 4 for the concentration, and (ln n) / 2 for the one free
-// parameter. Twice the number of draws for which n KL = 13.8 + 15 is ample.
+// For a known alternative, ln E is n KL on average. The mixtures of bets lose ln 3 for the stakes,
+// ln 62 for the group among the other groups, ln 4 for the values of kappa, and (ln n) / 2 for the
+// one free parameter. Twice the number of draws for which n KL = 13.8 + 15 is more than enough.
 TEST(Evidence, FindsALostLane) {
   const std::size_t vocab = 64;
   const std::vector<double> distribution(vocab, 1.0 / 64);
   std::vector<double> truth(vocab, 1.0 / 60);
   for (std::size_t id = 11; id < vocab; id += 16) truth[id] = 0;
-  const double divergence = std::log(64.0 / 60);  // KL divergence of truth from distribution
+  const double divergence = std::log(64.0 / 60);  // KL divergence of the truth from the
+                                                  // distribution
   const auto draws = static_cast<std::uint64_t>(2 * (13.8 + 15) / divergence);
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     EXPECT_GT(log_evidence({distribution, 0}, drawn(truth, draws, seed)), 13.8);
-    // A correct sampler gets E >= 1e6 with probability 1e-6.
+    // A correct sampler reaches E >= 1e6 with a probability of 1e-6.
     EXPECT_LT(log_evidence({distribution, 0}, drawn(distribution, draws, seed)), 13.8);
   }
 }

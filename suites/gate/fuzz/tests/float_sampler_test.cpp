@@ -1,5 +1,5 @@
-// Tests of the fuzzer on a float32 sampler with its own generator: the interval oracle and the
-// evidence judge it, and relations that it does not promise do not apply.
+// The tests run the fuzzer on a float32 sampler that has a generator of its own. The interval
+// oracle and the evidence judge this sampler, and relations that it does not promise do not apply.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 enum class Bug { none, drops_crossing_token, keeps_half_at_k_of_vocab };
 
-// A sampler of profile fairdraw with weights in float32 and sums in float64.
+// A sampler of the profile fairdraw that has weights in float32 and sums in float64.
 class FloatSampler : public harness::Sampler {
  public:
   FloatSampler(Bug bug, bool reports) : bug_(bug) {
@@ -31,7 +31,7 @@ class FloatSampler : public harness::Sampler {
   std::string run(const fairdraw_batch& batch) override {
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       std::vector<double> weights = survivors(batch, row);
-      std::vector<bool> kept;  // a token whose weight underflows stays kept
+      std::vector<bool> kept;  // a token whose weight underflows is still kept
       double sum = 0;
       std::int32_t size = 0;
       for (double& weight : weights) {
@@ -63,8 +63,8 @@ class FloatSampler : public harness::Sampler {
  private:
   static constexpr double kDropped = -1;
 
-  // Returns the weights of kept tokens, and kDropped for all other tokens; for all tokens if the
-  // row fails.
+  // Returns the weights of kept tokens, and kDropped for all other tokens; if the row fails, all
+  // tokens are kDropped.
   std::vector<double> survivors(const fairdraw_batch& batch, std::int64_t row) const {
     const auto vocab = static_cast<std::size_t>(batch.vocab);
     std::vector<float> logits(vocab);  // a copy, because rows may have any alignment
@@ -153,7 +153,8 @@ TEST(FloatSampler, IsJudgedByTheIntervalOracle) {
   EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
 }
 
-// Without reported masks no token is outside of the support; the missing tokens show the bug.
+// If no masks are reported, no token is outside the support; the tokens that are never drawn reveal
+// the bug.
 TEST(FloatSampler, IsJudgedByWhatItNeverDraws) {
   const FuzzResult right = search(Bug::none, false, false);
   EXPECT_TRUE(right.findings.empty()) << right.findings.front().message;

@@ -1,5 +1,5 @@
-// Self-test of the fuzzer: it finds every mutant, shrinks each finding to a handful of tokens, and
-// finds nothing in correct samplers.
+// Tests of the fuzzer itself: it must find every mutant, shrink each finding to a few tokens, and
+// find nothing in correct samplers.
 #include "suites/gate/fuzz/fuzzer.h"
 
 #include <gtest/gtest.h>
@@ -18,15 +18,17 @@ const reference::Semantics& fairdraw_semantics() { return *reference::find_profi
 
 FuzzOptions options(std::uint64_t cases) {
   FuzzOptions result;
-  // Shrinking ends when no single step still fails. With about half of all seeds this minimum
-  // exceeds the bounds below for some mutant, because the failure depends on the salt or on a word.
+  // Shrinking ends at a case from which no single step gives a failing case. For about half of all
+  // seeds this case exceeds the bounds below for some mutant, because the failure depends on the
+  // salt or on a word.
   result.seed = 20240608;
   result.cases = cases;
   return result;
 }
 
 bool needs_long_rows(const harness::RunMutant& mutant) {
-  return mutant.name == "tail beyond rank 1000 never drawn";  // this mutant needs longer rows
+  // this mutant needs longer rows than the fuzzer's
+  return mutant.name == "tail beyond rank 1000 never drawn";
 }
 
 TEST(Fuzzer, FindsEveryMutant) {
@@ -34,14 +36,15 @@ TEST(Fuzzer, FindsEveryMutant) {
     if (needs_long_rows(mutant)) continue;
     SCOPED_TRACE(mutant.name);
     const auto sampler = mutant.make();
-    // The first three fuzz cases find most mutants. The seventeenth case finds the mutant of the
-    // caller's float environment; it is the second case on which that property is judged.
+    // The first three fuzz cases find most of the mutants. The seventeenth case finds the mutant of
+    // the caller's float environment, because it is the second case on which that property is
+    // judged.
     const FuzzResult result = fuzz(*sampler, fairdraw_semantics(), options(1000));
     ASSERT_EQ(result.findings.size(), 1U);
     const Finding& finding = result.findings.front();
     EXPECT_FALSE(finding.message.empty());
-    // The mutant of lanes needs a token of lane 11 of 16, drawn by a word that is not shrunk: at
-    // most two rounds of lanes. All other mutants need at most four tokens.
+    // The mutant of lanes needs a token of lane 11 of 16, drawn by a word that is not shrunk, so
+    // that at most two rounds of lanes are needed. All other mutants need at most four tokens.
     const bool lanes = mutant.name == "one lane of 16 never drawn";
     EXPECT_LE(vocab_of(finding.shrunk), lanes ? 32 : 4);
     EXPECT_LE(rows_of(finding.shrunk), 3);
@@ -62,7 +65,7 @@ TEST(Fuzzer, FindsNothingInWhatIsRight) {
       ADD_FAILURE() << finding.property << ": " << finding.message << "\n"
                     << describe(finding.shrunk);
     }
-    // Every property of single calls has been judged, more than once.
+    // Every property of single calls must have been judged more than once.
     for (const Property& property : properties()) {
       const bool needs_more =
           property.kind == CaseKind::chain ? !sampler->description().chains
@@ -91,7 +94,7 @@ TEST(Fuzzer, IsAFunctionOfItsSeedAndCases) {
   EXPECT_EQ(describe(finding.shrunk), describe(again.findings.front().shrunk));
   EXPECT_EQ(finding.case_number, again.findings.front().case_number);
   EXPECT_EQ(once.statistics.judged, again.statistics.judged);
-  // A case does not depend on the first case of the run, so it can be found again.
+  // A case does not depend on the first case of the run, so that it can be found again.
   const FuzzResult alone = run(finding.case_number, 1);
   ASSERT_EQ(alone.findings.size(), 1U);
   EXPECT_EQ(describe(alone.findings.front().shrunk), describe(finding.shrunk));
@@ -139,7 +142,7 @@ FuzzCase generated(std::uint64_t number) {
   return batch_cases(model->description(), {})(rc::Random(number), 100).value();
 }
 
-// Expects the array lengths that a request needs to be run.
+// Expects that arrays have the lengths that a request needs to be run.
 void expect_well_formed(const harness::Request& request) {
   const auto rows = static_cast<std::size_t>(request.rows);
   const auto outputs = static_cast<std::size_t>(request.outputs());
@@ -193,8 +196,8 @@ TEST(Generators, MeetTheTroubleThatTheyAreFor) {
       if (met) ++exact_mass;
     }
   }
-  // The seeds are fixed, so the counts of rows are deterministic. The counts show that no kind of
-  // difficult row is rare.
+  // The seeds are fixed, so that the counts of rows are deterministic. The counts show that no kind
+  // of difficult row is rare.
   EXPECT_GT(ok, rows / 2);
   EXPECT_GT(bad, rows / 50);
   EXPECT_GT(ties, rows / 4);
@@ -207,7 +210,7 @@ TEST(Shrinking, MakesWellFormedCasesAndEnds) {
   for (std::uint64_t number = 0; number < 60; ++number) {
     const FuzzCase start = generated(number);
     if (start.request.rows == 0) continue;
-    // Every candidate fails, so the search ends at the simplest case.
+    // Every candidate fails, so that the search ends at the simplest case.
     const Shrunk shrunk = shrink(with_shrinks(start), 100000, [](FuzzCase& candidate) {
       expect_well_formed(candidate.request);
       return true;

@@ -1,5 +1,5 @@
-// Writes the regression corpus: fuzzes every mutant and saves a shrunk capsule per property that
-// finds it. Usage: fairdraw_make_corpus FOLDER [CASES]
+// Writes the regression corpus: the program fuzzes every mutant, and saves a shrunk capsule for
+// each property that finds it. Usage: fairdraw_make_corpus FOLDER [CASES]
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -14,8 +14,9 @@
 namespace fairdraw::suites::fuzz {
 namespace {
 
-// Many properties find the same mutant. At most two properties that no earlier mutant has shown are
-// saved; if there is none, the first property is saved.
+// Many properties find the same mutant, so the number of capsules is limited. At most two
+// properties that no earlier mutant has failed are saved; if there is none, the first property is
+// saved.
 constexpr std::size_t kCapsulesAMutant = 2;
 
 void write(const std::string& folder, const harness::RunMutant& mutant, const FuzzOptions& options,

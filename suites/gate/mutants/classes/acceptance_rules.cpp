@@ -1,6 +1,6 @@
-// Right and wrong acceptance rules other than the token-wise one: block verification, matching with
-// a token drawn beforehand, several candidates at once, typical acceptance. The file also has the
-// token-wise rule in 16 bits.
+// Right and wrong acceptance rules besides the token-wise rule: block verification, matching with a
+// token that was drawn beforehand, several candidates at once, typical acceptance. This file also
+// has the token-wise rule in 16 bits.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -20,10 +20,12 @@ using Rules = RuleSampler::Rules;
 enum class BlockFault {
   none,
   unweighted_residual,    // p - q instead of r p - q
-  unweighted_sum,         // r p - q over the sum of p - q; the last token gets the rest
+  unweighted_sum,         // draws from r p - q divided by the sum of p - q; the last token gets the
+                          // rest
   weights_shifted,        // the test of a position uses the previous r
-  ends_at_first_failure,  // ends at the first rejected draft, like the token-wise rule
-  bonus_row_before,       // the bonus comes from the row of the last draft
+  ends_at_first_failure,  // ends at the first drafted token that is rejected, as the token-wise
+                          // rule does
+  bonus_row_before,       // draws the bonus token from the row of the last drafted token
 };
 
 double sum_of(const Weights& weights) {
@@ -79,8 +81,8 @@ Rule block(BlockFault fault) {
 
 enum class MatchFault {
   none,
-  draws_again,  // a draft that did not match is replaced by another draw
-  sibling_row,  // after a match the rule reads the row of its first sibling
+  draws_again,  // replaces a drafted token that did not match by the token of another draw
+  sibling_row,  // after a match, reads the row of the first sibling of the matching node
 };
 
 Rule matching(MatchFault fault) {
@@ -106,7 +108,7 @@ Rule matching(MatchFault fault) {
   };
 }
 
-// Accepts tokens that are typical of the target (Medusa): p(x) > min(0.3, 0.5 exp(-H(p))).
+// Accepts tokens that are typical of the target, as Medusa does: p(x) > min(0.3, 0.5 exp(-H(p))).
 Decision typical(const Drafts& drafts) {
   Decision decision;
   std::int64_t node = -1;
@@ -133,12 +135,12 @@ Decision typical(const Drafts& drafts) {
 enum class CandidatesFault {
   none,
   residual_of_one,  // the residual is always that after one rejected candidate
-  full_tests,       // tests accept with p, not with p over the number of candidates
+  full_tests,       // the tests accept with p instead of p divided by the number of candidates
 };
 
-// Returns the rule for K siblings, each drawn from q. With rho = K, which is always large enough,
-// each sibling is accepted with probability min(1, p / (rho q)), whose mean is b. After K
-// rejections the residual is p - min(p / rho, q) (1 - (1 - b)^K) / b.
+// Returns the rule for K siblings, each of which was drawn from q. With rho = K, which is always
+// large enough, each sibling is accepted with probability min(1, p / (rho q)), whose mean is b.
+// After K rejections, the residual is p - min(p / rho, q) (1 - (1 - b)^K) / b.
 Rule candidates(CandidatesFault fault) {
   return [fault](const Drafts& drafts) {
     Decision decision;
@@ -181,8 +183,8 @@ Rule candidates(CandidatesFault fault) {
 // --- The token-wise rule in floating point -------------------------------------------------------
 
 struct TokenWise {
-  // True if ratio and uniform are in the dtype of the call's probabilities, and the residual in
-  // bfloat16.
+  // True if ratio and uniform number have the dtype of the call's probabilities, and if the
+  // residual is in bfloat16.
   bool narrow_ratio = false, narrow_uniform = false, narrow_residual = false;
 };
 

@@ -1,4 +1,5 @@
-// Mutants with NaN and infinity: a row must fail and does not, or fails for no reason.
+// Mutants that treat NaN and infinity wrongly: a row must fail but does not, or fails without a
+// reason.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,7 +16,7 @@ bool has_bad_value(const Row& row) {
                              [](float logit) { return std::isnan(logit) || logit == -kOut; });
 }
 
-// Makes the row succeed with `token`.
+// Makes the row succeed with the token `token`.
 void give(Result& result, std::int32_t token) {
   result.status = RowStatus::ok;
   keep_only(result, {{token, 0, 0}});
@@ -23,7 +24,7 @@ void give(Result& result, std::int32_t token) {
   result.total = result.total_unfiltered = 1;
 }
 
-// Makes rows with a bad value succeed with a token outside of the vocabulary.
+// Makes rows with an invalid value succeed with a token outside the vocabulary.
 void draw_stray(Mutation& mutation, std::int32_t (*token)(const DrawWeights&)) {
   mutation.result = [](Result& result, const Row& row, const Place&) {
     if (result.status == RowStatus::ok || !has_bad_value(row)) return;
@@ -104,8 +105,8 @@ constexpr Entry kBadValues[] = {
      [](fairdraw_batch& batch, Storage& storage) { change_indices(batch, storage, nearest_row); }},
 };
 
-// Mutants for bad rows under the profiles of engines: a profile's rule is not followed, or a row
-// that the profile leaves undefined affects other rows.
+// Mutants that treat bad rows wrongly under the profiles of engines: they break a rule of the
+// profile, or a row that the profile leaves undefined affects other rows.
 
 template <class NewValue>
 void change_temperatures(fairdraw_batch& batch, Storage& storage, NewValue change) {
@@ -118,7 +119,7 @@ bool holds_nan(const fairdraw_batch& batch) {
   const auto* const bytes = static_cast<const std::byte*>(batch.logits);
   for (std::int64_t row = 0; row < batch.rows; ++row) {
     for (std::int64_t id = 0; id < batch.vocab; ++id) {
-      float logit = 0;  // copied, because rows may have any alignment
+      float logit = 0;  // a copy, because rows may have any alignment
       std::memcpy(&logit, bytes + (row * batch.row_stride + id) * std::int64_t{sizeof(float)},
                   sizeof(float));
       if (std::isnan(logit)) return true;
@@ -138,7 +139,7 @@ constexpr Entry kEngineBadRows[] = {
      [](fairdraw_batch& batch, Storage& storage) {
        change_temperatures(batch, storage, [](float value) { return value == -1 ? 1 : value; });
      }},
-    // The profile defines nothing for the row with NaN; only its neighbours show the bug.
+    // The profile defines nothing for the row with a NaN, so only the other rows reveal the bug.
     {"engine-nan-makes-the-call-greedy",
      "a flag for NaN belongs to the call: all of its rows take their largest logit",
      [](fairdraw_batch& batch, Storage& storage) {

@@ -12,7 +12,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Returns the allowed-token masks of all rows without gaps, for a mutant to change.
+// Returns the masks of allowed tokens of all rows, without gaps between rows, so that a mutant can
+// change them.
 std::vector<std::uint32_t> allowed_words(const fairdraw_batch& batch) {
   const std::int64_t words = (batch.vocab + 31) / 32;
   std::vector<std::uint32_t> all;
@@ -29,7 +30,7 @@ void use_words(fairdraw_batch& batch, Storage& storage, std::vector<std::uint32_
   batch.allowed_stride = (batch.vocab + 31) / 32;
 }
 
-// Returns the row at position `row` of an order that puts greedy rows first.
+// Returns the row at position `row` in an order that puts greedy rows first.
 std::int64_t sorted_row(const fairdraw_batch& batch, std::int64_t row) {
   std::vector<std::int64_t> order;
   for (const bool greedy : {true, false}) {
@@ -105,13 +106,14 @@ constexpr Entry kDependence[] = {
     {"row-stride-assumed", "vLLM #42684, PR #42739; prime-rl #2497; xgrammar PR #699",
      "rows are taken to lie one vocabulary apart, whatever their stride",
      [](fairdraw_batch& batch) { batch.row_stride = batch.vocab; }},
-    // Makes every output a separate row with the parameters of row `output` instead of the sampled
-    // row, like a kernel that indexes parameters by output.
+    // Makes every output a row of its own. Its parameters are those of row `output` instead of the
+    // sampled row, as in a kernel that indexes parameters by output.
     {"thresholds-by-slot-not-row", "FlashInfer issue #5339, PR #5340, #5324",
      "with indices, parameters are those of the output's number and not of the row",
      [](fairdraw_batch& batch, Storage& storage) {
        if (batch.indices == nullptr || batch.rows == 0) return;
-       if (batch.mask != nullptr || batch.probs != nullptr) return;  // these are per row
+       // masks and probabilities belong to rows
+       if (batch.mask != nullptr || batch.probs != nullptr) return;
        std::vector<float> temperature, top_p, min_p;
        std::vector<std::int32_t> top_k;
        const std::size_t size = batch.dtype == 0 ? 4 : 2;
@@ -183,8 +185,9 @@ void lose_ties(Result& result, const Row& row) {
   keep_only(result, list);
 }
 
-// Bugs of batch sizes, each on a sampler of every claim that can show the bug. Without seeds,
-// batches_law/gaussian_wide/* finds the bug unless the row names other cases.
+// Bugs at certain batch sizes, each on one sampler of every claim that can reveal the bug. Without
+// seeds, batches_law/gaussian_wide/* detects the bug, unless the row of the table names other
+// cases.
 constexpr Entry kBatchSizes[] = {
     {"last-tile-from-64-rows",
      "from 64 rows on a kernel is used that leaves out the last, partial tile of 256",
@@ -224,14 +227,14 @@ constexpr Entry kBatchSizes[] = {
      }},
 };
 
-// Bugs of medium batch sizes in features that `batches` does not use: strided rows,
-// log-probabilities, the caller's float environment, signed zeros, bad rows, drafts. Below 128
-// rows, and from 16384 rows on, the kernel is right.
+// Bugs at medium batch sizes, in features that `batches` does not use: strided rows,
+// log-probabilities, the caller's float environment, signed zeros, bad rows, drafted tokens. Below
+// 128 rows, and from 16384 rows on, the kernel is right.
 constexpr std::int64_t kMedium = 128, kLarge = 16384;
 
 bool is_medium(std::int64_t rows) { return rows >= kMedium && rows < kLarge; }
 
-// Gives each row from kMedium on the values of the row kMedium rows earlier.
+// Gives each row from number kMedium on the values of the row kMedium rows earlier.
 template <class T>
 const T* repeated(const T* values, std::int64_t rows, Storage& storage) {
   std::vector<T> all(values, values + rows);
@@ -256,7 +259,7 @@ constexpr Entry kMediumBatches[] = {
          batch.report_top_values[last] = kOut;
        }
      }},
-    // From 128 rows on, the threads of a pool have the caller's float modes.
+    // From 128 rows on, the threads of a pool have the caller's floating-point modes.
     {"callers-rounding-from-128-rows",
      "from 128 rows on the caller's rounding mode changes the filter",
      By("float_environment/*/b129", Base::distribution),

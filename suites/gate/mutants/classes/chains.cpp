@@ -1,5 +1,5 @@
 // Mutants of chain speculative sampling: wrong acceptance, wrong replacement tokens, chains of
-// unusual sizes and types, and side effects of a verifier.
+// unusual sizes and types, and side effects of the verification.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace fairdraw::suites {
 namespace {
 
-// Puts all of a row's mass on one token.
+// Puts the whole mass of a row on one token.
 void make_certain(float* row, std::size_t vocab, std::int32_t token) {
   std::fill(row, row + vocab, 0.0F);
   row[token] = 1;
@@ -92,8 +92,8 @@ constexpr Entry kChains[] = {
     {"residual-is-target-without-draft",
      "a rejected draft is replaced by a draw from the target without it, q left out",
      [](Chain& chain, std::size_t i) {
-       // For all tokens but the drafted one, q becomes proportional to the target, and so does the
-       // residual. The mass and the acceptance of the drafted token do not change.
+       // For all tokens except the drafted one, q becomes proportional to the target, and so does
+       // the residual. The mass and the acceptance of the drafted token do not change.
        const std::int32_t token = chain.draft_tokens[i];
        float* const row = chain.draft_row(i);
        double others = 0;
@@ -181,7 +181,7 @@ constexpr Entry kChainShapes[] = {
        const auto batch = static_cast<std::size_t>(call.batch);
        const auto vocab = static_cast<std::size_t>(call.vocab);
        auto* const rows = const_cast<float*>(static_cast<const float*>(call.target_probs));
-       // The current call still sees its original input.
+       // The current call still reads its original input.
        call.target_probs = storage.keep(std::vector<float>(rows, rows + batch * (n + 1) * vocab));
        for (std::size_t b = 0; b < batch; ++b) {
          for (std::size_t i = 0; i < n; ++i) {

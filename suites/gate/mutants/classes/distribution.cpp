@@ -1,4 +1,4 @@
-// Mutants with right masks and wrong probabilities.
+// Mutants with right masks but wrong probabilities.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,8 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Draws the samples of one output without replacement, and starts again when all survivors were
-// drawn.
+// Draws the samples of one output without replacement, and begins again when all survivors have
+// been drawn.
 void deal_samples(const fairdraw_batch& batch, std::int64_t output, const RowWeights& prefix) {
   std::vector<std::int32_t> survivors;
   for (std::size_t id = 0; id < prefix.size(); ++id) {
@@ -54,7 +54,8 @@ constexpr Entry kDistribution[] = {
      }},
     {"gumbel-sign", "chainerrl PR #104", "the Gumbel noise is subtracted",
      By("chi_squared/gaussian/v1000/top_k_50+top_p_0.9/*/n100000", Base::hf_race),
-     // -g(1 - u) has the distribution of -g(u) and increases with u, as the race requires.
+     // The function is -g(1 - u), where g(u) is the Gumbel noise. It has the same distribution as
+     // -g(u), and it increases with u, as the race requires.
      [](double uniform) { return std::log(-std::log1p(-uniform)); }},
     {"prefix-scan-wrong", "ROCm aiter PR #2035",
      "the prefix sum carries nothing into every second block of 1024",
@@ -71,8 +72,8 @@ constexpr Entry kDistribution[] = {
              const std::size_t block = id / 1024;
              if (block % 2 == 1) memory->running_max[id] -= drawn.prefix[block * 1024 - 1];
            }
-           // A running maximum is taken, so that the first prefix that exceeds the position is
-           // found.
+           // The prefix sums are replaced by their running maximum, so that the first prefix that
+           // exceeds the position is found.
            for (std::size_t id = 1; id < drawn.prefix.size(); ++id) {
              memory->running_max[id] =
                  std::max(memory->running_max[id], memory->running_max[id - 1]);

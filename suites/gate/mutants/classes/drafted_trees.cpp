@@ -1,5 +1,5 @@
-// Mutants of draft trees with known distribution: wrong tests of siblings, or wrong residuals. Each
-// mutant is the reference's walk with one step wrong.
+// Mutants of drafted trees with known distribution, in which the tests of siblings or the residuals
+// are wrong. Each mutant is the reference's walk with one wrong step.
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 
@@ -14,18 +14,19 @@ using reference::IntegerRow;
 using reference::SpeculationOutcome;
 
 enum class TreeFault {
-  residual_not_updated,     // every child is tested against the whole target, not the residual
-  residual_not_normalised,  // the residual is tested as if it summed to 1
-  q_not_normalised,         // a drawn token is removed from q without rescaling
-  same_token_not_again,     // a child with a token tested before is skipped
+  residual_not_updated,     // every child is tested against the whole target instead of the
+                            // residual
+  residual_not_normalised,  // the residual is tested as if its sum were 1
+  q_not_normalised,         // a drawn token is removed from q, but q is not rescaled
+  same_token_not_again,     // a child is skipped if its token has been tested before
   recovers_from_target,
   recovers_from_first_residual,
   last_child_first,
-  distribution_behind_the_child,  // q is read at the child instead of its parent
+  distribution_behind_the_child,  // q is read at the child instead of at its parent
   bonus_from_the_parent
 };
 
-// Weights of a distribution, and their assumed sum.
+// Weights of a distribution, and the sum that is assumed for them.
 struct Weights {
   std::vector<cpp_int> of;
   cpp_int sum = 0;
@@ -178,8 +179,8 @@ constexpr Entry kDraftedTrees[] = {
        if (!is_of_known_distribution(request)) return;
        for (reference::PositionWords& words : request.words) words = request.words.front();
      }},
-    // If no child of the root is accepted, the token is drawn with the word of the last child's
-    // test.
+    // If no child of the root is accepted, the token is drawn with the random word of the last
+    // child's test.
     {"recovery-takes-the-last-coin",
      "the token where no child stands is drawn with the word of the last test",
      [](DraftedTokens& request) {
@@ -193,7 +194,7 @@ constexpr Entry kDraftedTrees[] = {
      [](DraftedTokens& request) { request.siblings = SiblingSampling::with_replacement; }},
     {"judged-without-replacement", "siblings drawn with replacement are judged as drawn without",
      [](DraftedTokens& request) { request.siblings = SiblingSampling::without_replacement; }},
-    // Treats drafts as given, with a point mass as their distribution.
+    // Treats drafted tokens as given, as if each had a point mass as its distribution.
     {"q-ignored", "EAGLE issue #329", "drafts that were drawn are judged as given",
      [](DraftedTokens& request) {
        if (is_of_known_distribution(request)) request.draft.clear();

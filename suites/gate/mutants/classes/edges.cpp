@@ -1,4 +1,4 @@
-// Mutants for parameters at the ends of their range and inside of it, and for equal logits.
+// Mutants for parameters at the ends of their range and inside it, and for equal logits.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,8 +25,8 @@ constexpr Entry kTies[] = {
        if (!filtered || result.status != RowStatus::ok) return;
        std::vector<Candidate> kept = ranked(result, row);
        const auto total = static_cast<double>(result.total);
-       // Adds tokens one by one, like a sort without a tie rule, and keeps only as many tokens of
-       // the last value as p needs.
+       // Adds tokens one by one, as a sort without a tie rule does, and keeps only as many tokens
+       // of the last value as p needs.
        double mass = 0;
        const Result whole = result_with(row, [](Parameters& p) { p.top_p = 1; });
        const auto base = static_cast<double>(whole.total);
@@ -89,7 +89,8 @@ constexpr Entry kEdges[] = {
          for (std::int64_t output = 0; output < batch.outputs; ++output) {
            const std::int64_t row = row_of(batch, output);
            if (row < 0 || batch.top_k[row] <= batch.vocab) continue;
-           batch.tokens[output * batch.num_samples] = 0x3f800000;  // a float32 taken for an id
+           // the bits of a float32, taken for an id
+           batch.tokens[output * batch.num_samples] = 0x3f800000;
          }
        };
      }},

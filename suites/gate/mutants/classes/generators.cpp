@@ -1,5 +1,5 @@
-// Mutants with a generator of their own, as in most engines. No draw can be repeated, so a bug
-// shows only as forbidden tokens or in the distribution.
+// Mutants that have a random generator of their own, as most engines do. No draw can be repeated,
+// so a bug is visible only in forbidden tokens or in the distribution.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -35,8 +35,8 @@ constexpr Entry kGenerators[] = {
        const auto address = reinterpret_cast<std::uintptr_t>(batch.logits);
        const std::uintptr_t size = batch.dtype == 0 ? 4 : 2;
        if (batch.rows < 2 || address % 16 == 0) return;
-       // Row 0 is not shifted, because the memory before it belongs to others; all other rows show
-       // the bug.
+       // Row 0 is not shifted, because the memory before it belongs to others; all other rows
+       // reveal the bug.
        const std::uintptr_t back = address % 16 / size * size;
        if (back == 0 ||
            batch.row_stride * static_cast<std::int64_t>(size) < static_cast<std::int64_t>(back)) {
@@ -126,7 +126,7 @@ constexpr Entry kGenerators[] = {
      }},
 };
 
-// Makes generators start with the same state in each instance, so that a user without a seed gets
+// Makes the generator of each instance start in the same state, so that a user without a seed gets
 // the tokens of the last process. `start` is evaluated once per instance.
 void start_from(Mutation& mutation, std::uint64_t start) {
   mutation.word = [start](const WordKey& of) { return draw_word(of, start, of.offset, 0); };

@@ -1,4 +1,5 @@
-// Mutants of log-probabilities as engines report them: wrong rows, values, ranks, orders.
+// Mutants of log-probabilities in the forms that engines report, with wrong rows, values, ranks or
+// orders.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -80,7 +81,7 @@ constexpr Entry kValues[] = {
 
 std::int64_t tokens_of(const fairdraw_batch& batch) { return batch.outputs * batch.num_samples; }
 
-// Changes every reported value: those of tokens, of the top n, of whole rows.
+// Changes every reported value: the values of tokens, of the top n, and of whole rows.
 void change_values(const fairdraw_batch& batch, void (*change)(float&)) {
   for (std::int64_t i = 0; i < tokens_of(batch); ++i) change(batch.report_values[i]);
   for (std::int64_t i = 0; i < batch.outputs * batch.top_n; ++i) change(batch.report_top_values[i]);
@@ -210,8 +211,8 @@ RealLogprobs right_processed(const Row& row, const Result& result, LogprobsMode 
                                            row.parameters.temperature);
 }
 
-// Returns the log-probabilities of processed modes after incomplete processing. The draw is right,
-// so every token of the support keeps a value.
+// Returns the log-probabilities that processed modes report after incomplete processing. The draw
+// itself is right, so every token of the support keeps a value.
 template <class Forget>
 RealLogprobs without(const Row& row, const Result& result, LogprobsMode mode, Forget forget) {
   if (is_raw(mode)) return right_processed(row, result, mode);

@@ -1,4 +1,5 @@
-// Mutants with wrong filters: a token is kept that must be removed, or the reverse.
+// Mutants with wrong filters: they keep a token that must be removed, or remove a token that must
+// be kept.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,7 +26,7 @@ Result before_top_k_and_top_p(const Row& row) {
   });
 }
 
-// Returns whether all probabilities underflow if they are taken relative to the mean of the
+// Returns whether all probabilities underflow if they are computed relative to the mean of the
 // remaining scores plus ten deviations.
 bool underflows_below_ten_deviations(const Scores& scores) {
   double n = 0;
@@ -49,8 +50,9 @@ double share(const Candidate& token, const Result& of) {
   return static_cast<double>(token.weight) / static_cast<double>(of.total);
 }
 
-// Applies top_p to the survivors of all other filters, in rank order. `keeps(before, after)`
-// decides from the mass before a token and the mass including it. The first token is always kept.
+// Applies top_p to the survivors of all other filters, in the order of their ranks. `keeps(before,
+// after)` decides from the mass before a token, and from the mass with this token. The first token
+// is always kept.
 void nucleus(Result& result, const Row& row,
              const std::function<bool(double before, double after)>& keeps) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
@@ -65,7 +67,8 @@ void nucleus(Result& result, const Row& row,
   keep_only(result, kept);
 }
 
-// Applies top_p by a heap: pushes every candidate, and pops the smallest while the sum exceeds p.
+// Applies top_p by a heap: pushes every candidate, and pops the smallest one while the sum exceeds
+// p.
 void nucleus_by_heap(Result& result, const Row& row, const Place&) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
   result = before_top_p(row);
@@ -87,7 +90,7 @@ void nucleus_by_heap(Result& result, const Row& row, const Place&) {
   keep_only(result, heap);
 }
 
-// Removes tokens from the small end, as if the survivors of top_k still had mass 1.
+// Removes tokens from the small end, as if the mass of the survivors of top_k were still 1.
 void top_p_of_unnormalised(Result& result, const Row& row, const Place&) {
   if (!has_top_p(row) || result.status != RowStatus::ok) return;
   result = before_top_p(row);
@@ -155,7 +158,7 @@ constexpr Entry kMask[] = {
      "of the ranking",
      nucleus_by_heap},
     // The pivot for top_p is searched above the smallest probability, so that a nucleus of all
-    // tokens loses the smallest ones.
+    // tokens loses the tokens of that probability.
     {"topp-loses-the-smallest", "vLLM 0.33 topk_topp_triton.py",
      "top_p keeps what is above a pivot, which is searched for above the smallest probability: "
      "where all tokens are needed, the smallest are lost",
@@ -234,8 +237,8 @@ constexpr Entry kMask[] = {
          result = all;
        }
      }},
-    // A bisection of 12 steps for the k-th value. Tokens above its last pivot are kept, and so are
-    // tokens below it that equal the smallest value above the previous pivot.
+    // The k-th value is found by a bisection of 12 steps. Tokens above its last pivot are kept. So
+    // are tokens below this pivot that equal the smallest value above the previous pivot.
     {"pivot-search-state-mismatch", "vllm-ascend PR #13847",
      "a bisection that is cut short takes the boundary of one step and the pivot of another",
      By("mask/*/v32000/everyday mask/*/v1000/edges"),
@@ -256,7 +259,8 @@ constexpr Entry kMask[] = {
            smallest = token.value;
            ++above;
          }
-         if (above == row.parameters.top_k) return;  // found: no termination is forced
+         // found, so that the bisection need not be cut off
+         if (above == row.parameters.top_k) return;
          if (step < 11) smallest_above = smallest;
          (above > row.parameters.top_k ? low : high) = pivot;
        }

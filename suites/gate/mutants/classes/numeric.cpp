@@ -1,4 +1,4 @@
-// Mutants whose numbers have too few bits: for sums, for noise, for small probabilities.
+// Mutants whose numbers have too few bits: in sums, in noise, or in small probabilities.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,7 +12,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Applies top_p with a running sum in bfloat16, which stalls when an addend is below half a step.
+// Applies top_p with a running sum in bfloat16, which no longer grows when an addend is below half
+// a step.
 void bf16_top_p(Scores& scores, float top_p) {
   if (top_p >= 1) return;
   const std::vector<float> probs = float_softmax(scores);
@@ -35,7 +36,7 @@ constexpr Entry kNumeric[] = {
     {"uniform-23-bit-gumbel", "JAX PR #26974, issue #30879",
      "uniforms of 23 bits: Gumbel noise ends at 15.9",
      [](double uniform) {
-       // The uniform number is in [tiny, 1), like jax.random.uniform with minval = tiny.
+       // The uniform number lies in [tiny, 1), as that of jax.random.uniform with minval = tiny.
        return gumbel(std::max(std::floor(uniform * 0x1p23) * 0x1p-23, 0x1p-126));
      }},
     {"uniform-8-bit-gumbel", "JAX issue #30879", "bfloat16 noise: uniforms of 8 bits",
@@ -101,17 +102,17 @@ constexpr Entry kNumeric[] = {
      }},
 };
 
-// Mutants of weights by tiles (reference/integer_model.h), with a step of their arithmetic wrong.
-// Given random words at the ends of intervals show all of these bugs in samplers that take words.
-// In other samplers only the bug of a dropped tile 48 octaves below is too small for the gate's
-// rows; the kernels' known answers have such tiles.
+// Mutants of weights by tiles (reference/integer_model.h), in which one step of the arithmetic is
+// wrong. In samplers that take random words, words at the ends of intervals reveal all of these
+// bugs. In other samplers, only one bug is too small for the gate's rows: a tile 48 octaves below
+// the maximum is dropped. The kernels' known answers have such tiles.
 //
 // No mutant takes a tile's octave from the tokens that filters keep, because that would be right:
-// filters keep the front of the ranking, so a tile with a survivor keeps its largest token.
+// filters keep the front of the ranking, so that a tile with a survivor keeps its largest token.
 
 using reference::TokenOctaves;
 
-// Calls `weigh(id, octaves)` for each token that has octaves, banned or not.
+// Calls `weigh(id, octaves)` for each token that has a number of octaves, banned or not.
 template <typename Weigh>
 void for_each_token(const Row& row, Weigh weigh) {
   const float temperature = row.parameters.temperature == 0 ? 1 : row.parameters.temperature;
@@ -134,7 +135,7 @@ void wrap_shifts_at_64(Result& result, const Row& row) {
   });
 }
 
-// Lets the mutation change weights but not masks. Rows with processing and greedy rows are not
+// Makes the mutation change weights but not masks. Rows with processing and greedy rows are not
 // mutated, because no token is weighed there.
 void change_weights_alone(Mutation& mutation) {
   if (!mutation.result) return;

@@ -1,5 +1,5 @@
-// Mutants of logits processing of verified drafts: a row has the wrong history, or only a part of
-// its history.
+// Mutants of logits processing for the verification of drafted tokens: a row has a wrong history,
+// or only a part of its history.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -18,7 +18,7 @@ bool has_processing(const DraftedTokens& request) {
   return !request.target.empty() && request.target.front().processing.has_value();
 }
 
-// Calls `change` for each row after the first, with the processing of the row and of row 0. The
+// Calls `change` for each row after the first, with the processing of this row and of row 0. The
 // first row of a request stays right.
 template <class Change>
 void change_rows(DraftedTokens& request, Change change) {
@@ -48,14 +48,14 @@ void not_growing(DraftedTokens& request) {
               [](RowProcessing& row, const RowProcessing& first, std::size_t) { row = first; });
 }
 
-// Gives every row the history of the last row, so that tokens are penalised for later drafts, which
-// may be rejected.
+// Gives every row the history of the last row, so that tokens are penalised for later drafted
+// tokens, which may be rejected.
 void of_all_drafts(DraftedTokens& request) {
   if (!has_processing(request) || request.tree) return;
   for (DistributionRow& row : request.target) row.processing = request.target.back().processing;
 }
 
-// Gives a node a history of all nodes before it by number, including nodes outside of its path.
+// Gives a node a history of all nodes with lower numbers, even those that are not on its path.
 void history_by_number(DraftedTokens& request) {
   if (!request.tree || !has_processing(request)) return;
   const RowProcessing first = *request.target.front().processing;
@@ -97,8 +97,8 @@ constexpr Entry kProcessed[] = {
      }},
     {"verify-history-of-all-drafts",
      "tokens are penalised for the drafts behind them, rejected ones too", of_all_drafts},
-    // Rejected drafts stay in the history: rows after drafts contain the drafts twice, as if an
-    // earlier step had drafted the same tokens and lost them.
+    // Rejected drafted tokens stay in the history: rows after drafted tokens contain them twice, as
+    // if an earlier step had drafted the same tokens and lost them.
     {"verify-rejected-drafts-stay", "drafts are counted when they come, and again when they stand",
      [](DraftedTokens& request) {
        if (!has_processing(request)) return;
@@ -163,8 +163,8 @@ constexpr Entry kProcessed[] = {
        }
        output.lengths = storage.keep(std::move(lengths));
      }},
-    // The same mutants without the claim of exact arithmetic, found by the distribution of emitted
-    // tokens.
+    // These are the same mutants without the claim of exact arithmetic; the distribution of emitted
+    // tokens reveals them.
     {"verify-law-ignores-processing",
      "rows of the target are judged without penalties, bias and bans",
      By("verify_law/*/processed*", Base::distribution), ignored},

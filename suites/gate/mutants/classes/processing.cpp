@@ -1,6 +1,6 @@
-// Mutants of logits processing: penalties, bias, minimum tokens, bad words, allowed ids, and values
-// that belong to another row or step. A mutated processing step is applied by the mutant itself and
-// removed from the model's processing.
+// Mutants of logits processing: penalties, biases, minimum tokens, bad words, allowed ids, and
+// values that belong to another row or step. The mutant applies a mutated processing step itself,
+// and removes the step from the model's processing.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 using reference::RowProcessing;
 using Ids = std::vector<std::int32_t>;
 
-/// Returns the number of occurrences of each token in the output.
+/// Returns how often each token occurs in the output.
 std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row, std::size_t vocab) {
   std::map<std::int32_t, std::int32_t> counts;
   for (const std::int32_t id : row.output) {
@@ -246,7 +246,7 @@ Spread spread_of(const std::vector<float>& logits) {
   return spread;
 }
 
-/// Changes the n of a row with top_n_sigma; `change` gets the row and the statistics of its
+/// Changes the n of a row with top_n_sigma; `change` gets the row, and the statistics of its
 /// remaining logits.
 void with_n(RowProcessing& processing, const Row& row,
             double (*change)(double n, const Row& row, const Spread& left)) {

@@ -1,5 +1,5 @@
-// Mutants of rows with top_p that draw by proposals: attempts with wrong words, and proposals that
-// are wrongly accepted or refused. Masks stay right.
+// Mutants of rows with top_p that draw by proposals: attempts use wrong words, or proposed tokens
+// are wrongly accepted or rejected. Masks stay right.
 #include <cmath>
 #include <cstdint>
 
@@ -59,7 +59,7 @@ constexpr Entry kProposals[] = {
      By("boundaries/*", Base::tokens),
      [](const Proposal& of) {
        if (!of.survives()) return false;
-       // The mass reaches top_p at the survivors of the smallest weight.
+       // The mass reaches top_p at the survivors with the smallest weight.
        const RowWeight own = of.row.weight[static_cast<std::size_t>(of.token)];
        for (std::size_t id = 0; id < of.row.mask.size(); ++id) {
          if (of.row.mask[id] != 0 && of.row.weight[id] < own) return true;

@@ -1,5 +1,5 @@
-// Mutants with wrong random bits: shared, constant, too coarse at their ends; and draws that depend
-// on a draw of another purpose.
+// Mutants whose random bits are shared, constant or too coarse at their ends, and mutants whose
+// draws depend on a draw for another purpose.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -11,11 +11,11 @@
 namespace fairdraw::suites {
 namespace {
 
-// Width of the first of 2^24 buckets; float32 uniforms have 24 bits.
+// Width of the first of 2^24 buckets, because float32 uniform numbers have 24 bits.
 constexpr double kFirstBucket = 0x1p-24;
 bool is_zero_in_float(std::uint64_t word) { return word >> 40 == 0; }
 
-// Returns a number that differs for each instance, as a substitute for the device's entropy.
+// Returns a number that differs for each instance; it replaces the device's entropy.
 std::uint64_t next_instance() {
   static std::atomic<std::uint64_t> instances = 0;
   return ++instances;
@@ -36,7 +36,7 @@ constexpr Entry kRandom[] = {
      [](const DrawWeights& drawn, std::uint64_t word) {
        const auto& prefix = drawn.prefix;
        const std::int32_t token = token_of(drawn, word);
-       // Two orders of summation round the edge differently. The empty bin before the token gets
+       // Two orders of summation round this edge differently. The empty bin before the token gets
        // the positions between the two edges.
        const auto at = static_cast<std::size_t>(token);
        if (at == 0) return token;
@@ -117,8 +117,8 @@ constexpr Entry kIndependence[] = {
      }},
 };
 
-// Draws with only the first 24 bits of the random word. No run makes enough draws to show this bug,
-// but given words show it at once if tokens are compared bit for bit.
+// Draws with only the first 24 bits of the random word. No run makes enough draws to reveal this
+// bug. If tokens are compared bit for bit, supplied words reveal it at once.
 std::int32_t cut(const DrawWeights& drawn, std::uint64_t word) {
   return token_of(drawn, word >> 40 << 40);
 }
@@ -135,9 +135,9 @@ constexpr Entry kNarrowWords[] = {
 /// The positions of a verification's requests in their streams of random bits.
 struct Streams {
   const fairdraw_verification* call = nullptr;
-  std::int64_t request = 0;  ///< index of the next request; all requests of such a call are valid
+  std::int64_t request = 0;  ///< number of the next request; all requests of such a call are valid
 
-  /// Returns the random word of the request's offset plus `ahead`.
+  /// Returns the random word at the request's offset plus `ahead`.
   std::uint64_t word(std::uint64_t ahead, Purpose purpose, std::uint32_t attempt = 0) const {
     const bool scalar = call->seed_is_scalar != 0;
     const std::int64_t s = scalar ? 0 : request;
@@ -146,7 +146,8 @@ struct Streams {
   }
 };
 
-// Replaces the last random word of a request's chain by a word of the next call's first offset.
+// Replaces the last random word of a request's chain by a word at the first offset of the next
+// call.
 void change_last_word(Mutation& mutation,
                       void (*change)(reference::PositionWords& last, const Streams& streams,
                                      std::uint64_t next)) {
@@ -162,7 +163,7 @@ void change_last_word(Mutation& mutation,
   };
 }
 
-// Replaces the random word of purpose `of` by the acceptance word of the next offset.
+// Replaces the random word of purpose `of` by the acceptance word at the next offset.
 template <Purpose of>
 void share_with_next_acceptance(Mutation& mutation) {
   mutation.chain_word = [](std::uint64_t seed, std::uint64_t offset, Purpose purpose,
@@ -172,8 +173,8 @@ void share_with_next_acceptance(Mutation& mutation) {
   };
 }
 
-// Mutants whose verification uses random words of the engine's next call, whose offset follows the
-// emitted tokens. Within one call the results are right.
+// Mutants whose verification uses random words of the engine's next call; the offset of that call
+// follows the emitted tokens. Within a single call, the results are right.
 constexpr Entry kNextCalls[] = {
     {"recovery-is-next-acceptance",
      "a recovered token and the next call's first acceptance share a word", By("chain_law/*"),

@@ -1,4 +1,4 @@
-// Mutants that give tokens outside of the vocabulary or access memory outside of the arrays.
+// Mutants that give tokens outside the vocabulary, or access memory outside the arrays.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,5 +1,5 @@
-// Mutants of results besides the token: wrong values, values in the wrong place, or side effects of
-// requesting a result.
+// Mutants of results other than the token: wrong values, values in the wrong place, or side effects
+// of requesting a result.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"
@@ -114,7 +114,7 @@ constexpr Entry kLogprobs[] = {
      [](const fairdraw_batch& batch) {
        if (batch.logprob == nullptr || batch.allowed == nullptr) return;
        for (std::int64_t i = 0; i < batch.outputs * batch.num_samples; ++i) {
-         batch.logprob[i] -= 0.6931472F;  // half of the ids have half of the mass
+         batch.logprob[i] -= 0.6931472F;  // ln 2: half of the ids have half of the mass
        }
      }},
     {"logprob-temperature-1", "ollama issue #16196; CTranslate2 issue #1620",

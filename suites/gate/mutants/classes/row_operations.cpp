@@ -1,4 +1,4 @@
-// Mutants of operations on rows with one step wrong: softmax, log-softmax, masks of logits,
+// Mutants of operations on rows in which one step is wrong: softmax, log-softmax, masks of logits,
 // renormalised probabilities.
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ constexpr const char* kMasks = "top_k_mask_logits/* min_p_mask_logits/*";
 constexpr const char* kRenorm = "top_k_renorm_probs/* top_p_renorm_probs/*";
 constexpr const char* kAny = "softmax/* top_k_mask_logits/*";
 
-// A row of the table with the wrong step as its function.
+// A row of the table, with the wrong step as its function.
 struct Wrong {
   const char *name, *source, *sentence, *expected;
   std::variant<void (*)(fairdraw_operation&), void (*)(Row&), std::vector<double> (*)(const Row&),
@@ -53,7 +53,7 @@ bool filters_by_k(const Row& row) {
 
 std::size_t largest_id(const Row& row) { return ids_by_value(row.values).front(); }
 
-// Sums the terms one after another and rounds each partial sum.
+// Returns the sum of the terms, added one after another and rounded after each addition.
 double narrow_sum(std::span<const double> terms, float (*rounded)(float)) {
   float sum = 0;
   for (const double term : terms) sum = rounded(sum + static_cast<float>(term));
@@ -114,7 +114,7 @@ constexpr Wrong kOperations[] = {
      [](Kept& kept, const Row& row) {
        const auto order = ids_by_value(row.values);
        const auto size = static_cast<std::size_t>(std::ranges::count(kept, 1));
-       if (row.top_p < 1 && size > 1) kept[order[size - 1]] = 0;  // the smallest kept token
+       if (row.top_p < 1 && size > 1) kept[order[size - 1]] = 0;  // drops the smallest kept token
      }},
     {"operation-one-after-crossing", "systematic",
      "the token after the one at which the nucleus is full stays", kTopP,

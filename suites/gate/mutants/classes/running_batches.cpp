@@ -1,5 +1,5 @@
-// Mutants of state and lists of a running batch: too narrow counts, padding that counts, and
-// requests that find or leave data in their slot.
+// Mutants with wrong state and lists of a running batch: counts that are too narrow, padding that
+// counts, and requests that find data in their slot or leave data there.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 using reference::RowProcessing;
 using Ids = std::vector<std::int32_t>;
 
-/// Replaces the counts of the output by kept(count).
+/// Replaces the counts of tokens in the output by kept(count).
 void count_in(Row& row, std::int32_t (*kept)(std::int32_t count)) {
   if (!row.processing) return;
   RowProcessing& processing = *row.processing;
@@ -111,14 +111,14 @@ constexpr Entry kPadding[] = {
      }},
 };
 
-/// The memory of a sampler about one request, which is identified by its seed.
+/// Data that a sampler remembers about one request, which it identifies by the seed.
 struct Seen {
   std::uint64_t last_call = 0, restored_at = 0;
-  std::size_t lost = 0;  ///< number of output tokens when the request was restored
+  std::size_t lost = 0;  ///< number of output tokens that the request had when it was restored
 };
 
-/// The requests seen so far. note() marks a request as restored if it was absent for at least one
-/// call and comes back with an offset above 0.
+/// The requests that have been seen so far. note() marks a request as restored if it was absent for
+/// at least one call, and comes back with an offset above 0.
 struct Requests {
   std::uint64_t calls = 0;
   std::map<std::uint64_t, Seen> seen;

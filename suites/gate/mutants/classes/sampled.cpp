@@ -1,5 +1,5 @@
 // Mutants that are right on everything that a fixed case table tests: on its rows, sizes and
-// parameters, in float32, on ids below 2^17, in the first thousand draws.
+// parameters, in float32, on ids below 2^17, and in the first thousand draws.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -59,7 +59,7 @@ constexpr Entry kBands[] = {
      }},
 };
 
-// Returns hashes of the rows of statistical cases, which never change, so that a sampler could
+// Returns hashes of the rows of statistical cases; these rows never change, so that a sampler could
 // remember them.
 const std::set<std::uint64_t>& known_rows() {
   static const std::set<std::uint64_t> known = [] {
@@ -124,7 +124,7 @@ constexpr Entry kMemorised[] = {
      }},
 };
 
-// Keeps only the first 6 bits of random words after `draws` draws of an instance.
+// After `draws` draws of an instance, keeps only the first 6 bits of random words.
 void worsen_after(std::uint64_t draws, Mutation& mutation) {
   mutation.pick = [draws, made = std::uint64_t{0}](const DrawWeights& drawn,
                                                    std::uint64_t word) mutable {
@@ -189,7 +189,7 @@ class RaceInFloat16 {
   std::vector<std::int32_t> ids_;
 };
 
-// Applies `pick` to calls with logits of the dtype and without given random words.
+// Applies `pick` to calls with logits of the dtype and without supplied random words.
 void pick_narrowly(Mutation& mutation, DType dtype,
                    std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick) {
   const auto applies = std::make_shared<bool>(false);

@@ -129,7 +129,7 @@ constexpr Entry kSeedDeterminism[] = {
 
 // --- Wrong keys and counters: special values, ends of ranges, two mixed parts -------------------
 
-// Lets seeds for which `special` holds draw from a generator that no call can repeat.
+// Makes seeds for which `special` returns true draw from a generator that no call can repeat.
 void forget_seed(Mutation& mutation, bool (*special)(std::uint64_t)) {
   const auto count = std::make_shared<std::uint64_t>(0);
   mutation.word = [special, count](const WordKey& of) {
@@ -137,8 +137,8 @@ void forget_seed(Mutation& mutation, bool (*special)(std::uint64_t)) {
   };
 }
 
-// Returns a word that all draws share in a call with one seed and one sample per output, if
-// `holds`.
+// If `holds` is true, returns one word for all draws in a call with one seed and one sample per
+// output.
 std::uint64_t shared_where(bool holds, const WordKey& of) {
   const bool shared = holds && of.call->seed_is_scalar != 0 && of.call->num_samples == 1;
   return draw_word(of, of.seed, of.offset, shared ? 0 : of.index);

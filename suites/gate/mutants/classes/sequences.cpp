@@ -1,5 +1,5 @@
-// Mutants that keep requests and store some of their state by the wrong key: by slot, by row, or
-// not at all. Each call by itself is right; only events between calls show the bug.
+// Mutants that keep requests, and store a part of their state under the wrong key: by slot, by row,
+// or not at all. Each call by itself is right, and only events between calls reveal the bug.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -11,13 +11,13 @@
 namespace fairdraw::suites {
 namespace {
 
-/// The integer model whose slots are changed around events.
+/// The integer model whose slots the mutant changes around events.
 class WrongKeeper final : public harness::ServingModel {
  public:
   using Kept = KeptRequest;
   using Slots = std::vector<std::optional<Kept>>;
 
-  /// An event of a running batch, with the slots after it and before it.
+  /// An event of a running batch, with the slots before it and after it.
   struct Moment {
     const fairdraw_event& event;
     Slots& slots;
@@ -59,7 +59,7 @@ using Moment = WrongKeeper::Moment;
 using Kept = WrongKeeper::Kept;
 using Changes = WrongKeeper::Changes;
 
-/// Makes a mutant. `changes` is called for each sampler, so that each has its own state.
+/// Makes a mutant. `changes` is called for each sampler, so that each sampler has its own state.
 Mutant wrong(bool exact, const char* name, const char* sentence, std::function<Changes()> changes) {
   return {name,
           "systematic",
@@ -72,7 +72,7 @@ Mutant wrong(bool exact, const char* name, const char* sentence, std::function<C
           }};
 }
 
-/// Makes a mutant that applies `change` after each event of kind `kind`.
+/// Makes a mutant that applies `change` after each event of the kind `kind`.
 Mutant after_each(bool exact, std::uint32_t kind, const char* name, const char* sentence,
                   void (*change)(const Moment&)) {
   return wrong(exact, name, sentence, [kind, change] {
@@ -84,8 +84,8 @@ Mutant after_each(bool exact, std::uint32_t kind, const char* name, const char* 
 
 using TakeOver = void (*)(Kept& request, const Kept& former);
 
-/// Makes a mutant in which a request that enters by an event of kind `kind` takes over state of the
-/// previous request in the slot, of this batch or of an earlier one.
+/// Makes a mutant in which a request that enters by an event of the kind `kind` takes over state of
+/// the previous request in the slot, of this batch or of an earlier one.
 Mutant takes_over(bool exact, std::uint32_t kind, const char* name, const char* sentence,
                   TakeOver take, bool of_earlier_batch = false) {
   return wrong(exact, name, sentence, [kind, take, of_earlier_batch] {

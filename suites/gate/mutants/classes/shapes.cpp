@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::int64_t kUint16 = 65536;
 
-// Drops the last ids of a row.
+// Drops the last `lost` ids of a row.
 void lose_last(Row& row, std::size_t lost) { drop_from(row, row.logits.size() - lost); }
 
-// Takes the greedy token among the `visible` ids, as if the reduction read only these.
+// Takes the greedy token among the `visible` ids, as if the reduction read only these ids.
 void look_at(bool (*visible)(std::size_t id), Result& result, const Row& row) {
   if (result.status != RowStatus::ok || !is_greedy(row) || row.from_probs) return;
   const std::vector<Candidate> best = ranked(result, row);
@@ -140,7 +140,7 @@ constexpr Entry kRows[] = {
      "the offset of a row is a 32-bit product, and wraps to another row's logits",
      [](fairdraw_batch& batch) {
        if (batch.rows < 2 || (batch.rows - 1) * batch.row_stride <= INT32_MAX) return;
-       batch.row_stride = 0;  // a stride of 0 stays within the rows in memory
+       batch.row_stride = 0;  // with a stride of 0, reads stay within the rows in memory
      }},
     {"samples-beyond-1024-repeat",
      "an output's samples come from a buffer of 1024, and repeat behind it",

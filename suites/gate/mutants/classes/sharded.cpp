@@ -40,8 +40,8 @@ void write(std::byte* at, T value) {
 
 std::int64_t shards_of(const ShardedRequest& request) { return request.boundaries.size - 1; }
 
-/// Returns the number of values of cut tiles in a shard: before its first whole tile and after the
-/// last one.
+/// Returns the number of values in the cut tiles of a shard: those before its first whole tile and
+/// after its last one.
 std::int64_t cut_values(const ShardedRequest& request, std::int64_t shard) {
   const std::int64_t begin = request.boundaries.data[shard];
   const std::int64_t end = request.boundaries.data[shard + 1];
@@ -59,7 +59,8 @@ std::int64_t most_cut_values(const ShardedRequest& request) {
   return most;
 }
 
-/// Calls change(request, summaries) for each row of the first exchange, with one summary per shard.
+/// Calls change(request, summaries) for each row of the first exchange; `summaries` has one summary
+/// per shard.
 template <class Change>
 ShardFaults with_summaries(Change change) {
   ShardFaults faults;
@@ -79,7 +80,7 @@ ShardFaults with_summaries(Change change) {
   return faults;
 }
 
-/// Draws the token from only the shard's own columns.
+/// Draws the token from the shard's own columns alone.
 ShardFaults own_token() {
   ShardFaults faults;
   faults.result = [](const ShardedRequest& request, const SampleResult& result) {

@@ -1,5 +1,5 @@
-// Mutants of verification in serving: wrong acceptance of drafts, wrong replacement tokens, wrong
-// rows.
+// Mutants of verification in serving: wrong acceptance of drafted tokens, wrong replacement tokens,
+// wrong rows.
 #include <algorithm>
 
 #include "suites/gate/mutants/table.h"
@@ -21,7 +21,7 @@ bool is_token(const DraftedTokens& request, std::int32_t token) {
   return token >= 0 && static_cast<std::size_t>(token) < request.vocab;
 }
 
-// Puts all mass of a valid row on one token.
+// Puts the whole mass of a valid row on one token.
 void make_certain(DistributionRow& row, std::int32_t token) {
   if (row.model().status != RowStatus::ok) return;
   row.from_probs = true;
@@ -30,7 +30,8 @@ void make_certain(DistributionRow& row, std::int32_t token) {
   row.values[static_cast<std::size_t>(token)] = 1;
 }
 
-// Returns the position of a chain at which a draft was rejected by its own distribution, or -1.
+// Returns the position of a chain at which a drafted token was rejected by its own distribution, or
+// -1.
 std::int64_t rejected_position(const SpeculationOutcome& outcome, const DraftedTokens& request) {
   const bool rejected = outcome.status == RowStatus::ok && !request.tree &&
                         !request.draft.empty() && is_random(request) &&
@@ -55,7 +56,7 @@ Wide sum_of(const std::vector<Wide>& values) {
 
 struct Residual {
   std::vector<Wide> mass;
-  Wide whole = 0;  ///< sum of both distributions
+  Wide whole = 0;  ///< sum of the masses of both distributions
 };
 
 Residual residual_of(const DraftedTokens& request, std::size_t i) {
@@ -99,9 +100,9 @@ void seed_of_the_first(fairdraw_verification& call, Storage& storage) {
       storage.keep(std::vector<std::uint64_t>(static_cast<std::size_t>(call.batch), call.seed[0]));
 }
 
-// Mutants of verification. The base of an entry tells how the gate finds the mutant: `integers` by
-// the model's tokens; `distribution` by the emitted tokens, in a mutant verify-law-NAME without the
-// claim of exact arithmetic; no base means both.
+// Mutants of verification. The base of an entry tells how the gate detects the mutant. With
+// `integers`, the model's tokens reveal it. With `distribution`, the emitted tokens reveal it, in a
+// mutant verify-law-NAME without the claim of exact arithmetic. Without a base, both mutants exist.
 constexpr Entry kSpeculation[] = {
     {"residual-not-renormalised", "what is left of p - q is searched as if it summed to 1",
      [](SpeculationOutcome& outcome, const DraftedTokens& request) {
@@ -141,7 +142,8 @@ constexpr Entry kSpeculation[] = {
      [](DraftedTokens& request) {
        for (reference::PositionWords& words : request.words) words.accept = 0;
      }},
-    // A bfloat16 random number (8 bits) of 0 passes `coin <= p / q` even if p is 0.
+    // A random number of 8 bits (bfloat16) that is 0 passes the test `coin <= p / q` even if p is
+    // 0.
     {"coin-at-most", "SGLang issue #35771",
      "a coin of 0 in bfloat16 accepts a draft that the target excludes",
      [](DraftedTokens& request) {
@@ -241,7 +243,7 @@ constexpr Entry kSpeculation[] = {
          request.target[row].values = request.target[row + 1].values;
        }
      }},
-    // Greedy requests compare as many drafts as the longest request of the batch.
+    // Greedy requests compare as many drafted tokens as the longest request of the batch has.
     {"greedy-compares-padding", "greedy requests look at the padding behind their drafts",
      Base::integers,
      [](fairdraw_verification& call, Storage& storage) {
@@ -264,8 +266,8 @@ constexpr Entry kSpeculation[] = {
      }},
     {"seed-of-the-first", "all requests of a batch have the first one's seed", Base::integers,
      seed_of_the_first},
-    // Drafts of packed requests are read where the rows start, one place too far per earlier
-    // request.
+    // Drafted tokens of packed requests are read where the rows start, which is one place too far
+    // for each earlier request.
     {"drafts-at-row-begins", "packed drafts are looked for where the rows of their request start",
      Base::integers,
      [](fairdraw_verification& call, Storage& storage) {

@@ -1,4 +1,4 @@
-// Mutants of drafted ids outside of the vocabulary: the ids count as other tokens, as rejected, or
+// Mutants that treat drafted ids outside the vocabulary wrongly: as other tokens, as rejected, or
 // as absent.
 #include <algorithm>
 

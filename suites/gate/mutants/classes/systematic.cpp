@@ -1,4 +1,4 @@
-// Systematic mutants, without an issue as their source: one step of a kernel is off by one or left
+// Systematic mutants have no issue as their source: one step of a kernel is off by one, or is left
 // out.
 #include <algorithm>
 #include <cmath>
@@ -94,7 +94,7 @@ constexpr Entry kParameters[] = {
     {"min-p-before-temperature", "min_p is measured on probabilities at temperature 1",
      [](Row& row) {
        if (!is_greedy(row) && row.parameters.min_p > 0 && row.parameters.min_p < 1) {
-         // Uses that exp(d / T') >= min_p with T' = 1 is exp(d / T) >= min_p^(1 / T).
+         // exp(d / T') >= min_p with T' = 1 is the same condition as exp(d / T) >= min_p^(1 / T).
          row.parameters.min_p =
              std::clamp(std::pow(row.parameters.min_p, 1 / row.parameters.temperature), 0.0F, 1.0F);
        }

@@ -1,5 +1,5 @@
-// Mutants that report only tokens, as most engines do: errors in rows without a token and at
-// boundary tokens must show in the tokens.
+// Mutants that report only tokens, as most engines do. Errors in rows without a token and at
+// boundary tokens must be visible in the tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,8 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// A sampler that reports only the tokens of another one, and one token per row if it has no
-// per-request seeds.
+// A sampler that reports only the tokens of another sampler; without per-request seeds, it reports
+// one token per row.
 class TokensOnly final : public harness::Sampler {
  public:
   explicit TokensOnly(std::unique_ptr<harness::Sampler> sampler) : sampler_(std::move(sampler)) {
@@ -36,7 +36,7 @@ class TokensOnly final : public harness::Sampler {
   harness::SamplerDescription description_;
 };
 
-// Replaces -1, which stands for no token, by `token`.
+// Replaces -1, which means that there is no token, by `token`.
 void replace_no_token(const fairdraw_batch& batch, std::int64_t token) {
   std::replace(batch.tokens, batch.tokens + batch.outputs * batch.num_samples, -1,
                static_cast<std::int32_t>(token));
@@ -72,8 +72,8 @@ constexpr Entry kNoToken[] = {
      }},
 };
 
-// Applies top_k in the order `before(a, b)`, in which candidate a precedes b. Ties with the k-th
-// token stay.
+// Applies top_k in the order `before(a, b)`, which returns true if candidate a comes before b.
+// Tokens that tie with the k-th token stay.
 void keep_by(bool (*before)(float a, float b), Result& result, const Row& row) {
   const auto k = static_cast<std::size_t>(std::max(row.parameters.top_k, 0));
   const bool filters = !is_greedy(row) && filters_by_k(row) && row.parameters.top_p == 1 &&
@@ -105,7 +105,8 @@ void keep_nucleus(double head, double target, Result& result, const Row& row) {
   keep_only(result, {list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept)});
 }
 
-// Bugs at boundary tokens, each on a sampler with seeds and on one with its own generator.
+// Bugs at boundary tokens, each on a sampler with seeds and on a sampler with a generator of its
+// own.
 constexpr Entry kBoundaries[] = {
     {"negative-zero-below-zero", "logits are compared as integers: -0 comes behind +0",
      [](Result& result, const Row& row) {

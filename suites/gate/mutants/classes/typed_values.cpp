@@ -1,4 +1,4 @@
-// Mutants that report only tokens and are wrong for one value that users type, for top_k next to
+// Mutants that report only tokens. They are wrong for one value that users type, for top_k next to
 // the vocabulary size, in one shape of call, or in tails that their uniform numbers cannot reach.
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@ std::int32_t size_of(std::size_t vocab) { return static_cast<std::int32_t>(vocab
 
 bool is_alone(const Parameters& p) { return p.top_p == 1 && p.min_p == 0; }
 
-// Bugs of top_k next to the vocabulary size, each on a sampler with seeds and on one with its own
-// generator.
+// Bugs of top_k next to the vocabulary size, each on a sampler with seeds and on a sampler with a
+// generator of its own.
 constexpr Entry kNextToVocab[] = {
     {"k-of-vocab-keeps-half", "a top_k of the whole vocabulary keeps half of it",
      [](Parameters& p, std::size_t v) {
@@ -146,7 +146,8 @@ std::uint32_t sample_of(const WordKey& of) {
   return of.index % static_cast<std::uint32_t>(of.call->num_samples);
 }
 
-// Return the random word of a uniform number with `bits` bits, and of a number scaled to [0, end).
+// The functions below return the random word that corresponds to a uniform number with `bits` bits,
+// and to a number scaled to [0, end).
 std::uint64_t cut_to(int bits, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); }
 std::uint64_t scaled_to(double end, std::uint64_t word) {
   return static_cast<std::uint64_t>(static_cast<double>(word >> 11) * end) << 11;

@@ -1,5 +1,5 @@
 // Mutants that are right at the sizes of a fixed case table, and wrong at one model's vocabulary,
-// in a band of sizes, or from a size on.
+// in a band of sizes, or from one size on.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,7 +19,7 @@ bool lies_in(std::size_t vocab, std::size_t first, std::size_t last) {
   return vocab >= first && vocab <= last;
 }
 
-// Keeps the largest `kept` logits, and ties with the last of them.
+// Keeps the `kept` largest logits, and those that tie with the last of them.
 void prefilter(std::size_t kept, Row& row) {
   std::vector<float> values = row.logits;
   const auto place = values.begin() + static_cast<std::ptrdiff_t>(kept);
@@ -33,7 +33,7 @@ float in_float16(double value) {
   return harness::rounded_to(DType::float16, static_cast<float>(value));
 }
 
-// Applies top_p with a float16 running sum of weights whose maximum is 1.
+// Applies top_p with a running sum in float16, of weights whose maximum is 1.
 void sum_in_float16(Result& result, const Row& row) {
   const bool filters = !is_greedy(row) && row.parameters.top_p < 1;
   if (result.status != RowStatus::ok || !filters || row.logits.size() <= 65'536) return;
