@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLongest = 60;  // largest number of bytes of a value or a key in a message
 // Largest number of fields of an object, because fields are searched one after another. (A report
-// has some dozens of fields.)
+// has a few dozen fields.)
 constexpr std::size_t kMostFields = 1000;
 
 [[noreturn]] void fail_in(const Format& format, const std::string& what) {

@@ -28,8 +28,8 @@ struct Proof {
 /// Returns these sentences for a run; empty unless the run passed.
 Proof proof_of(const harness::RunRecord& record);
 
-/// Returns the verdict on the run as a whole, which its exit code expresses. The verdict is
-/// underpowered if nothing failed but the run is incomplete, or a requirement was not judged.
+/// Returns the verdict on the run as a whole, which its exit code expresses. If nothing failed, but
+/// the run is incomplete or a requirement was not judged, the verdict is underpowered.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
 /// Returns the verdict of the run as a word, for titles. The word "incomplete" takes precedence
@@ -57,7 +57,7 @@ struct FailureGroup {
 
 /// Groups all cases that need attention, each once, by harness::ranked_causes, the likeliest cause
 /// first. After the groups with causes come the failed cases that no cause explains, the cases that
-/// could not be run, and the cases with too few draws. No group is empty.
+/// could not be run, and the cases with too few draws. No group in the result is empty.
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
 
 /// Returns the size of a group, such as "71 of 79 failed cases" or "2 of 5 cases that could not be
@@ -65,8 +65,7 @@ std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
 std::string share_text(const FailureGroup& group, const harness::RunRecord& record);
 
 /// Returns the findings of `identify` about a sampler: the profile that it follows, and its
-/// deviations from the profile by which it is judged. Returns an empty text if `identify` was not
-/// run.
+/// deviations from the profile by which it is judged. The text is empty if `identify` was not run.
 std::string seen_text(const harness::SamplerRecord& sampler);
 
 /// Returns the cases to watch, in the order of the record.

@@ -39,7 +39,7 @@ class Page:
     def __init__(self, browser, path, fragment="", **context):
         self.context = browser.new_context(**context)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.context.set_default_timeout(120_000)  # long, because a busy machine is slow
+        self.context.set_default_timeout(120_000)  # the timeout is long, because a busy machine is slow
         self.page = self.context.new_page()
         self.path = path
         self.requests, self.messages = [], []

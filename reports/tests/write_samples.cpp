@@ -1,6 +1,6 @@
 // reports_write_samples: prints the sample records as one JSON object, {name: {"report": ...,
-// "junit": ..., "html": ..., "markdown": ...}}, in which each report is a string. The Python checks
-// read this JSON.
+// "junit": ..., "html": ..., "markdown": ...}}, in which each report is a string. The checks that
+// are written in Python read this JSON.
 //
 // reports_write_samples FOLDER: writes each sample report into FOLDER/NAME, and the reports of long
 // runs into FOLDER/red (68 failures), FOLDER/green (2,500 cases) and FOLDER/large (100,000 cases).

@@ -44,7 +44,7 @@ std::vector<float> probabilities(const Rows& rows, float temperature);
 /// Returns the softmax at temperature 1, as rows.
 Rows probability_rows(const Rows& rows);
 
-/// Returns row `i` as a batch of one.
+/// Returns row `i` as a batch of one row.
 Rows single_row(const Rows& rows, std::int64_t i);
 
 }  // namespace fairdraw::suites

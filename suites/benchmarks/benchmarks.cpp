@@ -164,7 +164,8 @@ CpuCall sample_call(const Operation& operation, const std::string& processing,
 std::vector<CpuCall> cpu_calls(const BenchmarkOptions& options) {
   std::vector<CpuCall> calls;
   const auto add_samples = [&](const Operation& operation) {
-    calls.push_back(sample_call(operation, "none", {}));  // peer samplers have no processing
+    // peer samplers are left out, because they have no logits processing
+    calls.push_back(sample_call(operation, "none", {}));
     calls.back().on_cpu = {};
     calls.back().on_peer = [p = operation.parameters](const std::string& peer, const Rows& rows) {
       return peer_work(p, peer, rows);

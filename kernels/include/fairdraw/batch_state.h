@@ -113,7 +113,7 @@ struct BatchRequest {
 /// A copy of everything that a request needs to continue in another slot or batch. A snapshot is a
 /// plain value, so that it may be kept, copied and sent.
 struct RequestSnapshot {
-  RequestId id = 0;                    ///< the caller's name of the request
+  RequestId id = 0;                    ///< id by which the caller names the request
   BatchRequest request;                ///< parameters and prompt of the request, as add() took them
   std::vector<std::int32_t> output;    ///< tokens that the request has drawn so far, oldest first
   std::vector<std::uint32_t> allowed;  ///< row of the request in the bitmask of allowed tokens;
@@ -167,16 +167,16 @@ class BatchState {
   Error append_step(View<const std::int32_t> tokens);
 
   /// Sets the tokens that are allowed for the request of each of the first packed.rows slots. A row
-  /// holds until the next call of set_allowed(), or until the request leaves. Rows of empty slots
-  /// are ignored.
-  /// `packed`: [slots, ceil(vocab / 32)] words.
+  /// holds until the next call of set_allowed(), or until the request leaves. Rows that belong to
+  /// empty slots are ignored.
+  /// The array `packed` has [slots, ceil(vocab / 32)] words.
   Error set_allowed(const BitRows<const std::uint32_t>& packed);
   /// Allows all tokens again, for every request.
   void clear_allowed();
 
   // What is there.
 
-  /// Options that the state was made with.
+  /// Returns the options with which the state was made.
   const BatchStateOptions& options() const noexcept;
   std::int32_t size() const noexcept;  ///< requests
   /// Returns the number of the highest occupied slot, plus one.

@@ -91,9 +91,9 @@ enum class BeamState : std::int32_t {
   length_done = 2,  ///< the request is done by its length, and its live beams count too
 };
 
-/// Finished sequences of each request, best first. A sequence is stored as its last token and the
-/// number of the live beam that it grew from, one step earlier. All arrays are [requests,
-/// max_width], except for `counts`.
+/// The finished sequences of each request, best sequence first. A sequence is stored as its last
+/// token and the number of the live beam that it grew from, one step earlier. All arrays are
+/// [requests, max_width], except for `counts`.
 struct BeamPool {
   View<std::int32_t> counts;   ///< [requests]; number of finished sequences, 0 before the first
                                ///< step
@@ -119,7 +119,7 @@ struct BeamHistory {
 /// One step. Row `row_begins[r] + b` is live beam b of request r.
 struct BeamStepRequest {
   RowsView rows;                        ///< [rows, vocab]; values of any dtype
-  BeamInput input = BeamInput::logits;  ///< meaning of the rows
+  BeamInput input = BeamInput::logits;  ///< whether the rows are logits or log-probabilities
   std::int64_t requests = 0;            ///< number of requests, >= 0
   std::int32_t max_width = 1;           ///< number of places for beams in a request, 1 to
                                         ///< kMaxBeamWidth
@@ -132,7 +132,8 @@ struct BeamStepRequest {
                                         ///< this step
   View<const BeamState> states;         ///< [requests]; state of the requests; nothing is done for
                                         ///< those that are done
-  BeamParameters parameters;            ///< one value for the call, or [requests]
+  BeamParameters parameters;            ///< parameters, each as one value for the call, or
+                                        ///< [requests]
 };
 
 /// Results of a step. The arrays are [requests, max_width] unless their comment says otherwise.
@@ -147,11 +148,14 @@ struct BeamStepRequest {
 /// (length_penalty, or length^length_penalty is no positive float32). A failed request has no next
 /// beams, and keeps its pool, its state and its length.
 struct BeamStepResult {
-  View<std::int32_t> parents;     ///< [requests, max_width]; which live beam a next beam grew from
-  View<std::int32_t> tokens;      ///< [requests, max_width]; the last token of a next beam
-  View<float> scores;             ///< [requests, max_width]; cumulative
+  View<std::int32_t> parents;     ///< [requests, max_width]; number of the live beam from which
+                                  ///< each beam of the next step grew
+  View<std::int32_t> tokens;      ///< [requests, max_width]; last token of each beam of the next
+                                  ///< step
+  View<float> scores;             ///< [requests, max_width]; cumulative scores of the beams
   View<std::int32_t> live_beams;  ///< [requests]
-  View<std::int32_t> generated;   ///< [requests], optional: tokens of live beams after this step
+  View<std::int32_t> generated;   ///< [requests], optional: number of tokens of the live beams
+                                  ///< after this step
   View<BeamState> states;         ///< [requests]
   View<RowStatus> statuses;       ///< [requests], optional
   BeamPool pool;                  ///< read and written

@@ -1,4 +1,4 @@
-// The operations of fairdraw/sample.h and fairdraw/sampling.h on an NVIDIA GPU.
+// This header has the operations of fairdraw/sample.h and fairdraw/sampling.h on an NVIDIA GPU.
 //
 // The same request gives the same results and the same tokens, bit for bit: a request's token does
 // not depend on the device that computes it. A call on the GPU has another contract than one on the
@@ -43,8 +43,8 @@ namespace fairdraw::cuda {
 /// best: cluster or block, chosen by the device, the number of rows and the vocabulary.
 enum class Path : std::uint32_t {
   best = 0,     ///< cluster or block, chosen by the device, the number of rows and the vocabulary
-  cluster = 1,  ///< up to 16 thread blocks per row; compute capability 9.0 and newer
-  block = 2,    ///< one thread block per row; compute capability 8.0 and newer
+  cluster = 1,  ///< up to 16 thread blocks work on a row; needs compute capability 9.0 or newer
+  block = 2,    ///< one thread block works on a row; needs compute capability 8.0 or newer
 };
 
 /// Returns the name of a path, as in the enum.
@@ -76,11 +76,14 @@ std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept;
 
 /// Stream, workspace and path of a call.
 struct Execution {
-  void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
-  void* workspace = nullptr;  ///< device memory, aligned to 256 bytes
+  void* stream = nullptr;     ///< stream of the call, a cudaStream_t of the current device; null:
+                              ///< the default stream
+  void* workspace = nullptr;  ///< workspace in device memory, at an address that is a multiple of
+                              ///< 256
   std::int64_t workspace_bytes = 0;  ///< size of the workspace: at least the result of
                                      ///< cuda::workspace_bytes for the call
-  Path path = Path::best;  ///< how rows are spread over the GPU; results do not depend on it
+  Path path = Path::best;  ///< way in which rows are spread over the GPU; results do not depend on
+                           ///< it
 };
 
 /// See fairdraw/sample.h. A call may have fewer than 2^22 rows, and as many outputs as the array of
@@ -88,22 +91,22 @@ struct Execution {
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution);
 
 /// Reports the log-probabilities of given tokens, as fairdraw/log_probabilities.h says. Values may
-/// differ from the CPU's by one unit in the last place; ids, ranks and statuses are the same. The
-/// workspace is that of a `sample` that reports log-probabilities. `token_ids` [outputs,
-/// num_samples]; `statuses` [outputs], optional.
+/// differ from the CPU's by one unit in the last place; ids, ranks and statuses are equal to the
+/// CPU's. The workspace is that of a `sample` that reports log-probabilities. The shape of
+/// `token_ids` is [outputs, num_samples], and that of `statuses` (optional) [outputs].
 Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,
                         const LogprobsResult& result, View<RowStatus> statuses,
                         const Execution& execution);
 
-/// Writes processed rows, as fairdraw/process_logits.h says. Reads the rows twice and writes them
-/// once.
+/// Writes processed rows, as fairdraw/process_logits.h says. The call reads the rows twice, and
+/// writes them once.
 Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
                      const Execution& execution);
 
 // The header fairdraw/sampling.h describes each of the functions below.
 
-/// Computes what fairdraw::softmax does, with the same bits. `logits` [rows, vocab]; `temperature`
-/// scalar or [rows]; `probs` [rows, vocab]; `statuses` [rows], optional.
+/// Computes the same bits as fairdraw::softmax. Shapes: `logits` is [rows, vocab], `temperature` a
+/// scalar or [rows], `probs` [rows, vocab], and `statuses` (optional) [rows].
 Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
               View<RowStatus> statuses, const Execution& execution);
 
@@ -115,26 +118,26 @@ Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
 Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
                           const DrawResult& result, const Execution& execution);
 
-/// Draws the tokens that fairdraw::top_k_sampling_from_probs draws. `probs` [rows, vocab]; `top_k`
-/// scalar or [rows].
+/// Draws the tokens that fairdraw::top_k_sampling_from_probs draws. Shapes: `probs` is [rows,
+/// vocab], and `top_k` a scalar or [rows].
 Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws the tokens that fairdraw::top_p_sampling_from_probs draws. `probs` [rows, vocab]; `top_p`
-/// scalar or [rows].
+/// Draws the tokens that fairdraw::top_p_sampling_from_probs draws. Shapes: `probs` is [rows,
+/// vocab], and `top_p` a scalar or [rows].
 Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws the tokens that fairdraw::min_p_sampling_from_probs draws. `probs` [rows, vocab]; `min_p`
-/// scalar or [rows].
+/// Draws the tokens that fairdraw::min_p_sampling_from_probs draws. Shapes: `probs` is [rows,
+/// vocab], and `min_p` a scalar or [rows].
 Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution);
 
-/// Draws the tokens that fairdraw::top_k_top_p_sampling_from_logits draws. `logits` [rows, vocab];
-/// `top_k`, `top_p` and `filter_order` scalar or [rows].
+/// Draws the tokens that fairdraw::top_k_top_p_sampling_from_logits draws. Shapes: `logits` is
+/// [rows, vocab], and `top_k`, `top_p` and `filter_order` are scalars or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
                                        const PerRequest<float>& top_p,
@@ -142,28 +145,28 @@ Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const DrawOptions& options, const DrawResult& result,
                                        const Execution& execution);
 
-/// Draws the tokens that fairdraw::top_k_top_p_sampling_from_probs draws. `probs` [rows, vocab];
-/// `top_k`, `top_p` and `filter_order` scalar or [rows].
+/// Draws the tokens that fairdraw::top_k_top_p_sampling_from_probs draws. Shapes: `probs` is [rows,
+/// vocab], and `top_k`, `top_p` and `filter_order` are scalars or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                       const PerRequest<float>& top_p,
                                       const PerRequest<FilterOrder>& filter_order,
                                       const DrawOptions& options, const DrawResult& result,
                                       const Execution& execution);
 
-/// Writes the rows that fairdraw::top_k_mask_logits writes. `logits` and `masked` [rows, vocab];
-/// `top_k` scalar or [rows]; `statuses` [rows], optional.
+/// Writes the rows that fairdraw::top_k_mask_logits writes. Shapes: `logits` and `masked` are
+/// [rows, vocab], `top_k` a scalar or [rows], and `statuses` (optional) [rows].
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
                         std::int64_t masked_row_stride, View<RowStatus> statuses,
                         const Execution& execution);
 
-/// Writes the rows that fairdraw::top_k_renorm_probs writes. `probs` and `renormalised` [rows,
-/// vocab]; `top_k` scalar or [rows]; `statuses` [rows], optional.
+/// Writes the rows that fairdraw::top_k_renorm_probs writes. Shapes: `probs` and `renormalised` are
+/// [rows, vocab], `top_k` a scalar or [rows], and `statuses` (optional) [rows].
 Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);
 
-/// Writes the rows that fairdraw::top_p_renorm_probs writes. `probs` and `renormalised` [rows,
-/// vocab]; `top_p` scalar or [rows]; `statuses` [rows], optional.
+/// Writes the rows that fairdraw::top_p_renorm_probs writes. Shapes: `probs` and `renormalised` are
+/// [rows, vocab], `top_p` a scalar or [rows], and `statuses` (optional) [rows].
 Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
                          const FloatRows& renormalised, View<RowStatus> statuses,
                          const Execution& execution);

@@ -5,7 +5,7 @@
 // The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
 // memory (or managed memory), and a pointer of another kind is an error that names it. The call
 // enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
-// CUDA graph. No workspace is needed.
+// CUDA graph. The call needs no workspace.
 //
 // This header includes no CUDA header.
 //
@@ -21,8 +21,8 @@
 namespace fairdraw::cuda {
 
 /// Gives the same sequences as the CPU. Normalised scores of live beams may differ from the CPU's
-/// in the last unit of the power, which the device computes. `stream`: a cudaStream_t of the
-/// current device; null: the default one.
+/// in the last unit of the power, which the device computes. `stream` is a cudaStream_t of the
+/// current device, or null for the default stream.
 Error beam_search_result(const BeamResultRequest& request, const BeamSequences& result,
                          void* stream = nullptr);
 

@@ -50,8 +50,9 @@ namespace fairdraw::cuda {
 
 /// Sizes and abilities of a processor. No option changes while the processor lives.
 struct FusedSamplingOptions {
-  void* stream = nullptr;  ///< a cudaStream_t of the current device; null: the default one
-  Path path = Path::best;  ///< how rows are spread over the GPU
+  void* stream = nullptr;  ///< stream of the call, a cudaStream_t of the current device; null: the
+                           ///< default stream
+  Path path = Path::best;  ///< way in which rows are spread over the GPU
   /// true: requests may have penalties, biases and bans. A captured step pays for processing in any
   /// case; a step that is not captured pays only if a request needs processing. false: the next
   /// step returns an error if a request needs processing.
@@ -132,7 +133,7 @@ class FusedSamplingProcessor {
   /// the stream has run it. The call may be captured; a replay reads `packed` again. state.slots()
   /// <= packed.rows <= capacity. The host's state does not see this bitmask: a snapshot has the
   /// bitmask that was set through the state.
-  /// `packed`: [rows, ceil(vocab / 32)] words.
+  /// The array `packed` has [rows, ceil(vocab / 32)] words.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
   /// Allows all tokens again, for every request.
   Error clear_bitmask();

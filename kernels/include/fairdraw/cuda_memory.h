@@ -61,7 +61,7 @@ class DeviceBuffer {
   Error upload(std::int64_t offset, const void* source, std::int64_t bytes, const Stream& stream);
   /// Copies `bytes` bytes from `offset` of the block to host memory.
   Error download(void* target, std::int64_t offset, std::int64_t bytes, const Stream& stream) const;
-  /// Sets `bytes` bytes from `offset` of the block on to `value`.
+  /// Sets `bytes` bytes of the block, from `offset` on, to `value`.
   Error fill(std::int64_t offset, std::uint8_t value, std::int64_t bytes, const Stream& stream);
 
   /// Returns the address of the block; null if nothing was reserved.

@@ -56,9 +56,9 @@
 // processed, raw modes take 4 bytes more per candidate and per value of a cut tile, and 8 bytes
 // more per value of the n largest.
 //
-// Not supported: renormalised probabilities (`probs`), ties of top_k 1, and more than
-// kMaxDeviceShards shards. A call that needs one of these is refused, and the error names it; the
-// CPU supports all of them.
+// Sharded calls on GPUs do not support renormalised probabilities (`probs`), ties of top_k 1, or
+// more than kMaxDeviceShards shards. A call that needs one of these is refused, and the error names
+// it; the CPU supports all of them.
 //
 // This header needs no CUDA header.
 //
@@ -82,12 +82,13 @@ namespace fairdraw::cuda {
 /// machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
-/// Exchanges of a call, in their order; the head of this file says which rows need each.
+/// The exchanges of a call, in their order; the head of this file says which rows need each
+/// exchange.
 enum class ShardedExchange : std::uint32_t {
   summary = 0,  ///< the summary that a shard makes of its rows
   tokens = 1,   ///< tokens of rows without filters, and of rows that propose tokens
   sums = 2,     ///< sums of rows whose proposed tokens lie beyond the candidates
-  gather = 3,   ///< columns of undecided rows
+  gather = 3,   ///< columns of rows that are not decided yet
   ranks = 4,    ///< ranks of tokens
 };
 
@@ -151,7 +152,8 @@ class ShardedCall {
 /// Checks a call without enqueuing any work. The rows hold logits or probabilities (`input`). All
 /// results are written but `probs`; the mask and whole rows of log-probabilities (logprobs.all)
 /// have this rank's columns. Results of rows that are not decided are left untouched, except for
-/// the n largest values. Arrays must stay alive until the last exchange has run.
+/// the n largest values. The arrays of request and result must stay alive until the last exchange
+/// has run.
 /// Errors those of fairdraw/sharded.h an unsupported fairdraw/cuda.h, and unsupported, by its name, for what only
 /// the CPU supports.
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,

@@ -4,7 +4,7 @@
 // The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
 // memory (or managed memory), and a pointer of another kind is an error that names it. The call
 // enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
-// CUDA graph, whose replays read the arrays again. No workspace is needed.
+// CUDA graph, whose replays read the arrays again. The call needs no workspace.
 //
 // This header includes no CUDA header.
 //

@@ -4,7 +4,8 @@
 // The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
 // memory (or managed memory), and a pointer of another kind is an error that names it. The call
 // enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
-// CUDA graph, whose replays read the arrays again. No workspace is needed. Less than 2^22 rows.
+// CUDA graph, whose replays read the arrays again. The call needs no workspace. Less than 2^22
+// rows.
 //
 // This header includes no CUDA header.
 //
@@ -19,7 +20,7 @@
 
 namespace fairdraw::cuda {
 
-/// `stream`: a cudaStream_t of the current device; null: the default stream.
+/// `stream` is a cudaStream_t of the current device, or null for the default stream.
 Error tile_index(const TileIndexRequest& request, const TileIndexResult& result,
                  void* stream = nullptr);
 

@@ -72,7 +72,7 @@ class FusedSamplingProcessor {
   /// Writes the rows that a step draws from, before temperature and filters: row i of `logits` with
   /// the processing and the bitmask of slot i. Banned tokens get -inf, and rows of empty slots are
   /// left untouched. Draws nothing. The array `statuses`, [rows], is optional.
-  /// `logits` and `processed`: [rows, vocab].
+  /// Shapes: `logits` and `processed` are [rows, vocab].
   Error logits_for_sampling(const RowsView& logits, const FloatRows& processed,
                             View<RowStatus> statuses = {});
   /// Runs step() without logit_offsets over rows of logits_for_sampling(), whether the caller has
@@ -96,7 +96,7 @@ class FusedSamplingProcessor {
   /// Sets the tokens that requests may draw: row i of `packed` is the bitmask of the request of
   /// slot i, for this step and later ones, until the next update. A word (uint32 or int32) has 32
   /// bits, and bit 1 means that the token is allowed.
-  /// `packed`: [rows, ceil(vocab / 32)] words.
+  /// The array `packed` has [rows, ceil(vocab / 32)] words.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
   /// Allows all tokens again, for every request.
   void clear_bitmask();

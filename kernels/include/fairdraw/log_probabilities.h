@@ -25,10 +25,11 @@
 // integer sum of the row's weights (sample.h), and W the weight of the row's largest logit. Both
 // are the same on every backend, so the results of two backends differ only by their logarithms, at
 // most one unit in the last place. No log-probability is above 0, and the log-probability of a
-// row's only token is 0. Distance to the real value: at most
-//   -log1p(-E) - log1p(-e_0) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
-// p the distribution itself, e_i = 2^-22 + 2^-24 ln2 |y_i| + 2^(|y_i| - 48) the bound on a weight
-// at a distance of y_i octaves from the maximum. E is below 2^-22 + 4.14e-8 E_p|y| + V 2^-48.
+// row's only token is 0. The distance to the real value is at most the following bound.
+//   -log1p(-E) - log1p(-e_0) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i)
+// Here p is the distribution itself, and e_i = 2^-22 + 2^-24 ln2 |y_i| + 2^(|y_i| - 48) is the
+// bound on the error of a weight at a distance of y_i octaves from the maximum. E is below 2^-22 +
+// 4.14e-8 E_p|y| + V 2^-48.
 //
 // Errors: log_probabilities() returns the codes of fairdraw/sample.h, and writes nothing then.
 // Outputs have the statuses of `sample`, and index_out_of_range if one of their token ids is
@@ -72,9 +73,9 @@ const char* to_string(LogprobsMode mode) noexcept;
 /// Returns the name of a rule, as in the enum.
 const char* to_string(RankRule rule) noexcept;
 
-/// The choice of values that are reported, and the arrays in which they are written. All arrays are
-/// optional. An output that is inactive or whose status is not ok gets values -inf, ids -1 and
-/// ranks 0.
+/// The choice of values that are reported, and the arrays in which they are written. All arrays of
+/// the result are optional. An output that is inactive or whose status is not ok gets values -inf,
+/// ids -1 and ranks 0.
 struct LogprobsResult {
   LogprobsMode mode = LogprobsMode::raw_logprobs;  ///< kind of value that is reported
   RankRule rank_rule = RankRule::position;         ///< meaning of `ranks`

@@ -2,8 +2,8 @@
 // do.
 //
 // Processing is sparse: the processed row differs from the caller's row only at tokens that a list
-// names, and at tokens that are banned. `sample` applies it while it reads the row; no processed
-// row is stored.
+// names, and at tokens that are banned. `sample` applies the processing while it reads the row, so
+// that no processed row is stored.
 //
 // The steps on a row have this order. Each arithmetic operation is a float32 operation, rounded
 // once, so that backends agree bit for bit. Order and formulas are those of vLLM (vllm/v1/sample),
@@ -54,7 +54,8 @@ inline constexpr float kLargestPenalty = 0x1p64F;
 /// Counts of all tokens of the vocabulary: the count of token t in row r is data[r * row_stride +
 /// t].
 struct TokenCounts {
-  const std::int32_t* data = nullptr;  ///< [rows, row_stride]; null: not given
+  const std::int32_t* data = nullptr;  ///< [rows, row_stride]; first element of the matrix; null if
+                                       ///< it is not given
   std::int64_t rows = 0;               ///< number of rows, the same as of the logits
   std::int64_t row_stride = 0;         ///< in elements, >= vocab
 

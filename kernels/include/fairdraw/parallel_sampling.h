@@ -59,7 +59,7 @@ struct LogprobStep {
 /// log-probability is NaN or +inf, the output fails (nan_input, infinite_input in `statuses`) and
 /// its sum does not change. If `kept` is outside [0, tokens_per_step], the output fails with
 /// invalid_history.
-/// `cumulative` and `statuses`: [outputs]; `statuses` is optional.
+/// Shapes: `cumulative` and `statuses` (optional) are [outputs].
 /// Definition: vLLM's cumulative_logprob, with the order of the additions fixed.
 Error add_logprobs(const LogprobStep& step, View<double> cumulative, View<RowStatus> statuses = {});
 

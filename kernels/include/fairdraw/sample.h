@@ -71,7 +71,7 @@ struct SampleRequest {
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar or [outputs]
   /// rule for ties with the k-th largest logit; scalar or [rows]
   PerRequest<TieRule> tie_rule = TieRule::keep_all;
-  /// mass that top_p is measured on; scalar or [rows]
+  /// the mass on which top_p is measured; scalar or [rows]
   PerRequest<FilterOrder> filter_order = FilterOrder::top_k_first;
   BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: the token
                                          ///< is allowed
@@ -81,7 +81,7 @@ struct SampleRequest {
   View<const std::int32_t> indices;      ///< [outputs], optional: output i samples row indices[i]
   std::int32_t num_samples = 1;          ///< number of tokens per output, >= 1, drawn with
                                          ///< replacement
-  Purpose purpose = Purpose::draw;       ///< kind of the random words
+  Purpose purpose = Purpose::draw;       ///< purpose for which the random words are drawn
 };
 
 /// Destination of results. `tokens` is needed, and the other members are optional.
@@ -106,8 +106,8 @@ struct SampleResult {
                                     ///< outside the mask
   LogprobsResult logprobs;          ///< log-probabilities in the form of an inference engine:
                                     ///< modes, ranks, top n, whole rows
-};  // Failed outputs: log-probabilities are -inf. Failed rows: mask and probs are 0. Inactive rows
-    // are left untouched.
+};  // If an output fails, its log-probabilities are -inf. If a row fails, its mask and probs are 0.
+    // Inactive rows are left untouched.
 
 /// Samples. If the call returns an error (a field out of its range, an array of the wrong length),
 /// nothing is written. Bad values in a row or in its parameters fail that output alone.

@@ -32,7 +32,7 @@ struct DrawOptions {
   std::int32_t num_samples = 1;      ///< tokens per output, >= 1
 };
 
-/// Results of a draw: tokens [outputs, num_samples], statuses [outputs] (optional).
+/// The results of a draw: tokens, [outputs, num_samples], and statuses (optional), [outputs].
 struct DrawResult {
   View<std::int32_t> tokens;  ///< [outputs, num_samples]; -1 if the status is not ok
   View<RowStatus> statuses;   ///< [outputs], optional
@@ -40,40 +40,42 @@ struct DrawResult {
 
 /// Computes probs[i] = softmax(logits[i] / temperature) in float32. At temperature 0 the largest
 /// logit has probability 1, and all other tokens have 0. Small probabilities keep their value, down
-/// to float32's smallest (SampleResult::probs). `logits` and `probs` [rows, vocab]; `temperature`
-/// scalar or [rows]; `statuses` [rows], optional.
+/// to float32's smallest (SampleResult::probs). Shapes: `logits` and `probs` are [rows, vocab],
+/// `temperature` a scalar or [rows], and `statuses` (optional) [rows].
 Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
               View<RowStatus> statuses = {}, const Execution& execution = {});
 
-/// Draws from softmax(logits). `logits` [rows, vocab], any dtype.
+/// Draws from softmax(logits). The array `logits` is [rows, vocab], of any dtype.
 Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
                            const DrawResult& result, const Execution& execution = {});
 
-/// Draws in proportion to the probabilities. `probs` [rows, vocab], any dtype.
+/// Draws in proportion to the probabilities. The array `probs` is [rows, vocab], of any dtype.
 Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
                           const DrawResult& result, const Execution& execution = {});
 
-/// Draws among the k largest probabilities; tokens that tie with the k-th largest are kept. `probs`
-/// [rows, vocab], any dtype; `top_k` scalar or [rows], >= -1 (0, -1 and k >= vocab are off).
+/// Draws among the k largest probabilities; tokens that tie with the k-th largest are kept. The
+/// array `probs` is [rows, vocab], of any dtype. `top_k` is a scalar or [rows], and >= -1 (the
+/// filter is off at 0, -1 and k >= vocab).
 Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution = {});
 
-/// Draws from the nucleus: the largest probabilities, up to a mass of top_p. `probs`
-/// [rows, vocab], any dtype; `top_p` scalar or [rows], in [0, 1] (0 is greedy, 1 is off).
+/// Draws from the nucleus: the largest probabilities, up to a mass of top_p. The array `probs` is
+/// [rows, vocab], of any dtype. `top_p` is a scalar or [rows], and in [0, 1] (0 is greedy, and 1
+/// turns the filter off).
 Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution = {});
 
 /// Draws among the tokens with p >= min_p * (largest p); the comparison is exact.
-/// `probs` [rows, vocab], any dtype; `min_p` scalar or [rows], in [0, 1].
+/// The array `probs` is [rows, vocab], of any dtype. `min_p` is a scalar or [rows], and in [0, 1].
 Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
                                 const DrawOptions& options, const DrawResult& result,
                                 const Execution& execution = {});
 
 /// Draws from softmax(logits) among the tokens that top_k and top_p keep, with the filters applied
-/// in this order or jointly. `logits` [rows, vocab], any dtype; `top_k`, `top_p` and `filter_order`
-/// scalar or [rows].
+/// in this order or jointly. The array `logits` is [rows, vocab], of any dtype. `top_k`, `top_p`
+/// and `filter_order` are scalars or [rows].
 Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const PerRequest<std::int32_t>& top_k,
                                        const PerRequest<float>& top_p,
@@ -82,8 +84,8 @@ Error top_k_top_p_sampling_from_logits(const RowsView& logits,
                                        const Execution& execution = {});
 
 /// Draws in proportion to the probabilities that top_k and top_p keep, with the filters applied in
-/// this order or jointly. `probs` [rows, vocab], any dtype; `top_k`, `top_p` and `filter_order`
-/// scalar or [rows].
+/// this order or jointly. The array `probs` is [rows, vocab], of any dtype. `top_k`, `top_p` and
+/// `filter_order` are scalars or [rows].
 Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                                       const PerRequest<float>& top_p,
                                       const PerRequest<FilterOrder>& filter_order,
@@ -94,7 +96,8 @@ Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<st
 /// Rows of the copy are `masked_row_stride` elements apart. Tokens that tie with the k-th largest
 /// are kept, also for k = 1. A failed row is -inf at all ids. `masked` may be the input itself if
 /// the strides are equal.
-/// `logits` and `masked` [rows, vocab]; `top_k` scalar or [rows]; `statuses` [rows], optional.
+/// Shapes: `logits` and `masked` are [rows, vocab], `top_k` a scalar or [rows], and `statuses`
+/// (optional) [rows].
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
                         std::int64_t masked_row_stride, View<RowStatus> statuses = {},
                         const Execution& execution = {});
@@ -102,7 +105,8 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
 /// Writes the k largest probabilities of each row in float32, renormalised to a sum of 1, and 0 for
 /// all others. Tokens that tie with the k-th largest are kept, also for k = 1; top_k is off at 0,
 /// -1 and k >= vocab.
-/// `probs` and `renormalised` [rows, vocab]; `top_k` scalar or [rows]; `statuses` [rows], optional.
+/// Shapes: `probs` and `renormalised` are [rows, vocab], `top_k` a scalar or [rows], and `statuses`
+/// (optional) [rows].
 Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
                          const FloatRows& renormalised, View<RowStatus> statuses = {},
                          const Execution& execution = {});
@@ -110,7 +114,8 @@ Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& 
 /// Writes the probabilities of each row's nucleus of mass top_p in float32, renormalised to a sum
 /// of 1, and 0 for all others. At top_p 0 the token with the largest probability (the lowest id
 /// among ties) has 1.
-/// `probs` and `renormalised` [rows, vocab]; `top_p` scalar or [rows]; `statuses` [rows], optional.
+/// Shapes: `probs` and `renormalised` are [rows, vocab], `top_p` a scalar or [rows], and `statuses`
+/// (optional) [rows].
 Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
                          const FloatRows& renormalised, View<RowStatus> statuses = {},
                          const Execution& execution = {});

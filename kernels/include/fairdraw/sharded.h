@@ -105,9 +105,9 @@ struct ShardedRequest {
   View<const std::int64_t> boundaries;  ///< [shards + 1]; 0, then numbers that never fall, then the
                                         ///< size of the vocabulary
   std::int32_t shard = 0;               ///< this rank's
-  /// Contents of rows.logits. Probabilities are as in sampling.h: finite and >= 0, and they need
-  /// not sum to 1. Rows of probabilities may have every filter and `allowed`; their temperature is
-  /// 1, and they have no processing and no log-probabilities.
+  /// Kind of values in rows.logits. Probabilities are as in sampling.h: finite and >= 0, and they
+  /// need not sum to 1. Rows of probabilities may have every filter and `allowed`; their
+  /// temperature is 1, and they have no processing and no log-probabilities.
   TileInput input = TileInput::logits;
   bool top_k_1_keeps_ties = false;  ///< true: ties of top_k 1 are kept, as in top_k_mask_logits and
                                     ///< top_k_renorm_probs

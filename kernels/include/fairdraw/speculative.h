@@ -101,7 +101,7 @@ struct LawFilters {
                                          ///< the filter off
   PerRequest<float> min_p = 0.0F;        ///< in [0, 1]; 0 is off
   TieRule tie_rule = TieRule::keep_all;  ///< rule for ties with the k-th largest logit
-  FilterOrder filter_order = FilterOrder::top_k_first;  ///< mass that top_p is measured on
+  FilterOrder filter_order = FilterOrder::top_k_first;  ///< the mass on which top_p is measured
 };
 
 /// The target model's side of a call.
@@ -133,7 +133,8 @@ enum class DraftLaw : std::uint32_t {
 
 /// A chain of drafted tokens per request: drafted token i follows drafted token i - 1.
 struct VerifyChainRequest {
-  TargetRows target;                       ///< the rows that drafted tokens are verified against
+  TargetRows target;                       ///< rows of the target, against which drafted tokens are
+                                           ///< verified
   std::int64_t max_draft = 0;              ///< largest number of drafted tokens of a request, >= 0
   View<const std::int32_t> draft_tokens;   ///< [places]
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
@@ -174,7 +175,8 @@ inline constexpr std::int32_t kMaxSiblings = 1024;
 /// A tree of drafted tokens per request: several drafted tokens may follow one token. Row 0 of a
 /// request is the root, and row j + 1 follows drafted token j.
 struct VerifyTreeRequest {
-  TargetRows target;                      ///< the rows that drafted tokens are verified against
+  TargetRows target;                      ///< rows of the target, against which drafted tokens are
+                                          ///< verified
   std::int64_t max_draft = 0;             ///< largest number of drafted tokens of a request, >= 0
   std::int64_t max_depth = 0;             ///< largest number of drafted tokens on a path, >= 0
   View<const std::int32_t> draft_tokens;  ///< [places]
@@ -218,7 +220,7 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 /// parents is [batch, nodes - 1]. A node gets a parent below -1 if no link or two links reach it,
 /// or if its own link leads to a lower number or out of the tree. verify_tree fails a request with
 /// such a parent by invalid_draft_tree.
-/// `next_token` and `next_sibling` [batch, nodes]; `parents` [batch, nodes - 1].
+/// Shapes: `next_token` and `next_sibling` are [batch, nodes], and `parents` is [batch, nodes - 1].
 /// Errors: invalid_argument if the sizes do not fit.
 /// Definition: SGLang's retrieve_next_token and retrieve_next_sibling.
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,

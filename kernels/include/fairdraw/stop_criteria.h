@@ -76,8 +76,8 @@ struct StopCriteria {
   TokenLists stop_sequence_lengths;  ///< length of each sequence, >= 1; the lengths sum to the
                                      ///< length of the request's list
   PerRequest<std::int32_t> min_tokens = 0;  ///< scalar or [requests]; >= 0
-  /// scalar or [requests]; >= 0 and >= min_tokens. If the model has a limit of its own, give the
-  /// smaller of the two limits
+  /// Scalar or [requests]: largest number of tokens of the output, >= 0 and >= min_tokens. If the
+  /// model has a limit of its own, give the smaller of the two limits
   PerRequest<std::int32_t> max_tokens = kNoMaxTokens;
 };
 

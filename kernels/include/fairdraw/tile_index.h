@@ -54,7 +54,8 @@ constexpr std::int64_t tiles_of(std::int64_t vocab) { return (vocab + kTileSize 
 /// A matrix of one value per tile.
 template <class T>
 struct TileRows {
-  T* data = nullptr;            ///< [rows, row_stride]; null: not given
+  T* data = nullptr;            ///< [rows, row_stride]; first element of the matrix; null if it is
+                                ///< not given
   std::int64_t rows = 0;        ///< number of rows, the same as of the input
   std::int64_t row_stride = 0;  ///< distance of two rows in values, >= tiles_of(vocab)
 
@@ -71,7 +72,7 @@ enum class TileInput : std::uint32_t {
 /// Rows to index.
 struct TileIndexRequest {
   RowsView rows;                         ///< [rows, vocab]; values of any dtype
-  TileInput input = TileInput::logits;   ///< meaning of the values
+  TileInput input = TileInput::logits;   ///< whether the values are logits or probabilities
   PerRequest<float> temperature = 1.0F;  ///< scalar or [rows]; temperature of logits, 0 or in
                                          ///< [2^-126, 2^64]; 0 (greedy) gives the weights of 1
   BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of values; bit 1: the token

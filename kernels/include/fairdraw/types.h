@@ -18,7 +18,7 @@ inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 20;
 enum class DType : std::uint32_t {
   float32 = 0,   ///< IEEE binary32
   float16 = 1,   ///< IEEE binary16
-  bfloat16 = 2,  ///< the upper half of a binary32
+  bfloat16 = 2,  ///< the upper 16 bits of an IEEE binary32
 };
 
 /// Rule for tokens that tie with the k-th largest logit. keep_all: all tied tokens are kept.
@@ -95,7 +95,7 @@ const char* to_string(DType dtype) noexcept;
 /// that the array is not given.
 template <class T>
 struct View {
-  T* data = nullptr;      ///< [size]; null: not given
+  T* data = nullptr;      ///< [size]; first element of the array; null if the array is not given
   std::int64_t size = 0;  ///< in elements
 
   constexpr View() = default;
@@ -128,7 +128,8 @@ struct PerRequest {
 /// `row_stride` values between the rows.
 /// `data` needs no alignment.
 struct RowsView {
-  const void* data = nullptr;    ///< [rows, row_stride]; null: not given
+  const void* data = nullptr;    ///< [rows, row_stride]; first element of the matrix; null if it is
+                                 ///< not given
   DType dtype = DType::float32;  ///< of each value
   std::int64_t rows = 0;         ///< >= 0
   std::int64_t vocab = 0;        ///< number of values in a row, 1 to kMaxVocab; 0 is allowed for a
@@ -138,7 +139,8 @@ struct RowsView {
 
 /// A float32 matrix that a call writes.
 struct FloatRows {
-  float* data = nullptr;        ///< [rows, row_stride]; null: not given
+  float* data = nullptr;        ///< [rows, row_stride]; first element of the matrix; null if it is
+                                ///< not given
   std::int64_t rows = 0;        ///< number of rows, the same as of the input
   std::int64_t row_stride = 0;  ///< in elements, >= vocab
 
@@ -150,7 +152,8 @@ struct FloatRows {
 /// beyond `vocab` are ignored on input, and are zero on output.
 template <class Word>
 struct BitRows {
-  Word* data = nullptr;         ///< [rows, row_stride]; null: not given
+  Word* data = nullptr;         ///< [rows, row_stride]; first element of the matrix; null if it is
+                                ///< not given
   std::int64_t rows = 0;        ///< number of rows, the same as of the input
   std::int64_t row_stride = 0;  ///< distance of two rows in words, >= ceil(vocab / 32)
 
@@ -170,7 +173,7 @@ enum class ErrorCode : std::int32_t {
 /// If a call cannot allocate memory of the host, it throws std::bad_alloc instead; if one of its
 /// threads cannot, the program ends.
 struct [[nodiscard]] Error {
-  ErrorCode code = ErrorCode::ok;  ///< ok: the call has done its work
+  ErrorCode code = ErrorCode::ok;  ///< kind of the error; ok if the call has done its work
   std::string message;  ///< the field, its value and the allowed range; empty if the code is ok
 
   /// Returns true if there is an error.
@@ -181,7 +184,7 @@ struct [[nodiscard]] Error {
 enum class CpuTarget : std::uint32_t {
   best = 0,    ///< the fastest instruction set that this machine runs
   scalar = 1,  ///< plain C++
-  avx2 = 2,    ///< x86-64 with AVX2 and FMA
+  avx2 = 2,    ///< x86-64 processors with AVX2 and FMA
   avx512 = 3,  ///< x86-64 with AVX-512
   neon = 4,    ///< AArch64
 };

@@ -25,7 +25,7 @@ std::unique_ptr<ApiCall> call_of(std::shared_ptr<Arrays> arrays, const char* nam
 
 // --- Functions that both backends have -----------------------------------------------------------
 
-/// Adds the functions that both backends have. The type of the execution selects the backend,
+/// Adds the functions that CPU and GPU both have. The type of the execution selects the backend,
 /// because name lookup also searches the namespace of that type.
 template <class AnyExecution>
 void add_calls_of_both(std::vector<ApiFunction>& all) {

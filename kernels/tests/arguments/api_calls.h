@@ -97,9 +97,9 @@ class ApiCall {
   std::shared_ptr<Arrays> arrays_;
 };
 
-/// A function and its arguments. `names` are the argument names, separated by commas. An argument
-/// with an empty name is left out of the path, so that the path begins with a field of the
-/// argument.
+/// A call of one function with its arguments. `names` are the argument names, separated by commas.
+/// An argument with an empty name is left out of the path, so that the path begins with a field of
+/// the argument.
 template <class Function, class... Arguments>
 class FunctionCall final : public ApiCall {
  public:

@@ -38,7 +38,7 @@ class Changes {
   /// Arrays that can be filled with meaningless numbers: a description such as "row_begins holds
   /// -1", and the function that fills the array.
   std::vector<std::pair<std::string, std::function<void()>>> contents;
-  std::set<std::string> arrays;  ///< names of all array arguments
+  std::set<std::string> arrays;  ///< names of all arguments that are arrays
   std::set<std::string> given;   ///< names of the array arguments that are not null
 
   template <class T>
@@ -158,7 +158,7 @@ class Changes {
     stride(name, row_stride);
   }
 
-  /// Adds changes of an optional matrix.
+  /// Adds the changes of a matrix that may be absent.
   template <class Matrix>
   void add_matrix(const std::string& name, Matrix& matrix) {
     auto& [data, count, row_stride] = matrix;

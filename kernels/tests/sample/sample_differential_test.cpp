@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSamples = 4;
 
-/// All results of `sample` for one row.
+/// All results that a call of `sample` gives for one row.
 struct Sampled {
   std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kSamples, -7);
   RowStatus status = RowStatus::index_out_of_range;

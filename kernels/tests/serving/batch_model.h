@@ -30,10 +30,10 @@ enum class Mistake {
   first_row_is_sampled,     ///< if a request has several rows, the wrong row is sampled (MAX's
                             ///< penalties)
   rows_see_no_new_tokens,   ///< drafted rows have the history that was there when the step began
-  prompt_counts_as_output,  ///< min_tokens counts the prompt
+  prompt_counts_as_output,  ///< min_tokens also counts the tokens of the prompt
   bitmask_stays_in_slot,    ///< requests that exchange slots lose their bitmasks (vLLM issue 23401)
   bitmask_is_inherited,     ///< the next request in a slot has the bitmask of the request before
-  copy_follows,             ///< a copy of tokens shows tokens of later steps
+  copy_follows,             ///< a copy of tokens also shows tokens of later steps
   full_history_fails_all,   ///< one request with a full history ends the step for the others
 };
 inline constexpr int kMistakes = 13;

@@ -32,10 +32,10 @@ enum class Mistake {
   pool_keeps_first,  ///< a better sequence does not displace the worst
   pool_equal_displaces,
   pool_newest_first,  ///< among equal scores
-  stops_at_once,      ///< early_stopping 0 and 2 act as 1
+  stops_at_once,      ///< early_stopping 0 and 2 have the effect of 1
   never_stops_early,
-  zero_looks_ahead,         ///< early_stopping 0 acts as 2
-  two_looks_at_now,         ///< early_stopping 2 acts as 0
+  zero_looks_ahead,         ///< early_stopping 0 has the effect of 2
+  two_looks_at_now,         ///< early_stopping 2 has the effect of 0
   attainable_of_live_beam,  ///< uses the score of the best live beam instead of the best candidate
   ranked_by_normalised,     ///< ranks live beams by score / length^penalty, which gives the same
                             ///< order but other bits

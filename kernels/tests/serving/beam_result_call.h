@@ -34,7 +34,7 @@ class BeamResultCall {
   BeamResultCall(const BeamResultCall&) = delete;  // views point into the object
   BeamResultCall& operator=(const BeamResultCall&) = delete;
 
-  /// Makes one call; `error` is its result.
+  /// Makes one call, and sets `error` to its result.
   BeamFound run(const BeamReader& reader);
   BeamFound run_on_cpu() { return run(&beam_search_result); }
   /// Returns the contents that the results have before a call.

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kDrafts = 2;
 /// Probabilities of five tokens per row, one row after another.
 using Rows = std::vector<float>;
 
-/// Three rows, one per position.
+/// Probabilities of the target in three rows, one per position.
 inline const Rows kTarget = {0.5F,  0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F,
                              0.15F, 0.25F, 0.2F,   0.2F,   0.2F, 0.2F, 0.2F};
 

@@ -207,7 +207,8 @@ Plan make_plan(const PlanOptions& options) {
   }
   expect_parts(options);
   const std::vector<Judged> samplers = describe_samplers(options);
-  if (options.against) options.make_sampler(*options.against);  // throws for an unknown name
+  // made only to throw for an unknown name
+  if (options.against) options.make_sampler(*options.against);
   const std::vector<Case> table = case_table(options.suite, options.captured);
   if (options.case_glob) expect_matches("--case", *options.case_glob, options, table);
   for (const std::string& glob : options.exclude) {

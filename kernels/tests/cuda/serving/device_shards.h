@@ -1,4 +1,4 @@
-// All shards of a sharded call, in memory of one GPU.
+// Helper that keeps all shards of a sharded call in the memory of one GPU.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -50,14 +50,14 @@ class PinnedWords {
   void* data_ = nullptr;
 };
 
-/// The layout of logits in memory.
+/// The layout in which a step's logits lie in memory.
 struct Layout {
   DType dtype = DType::float32;
   std::int64_t lead = 0;  ///< number of values before the first row, which shift its alignment
   std::int64_t pad = 0;   ///< values between rows
 };
 
-/// The logits of a step, for both processors.
+/// The logits of a step, with one copy for each processor.
 class StepRowsOnBoth {
  public:
   StepRowsOnBoth(const StepInput& input, std::int64_t vocab, const Layout& layout,

@@ -109,7 +109,7 @@ constexpr Entry kGenerators[] = {
        mutation.pick = [count](const DrawWeights& drawn, std::uint64_t word) {
          const bool garbage = harness::mixed(622, (*count)++) % 50'000 == 0;
          if (!garbage) return token_of(drawn, word);
-         std::int32_t id = 0;  // the first id that cannot be drawn
+         std::int32_t id = 0;  // becomes the first id that cannot be drawn
          RowWeight before = 0;
          while (id < drawn.vocab() && drawn.prefix[static_cast<std::size_t>(id)] > before) {
            before = drawn.prefix[static_cast<std::size_t>(id++)];
