@@ -73,18 +73,18 @@ struct Comparison {
   bool says_something() const { return compared > 0 && !incomplete; }
 };
 
-/// Compares runs. A case is identified by its id and its sampler. Samplers are paired by name. Then
-/// they are paired by the name that a plugin declares, if one sampler of each run has this name.
-/// Then, if each run has just one sampler left, these two are paired. A regression is one of three
-/// changes. A case passed and now does not, or is missing although both runs chose the same cases.
-/// A feature is no longer judged although both runs chose the same cases. An effect has moved away
-/// from its expected value so far that intervals three times as wide do not overlap. (Half widths
-/// come from bounds like exp(-2 n t^2). If plain intervals miss with a probability of 0.01,
-/// intervals three times as wide miss with a probability of 0.01^9 = 1e-18. Plain intervals that do
-/// not overlap are shown; among many cases some occur by chance alone.) The total time of a check
-/// is shown if it differs by a factor of at least 1.5 and by at least one second, and both runs
-/// used the same CPU. A difference in time is never a regression, because other work on the machine
-/// changes times as much.
+/// Compares runs. A case is identified by its id and its sampler. Samplers are paired by name.
+/// Samplers that are left are paired by the name that a plugin declares, if one sampler of each run
+/// has this name. If each run has just one sampler left after that, these two are paired. A
+/// regression is one of three changes. A case passed and now does not, or is missing although both
+/// runs chose the same cases. A feature is no longer judged although both runs chose the same
+/// cases. An effect has moved away from its expected value so far that intervals three times as
+/// wide do not overlap. (Half widths come from bounds like exp(-2 n t^2). If plain intervals miss
+/// with a probability of 0.01, intervals three times as wide miss with a probability of 0.01^9 =
+/// 1e-18. Plain intervals that do not overlap are shown; among many cases some occur by chance
+/// alone.) The total time of a check is shown if it differs by a factor of at least 1.5 and by at
+/// least one second, and both runs used the same CPU. A difference in time is never a regression,
+/// because other work on the machine changes times as much.
 Comparison compare(const harness::RunRecord& base, const harness::RunRecord& head);
 
 /// Compares benchmarks. Rows of benchmarks are matched by all their names except that of the

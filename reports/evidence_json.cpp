@@ -86,8 +86,8 @@ void decisive_fields(JsonObject& json, harness::Decisive& decisive) {
   json("level", decisive.level, kProbability);
 }
 
-/// Counts per token. They are stored as gaps between the ids of drawn tokens, alternating with
-/// counts, because most tokens of a vocabulary are drawn rarely or never.
+/// Counts per token. The counts are stored as gaps between the ids of drawn tokens, alternating
+/// with counts, because most tokens of a vocabulary are drawn rarely or never.
 struct TokenCounts {
   std::vector<std::uint64_t>& of_token;  ///< counts of the tokens, [vocab], allocated before
                                          ///< reading

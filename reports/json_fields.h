@@ -297,7 +297,8 @@ class JsonObject {
     if (has(key, !values.empty())) list(key, values, fields, length);
   }
 
-  /// Reads or writes an array of arrays. It serves structs of numbers, of which there are many.
+  /// Reads or writes an array of arrays. The function serves structs of numbers, of which there are
+  /// many.
   template <class T, class... Members>
   void points(const std::string& key, std::vector<T>& values, Members T::*... members) {
     if (reading()) {

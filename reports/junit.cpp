@@ -98,8 +98,8 @@ Facts facts_of(const harness::CaseRecord& record) {
   return facts;
 }
 
-/// Returns the evidence of a case that failed or is to be watched. It is a property of the case's
-/// suite, where the format allows properties.
+/// Returns the evidence of a case that failed or is to be watched. The evidence is a property of
+/// the case's suite, where the format allows properties.
 std::string evidence_property(const harness::CaseRecord& record) {
   const bool shown = record.verdict == Verdict::failed || !record.watch.empty();
   return shown ? property("evidence of " + record.id, facts_of(record).text("; ")) : "";
@@ -126,8 +126,8 @@ std::string outcome(const harness::CaseRecord& record) {
 }
 
 /// Returns a suspicion that was not confirmed, in the element that test runners use for a test that
-/// failed once and then passed (Surefire's flakyFailure). So it is not a failure, but not hidden
-/// either.
+/// failed once and then passed (Surefire's flakyFailure). So the suspicion is not a failure, but
+/// not hidden either.
 std::string watch(const harness::CaseRecord& record) {
   if (record.watch.empty()) return "";
   return fmt::format("<flakyFailure type=\"watch\" message=\"{}\"/>\n", xml_text(record.watch));

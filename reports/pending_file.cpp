@@ -19,8 +19,9 @@
 namespace fairdraw::reports {
 namespace {
 
-// Names of files that are being written. They are stored so that a signal handler can read them
-// without waiting. A report writes four files at a time; the handler knows at most sixteen files.
+// Names of files that are being written. The names are stored so that a signal handler can read
+// them without waiting. A report writes four files at a time; the handler knows at most sixteen
+// files.
 struct Written {
   enum State { unused, named, there };
   std::atomic<int> state = unused;

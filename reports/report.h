@@ -61,11 +61,11 @@ struct TerminalStyle {
 };
 
 /// Returns a text that says how a run ended. First come the causes that explain most failures:
-/// "looks like temperature in 3 of 4 failed cases: ...". Then come the failed cases, grouped by
-/// cause (failure_groups in wording.h), with a line per group that replays one of its cases, and
-/// the cases to watch. Each note on a sampler follows: "note plugin:a.so Judged by its own
-/// definition, which allows anything at: ...". Last come how much of the suite applied to each
-/// sampler with what to declare next, and the summary line.
+/// "looks like temperature in 3 of 4 failed cases: ...". The failed cases follow, grouped by cause
+/// (failure_groups in wording.h), with a line per group that replays one of its cases, and then the
+/// cases to watch. Each note on a sampler follows: "note plugin:a.so Judged by its own definition,
+/// which allows anything at: ...". Last come how much of the suite applied to each sampler with
+/// what to declare next, and the summary line.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
 /// A group of failed cases as to_terminal shows it, with the indices of its cases in the record.

@@ -32,8 +32,8 @@ OWNER = re.compile(r"^([^\s:,]+)[^ ]*: (/.*)$", re.MULTILINE)
 
 def used_files(root: Path) -> dict[str, str]:
     """Returns a map from each path that a build or a script used to the user of the path. CMake also stores
-    paths that it does not use: the target of an installation, and the place of the tree. These are left
-    out."""
+    paths that it does not use: the target of an installation, and the place of the tree. Such paths are left
+    out of the list."""
     used = {}
     for cache in sorted(root.glob("build/*/CMakeCache.txt")):
         for name, path in ENTRY.findall(cache.read_text(encoding="utf-8")):

@@ -9,8 +9,8 @@ namespace fairdraw::reports {
 
 /// Returns a failed run whose cases have every kind of evidence: a lane that is never drawn, a
 /// temperature that is not applied, a mask that keeps one token too many, and streams that share
-/// their bits. It also has a passed case with pictures. The numbers of the record are invented, and
-/// the same on every machine.
+/// their bits. The run also has a passed case with pictures. The numbers of the record are
+/// invented, and the same on every machine.
 harness::RunRecord evidence_record();
 
 /// Returns the run of a faulty sampler: `failures` failed cases with five causes and as many passed

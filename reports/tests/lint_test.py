@@ -1,5 +1,5 @@
 """The tests of reports/ci/lint.py check which files each tool is given, how clang-tidy is told to read the
-files, and that findings of every tool count. They use a small tree, and tools that record how they were
+files, and that findings of every tool count. The tests use a small tree, and tools that record how they were
 called.
 
 Usage: lint_test.py REPOSITORY

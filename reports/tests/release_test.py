@@ -1,5 +1,5 @@
-"""The tests of reports/ci/release.py run in a temporary repository. They check the places that the script
-writes, the versions that it rejects, its notes, and that a dry run builds and tags nothing. A stand-in
+"""The tests of reports/ci/release.py run in a temporary repository. The tests check the places that the
+script writes, the versions that it rejects, its notes, and that a dry run builds and tags nothing. A stand-in
 replaces the script python/wheels/build.
 
 Usage: release_test.py REPOSITORY

@@ -1,5 +1,6 @@
 """The tests of reports/ci/skips.py require that every skip is in the list, whatever program skips the test,
-and that the list has no other lines. They use results that they write themselves, and lines of the real list.
+and that the list has no other lines. The tests use results that they write themselves, and lines of the real
+list.
 
 Usage: skips_test.py REPOSITORY
 """

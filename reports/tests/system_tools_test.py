@@ -1,6 +1,6 @@
 """The tests of reports/ci/system_tools.py require that it finds files from elsewhere that a build used, and
-does not report files that the scripts install. They write caches of CMake, and use stand-ins for dpkg. They
-also check that .ci/run clears its environment, and that it fails if the check of tools fails.
+does not report files that the scripts install. The tests write caches of CMake, and use stand-ins for dpkg.
+The tests also check that .ci/run clears its environment, and that it fails if the check of tools fails.
 
 Usage: system_tools_test.py REPOSITORY
 """

@@ -39,8 +39,8 @@ Operation sample_operation(const std::string& name);
 /// `sample/top_k_50/penalties`.
 std::string call_name(const Operation& operation, const std::string& processing);
 
-/// Returns a call of `sample` for an operation. It has one value for each parameter, seed 1, and no
-/// logits.
+/// Returns a call of `sample` for an operation. The request has one value for each parameter, seed
+/// 1, and no logits.
 SampleRequest request_of(const Operation& operation);
 
 /// The report that a call makes besides its tokens: log-probabilities of the drawn tokens and of

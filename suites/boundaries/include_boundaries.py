@@ -2,8 +2,9 @@
 """Checks the source tree: every #include against the dependency rules of its component, the names that the
 core must not use, and every Python import that crosses the boundary of the package.
 
-Usage: include_boundaries.py ROOT. The script prints one line for each forbidden include or import. It exits
-with 1 if there is one, with 0 if there is none, and with 2 if ROOT has no source of some component.
+Usage: include_boundaries.py ROOT. The script prints one line for each forbidden include or import. The exit
+code is 1 if there is such an include or import, 0 if there is none, and 2 if ROOT has no source of some
+component.
 
 The check cannot find an include whose name a macro computes, nor code that is copied instead of included.
 """

@@ -16,8 +16,9 @@ struct AddedVerb {
   std::function<int()> (*add)(CLI::App& app);
 };
 
-/// Further verbs and samplers that a program may have: the gate's self-test and the benchmarks.
-/// They take a quarter of the compile time, so the program that only judges does not have them.
+/// Further verbs and samplers that a program may have: the gate's self-test and the benchmarks. The
+/// self-test and the benchmarks take a quarter of the compile time, so the program that only judges
+/// does not have them.
 struct Additions {
   std::vector<AddedVerb> verbs;
   suites::SamplerMaker make_mutant;  ///< makes the sampler `mutant:NAME` from NAME; empty if the

@@ -38,8 +38,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns a path as the address of a link. It is escaped, so that a folder's name can neither end
-/// the address nor begin another scheme.
+/// Returns a path as the address of a link. The path is escaped, so that a folder's name can
+/// neither end the address nor begin another scheme.
 std::string url_of(const fs::path& path) {
   std::string url;
   for (const char letter : path.generic_string()) {

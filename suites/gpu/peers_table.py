@@ -3,12 +3,12 @@
 
     suites/gpu/peers_table.py OURS.json... PEERS.json > table.md
 
-There is one table for each operation and vocabulary. Its rows have the sampler, the code that a user types,
-and for each batch the microseconds and their ratio to fairdraw's, for peaked / flat logits. Times are divided
-by the time that peers.py measured for fairdraw in the same cell (operation, batch, vocabulary, dtype, kind of
-logits), because a call from Python may take some microseconds more than a call from C++ (`fairdraw bench`).
-If that time is missing, the row of backend `cuda` is used. The last lines list the peers that are faster than
-fairdraw, in which operations and by how much.
+There is one table for each operation and vocabulary. The rows of a table have the sampler, the code that a
+user types, and for each batch the microseconds and their ratio to fairdraw's, for peaked / flat logits. Times
+are divided by the time that peers.py measured for fairdraw in the same cell (operation, batch, vocabulary,
+dtype, kind of logits), because a call from Python may take some microseconds more than a call from C++
+(`fairdraw bench`). If that time is missing, the row of backend `cuda` is used. The last lines list the peers
+that are faster than fairdraw, in which operations and by how much.
 """
 
 import json

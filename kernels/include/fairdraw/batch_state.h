@@ -7,8 +7,8 @@
 //
 // Random bits: a request's offset is the number of tokens that it has drawn, first_offset included,
 // and advances by itself with every append. So a request's tokens are a function of its logits,
-// parameters and seed. They do not depend on its slot, on its neighbours, or on how often it was
-// preempted.
+// parameters and seed. The tokens do not depend on the request's slot, on its neighbours, or on how
+// often it was preempted.
 //
 // Memory: a state allocates all of its memory when it is made. The arrays that sample_request()
 // returns keep their addresses as long as the state lives, whichever requests enter, leave or move.

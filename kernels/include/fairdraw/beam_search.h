@@ -29,8 +29,8 @@
 // Hugging Face's True, False and "never" (BeamSearchScorer). Differences: in TensorRT-LLM a
 // finished sequence that equals the worst one of a full pool displaces the worst one; in Hugging
 // Face and here it does not. If early_stopping is 2, TensorRT-LLM drops all candidates after the
-// first candidate that ends too badly for a full pool. There the dropped candidates leave stale
-// beams behind; here they do not.
+// first candidate that ends too badly for a full pool. In TensorRT-LLM the dropped candidates leave
+// stale beams behind; here they do not.
 //
 // The arithmetic is fixed, so that every backend gives the same bits. For rows of logits, logprob
 // is the float32 of ((double)x - (double)max) - log(Z / W). Z is the sum of the row's integer

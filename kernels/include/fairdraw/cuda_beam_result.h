@@ -1,6 +1,6 @@
 // beam_search_result (fairdraw/beam_search.h) on an NVIDIA GPU gives the sequences at the end of a
-// search whose steps were cuda::beam_search_step (fairdraw/cuda_beam_search.h). It reads the arrays
-// that the steps left in device memory.
+// search whose steps were cuda::beam_search_step (fairdraw/cuda_beam_search.h). The call reads the
+// arrays that the steps left in device memory.
 //
 // The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
 // memory (or managed memory), and a pointer of another kind is an error that names it. The call

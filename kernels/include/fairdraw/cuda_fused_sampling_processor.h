@@ -1,5 +1,5 @@
-// FusedSamplingProcessor on an NVIDIA GPU runs steps of generation over a BatchState. It has the
-// functions of fairdraw/fused_sampling_processor.h, and draws the same tokens bit for bit.
+// FusedSamplingProcessor on an NVIDIA GPU runs steps of generation over a BatchState. The class has
+// the functions of fairdraw/fused_sampling_processor.h, and draws the same tokens bit for bit.
 //
 // The device has a copy of the batch: its parameters, seeds, offsets, lists and histories. A step
 // reads and advances that copy: it samples, appends the tokens to the device's histories, and

@@ -19,8 +19,8 @@
 namespace fairdraw::cuda {
 
 /// Returns the bytes of workspace for a call of `sample_with_kept_sets`, which may report
-/// log-probabilities too. They exceed those of `sample` by one bit per value, and about 4 bytes per
-/// 256 values.
+/// log-probabilities too. The workspace exceeds that of `sample` by one bit per value, and about 4
+/// bytes per 256 values.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs,
                              const KeptSets& kept) noexcept;
 
@@ -29,8 +29,8 @@ std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult&
 Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
                             const KeptSets& kept, const Execution& execution);
 
-/// Returns the bytes of workspace for calls that verify drafts. They exceed those of a call without
-/// kept sets by one bit per value of the target, and 4 bytes per place of a token.
+/// Returns the bytes of workspace for calls that verify drafts. The workspace exceeds that of a
+/// call without kept sets by one bit per value of the target, and 4 bytes per place of a token.
 std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets& kept) noexcept;
 /// As for chains.
 std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets& kept) noexcept;

@@ -1,6 +1,6 @@
 // Sharded sampling on NVIDIA GPUs gives the tokens, statuses, supports and masks of
-// fairdraw/sharded.h, bit for bit, and starts from the same first blocks. Its phases are enqueued
-// on a stream.
+// fairdraw/sharded.h, bit for bit, and starts from the same first blocks. The phases of a call are
+// enqueued on a stream.
 //
 // The contract is that of fairdraw/cuda.h: arrays are in device memory, and a call never allocates,
 // never waits and can be captured in a CUDA graph. The array `boundaries` alone is read on the
@@ -47,8 +47,8 @@
 // Two transports need no code of the caller. NCCL (fairdraw/sharded_nccl.h) works everywhere. If
 // all ranks can address each other's memory (NVLink or PCIe peers of one machine: peer access in
 // one process, cudaIpc or torch's symmetric memory across processes), use_peers() lets the kernels
-// write their blocks to the peers' memory and wait for the peers' blocks, row by row. This way
-// needs no kernel of a transport, and no barrier of all rows.
+// write their blocks to the peers' memory and wait for the peers' blocks, row by row. Exchange
+// through peers needs no kernel of a transport, and no barrier of all rows.
 //
 // Processed rows are written first, and then read as if they were the caller's rows: they take 4
 // bytes per column and row of workspace, and two more passes over the row. raw_logprobs index each

@@ -1,5 +1,5 @@
-// check_stop (fairdraw/stop_criteria.h) on an NVIDIA GPU runs after the draw of a step. So it is
-// known which requests have ended before the host has seen the step's tokens.
+// check_stop (fairdraw/stop_criteria.h) on an NVIDIA GPU runs after the draw of a step. So the host
+// can learn which requests have ended before it has seen the step's tokens.
 //
 // The contract is that of fairdraw/cuda.h. Every pointer of the request and of the result is device
 // memory (or managed memory), and a pointer of another kind is an error that names it. The call

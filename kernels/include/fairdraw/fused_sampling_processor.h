@@ -1,5 +1,6 @@
-// FusedSamplingProcessor runs a step of generation over a BatchState. Its functions have the names
-// of MAX's (max/python/max/pipelines/sampling/sampling_logits_processor.py).
+// FusedSamplingProcessor runs a step of generation over a BatchState. The functions of the class
+// have the names of MAX's functions
+// (max/python/max/pipelines/sampling/sampling_logits_processor.py).
 //
 // A step takes the logits of the forward pass, draws a token for every request that has rows among
 // them, and appends the token to the request's history. The next step needs no further call,

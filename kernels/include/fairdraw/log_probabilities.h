@@ -22,7 +22,7 @@
 // their log-probabilities round to the same float32.
 //
 // A log-probability is (x - max) / T - ln(Z / W) in float64, rounded once to float32. Z is the
-// integer sum of the row's weights (sample.h), and W the weight of the row's largest logit. Both
+// integer sum of the row's weights (sample.h), and W the weight of the row's largest logit. Z and W
 // are the same on every backend, so the results of two backends differ only by their logarithms, at
 // most one unit in the last place. No log-probability is above 0, and the log-probability of a
 // row's only token is 0. The distance to the real value is at most the following bound.

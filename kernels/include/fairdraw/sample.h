@@ -13,8 +13,8 @@
 //   7. Draw in proportion to probability.
 //
 // With per-request seeds a token is a pure function of (the row's logits, its parameters, seed,
-// offset). It does not depend on the position in the batch, row stride, alignment, thread count or
-// instruction set.
+// offset). The token does not depend on the position in the batch, row stride, alignment, thread
+// count or instruction set.
 //
 // Weights are the integers of tile_index.h. A token that lies s octaves (factors of 2) below the
 // largest value of its tile of 256 ids counts m 2^(32 - s) in that tile, and the tile counts 2^(48
@@ -34,7 +34,7 @@
 // weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
 // Adding a number to all logits leaves the weights unchanged if c of tile_index.h is a power of
 // two, the number times c is an even integer, and no sum is rounded (an odd integer rounds ties of
-// octaves the other way). Otherwise the weights change within that distance.
+// octaves the other way). Any other number changes the weights within that distance.
 //
 // Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
 // length, and unsupported if this machine has no execution.target; then it writes nothing. An

@@ -1,12 +1,12 @@
 // This header has the operations of flashinfer.sampling, with the same names and meanings.
 //
 // Each operation runs on the same engine as `sample` (fairdraw/sample.h), with its semantics,
-// random bits, statuses and errors. Probabilities are finite and >= 0. They need not sum to 1,
-// because every mass is taken relative to the sum of their weights. The weights are the
-// significands and exponents of the floats (tile_index.h). They are exact for a probability at most
-// 31 octaves below the maximum of its tile, in a tile whose maximum is at most 48 octaves below the
-// row's. A token of probability 0 is not allowed. Renormalised probabilities have a relative error
-// of at most V 2^-48 before they are rounded to float32, however small they are.
+// random bits, statuses and errors. Probabilities are finite and >= 0. Probabilities need not sum
+// to 1, because every mass is taken relative to the sum of their weights. The weights are the
+// significands and exponents of the floats (tile_index.h). The weights are exact for a probability
+// at most 31 octaves below the maximum of its tile, in a tile whose maximum is at most 48 octaves
+// below the row's. A token of probability 0 is not allowed. Renormalised probabilities have a
+// relative error of at most V 2^-48 before they are rounded to float32, however small they are.
 //
 // Errors: Calls return the codes of fairdraw/sample.h, and write nothing then. Outputs and rows
 // have its statuses. In rows of probabilities a negative value is negative_probability, and

@@ -2,8 +2,9 @@
 //
 // A request has n drafted tokens and n + 1 rows of the target. Row 0 follows the request's history,
 // and row i + 1 follows drafted token i. The emitted tokens are the accepted drafted tokens, and
-// one token of the target's own after them. Their distribution is the target's, whatever the draft.
-// A request gets `accepted` + 1 new tokens, and its next step starts at offset + accepted + 1.
+// one token of the target's own after them. The distribution of the emitted tokens is the target's,
+// whatever the draft. A request gets `accepted` + 1 new tokens, and its next step starts at offset
+// + accepted + 1.
 //
 // One of two rules applies, by what is known of the draft's distribution.
 //   - The first rule needs no knowledge of the distribution (n-gram, prompt lookup, the
@@ -27,8 +28,8 @@
 // `sample` does. If Q is known, the weights of two rows are multiplied, so P and Q have fewer bits
 // than the weights of sample.h. A survivor with significand m and octave n weighs floor(m 2^(16 + n
 // - E)), E being the octave of the row's largest allowed value. A survivor weighs at most 2^40, and
-// a row at most 2^60. This is less than 1 below the survivor's weight by tiles in the same unit.
-// The largest value weighs 2^38.5 or more, and loses nothing. So the distribution is within V
+// a row at most 2^60. The weight of a survivor is less than 1 below its weight by tiles in the same
+// unit. The largest value weighs 2^38.5 or more, and loses nothing. So the distribution is within V
 // 2^-38.5 of that of `sample` in total variation, 3.4e-7 for 131072 tokens. A token 40 octaves
 // below the largest value, or 27.7 T in logits, weighs 0. In rows of probabilities the largest
 // value weighs at least 2^39, and in a row of subnormal probabilities no weight loses bits. A
@@ -51,7 +52,7 @@
 // is its place in the order of drawing (for Gumbel top-k, perturbed logits, largest first), and
 // that no node was kept or dropped because of its token. Trees of the deterministic top-k (EAGLE-2
 // and -3, Medusa, SGLang, TensorRT-LLM's dynamic trees) and trees pruned by probability have no
-// such distribution. For them `none` is right, as for every tree.
+// such distribution. The value `none` is right for such trees, as for every tree.
 //
 // With `row_begins`, request b owns target rows row_begins[b] to row_begins[b + 1], exclusive, and
 // its drafted tokens (and rows of the draft) start at row_begins[b] - b. Rows and drafted tokens
@@ -255,10 +256,10 @@ struct ChainSpeculativeResult {
 
 /// Verifies chains by speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output
 /// distribution is the target's, whatever the draft. A drafted token is accepted with probability
-/// min(1, p/q). Otherwise the token is drawn from max(p - q, 0). If all drafted tokens are
-/// accepted, the bonus token comes from target row n. The weights of p and q are those in the head
-/// of this file. With a scalar seed, request b uses index b of the counter; with an array of seeds,
-/// it uses index 0.
+/// min(1, p/q). If the token is not accepted, the token is drawn from max(p - q, 0) instead. If all
+/// drafted tokens are accepted, the bonus token comes from target row n. The weights of p and q are
+/// those in the head of this file. With a scalar seed, request b uses index b of the counter; with
+/// an array of seeds, it uses index 0.
 /// Statuses, of a request alone: index_out_of_range (a drafted token), and nan_input,
 /// infinite_input, negative_probability and no_allowed_token (a row of either side, after a
 /// rejection, too).

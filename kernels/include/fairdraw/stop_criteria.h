@@ -13,7 +13,7 @@
 //                     begins in the prompt.
 //   4. length:        m >= max_tokens.
 // So a stop id or a stop sequence wins over the length, and a sequence ends the request at the
-// first token at which it is complete. This order is that of vLLM (check_stop in
+// first token at which it is complete. This order of tests is that of vLLM (check_stop in
 // vllm/v1/core/sched/utils.py; stop strings overrule its length). TensorRT-LLM's TorchSampler (end
 // id, length, stop words) has the same order, up to the name of the reason at the last token. If
 // min_tokens also bans stop ids in the logits (logits_processing.h), the ban is stricter by one
@@ -23,9 +23,9 @@
 // ignore_eos concerns the eos id alone: a stop id that equals the eos id still ends the request, as
 // in vLLM.
 //
-// Stop strings are text, whose tokens are not unique. They belong to the detokeniser, because
-// check_stop knows ids alone. A stop string that is given as ids (TensorRT-LLM's stop words) is a
-// stop sequence.
+// Stop strings are text, whose tokens are not unique. Stop strings belong to the detokeniser,
+// because check_stop knows ids alone. A stop string that is given as ids (TensorRT-LLM's stop
+// words) is a stop sequence.
 //
 // Errors: check_stop() returns invalid_argument if a field is out of its range or an array has the
 // wrong length; then it writes nothing. A fault of one request fails that request alone, with a
@@ -91,9 +91,9 @@ struct StopRequest {
                                          ///< token
   std::int64_t tokens_per_step = 1;      ///< number of places for tokens of each request, >= 1
 
-  /// Ids that the request generated before this step, oldest first. They are needed for sequences
-  /// that straddle steps; the last ids suffice, one fewer than the longest sequence has. An id of
-  /// -1 (a token that is not known yet) never matches.
+  /// Ids that the request generated before this step, oldest first. The ids are needed for
+  /// sequences that straddle steps; the last ids suffice, one fewer than the longest sequence has.
+  /// An id of -1 (a token that is not known yet) never matches.
   TokenLists output;
   View<const std::int32_t> output_lengths;  ///< [requests]; lengths of the output before this step;
                                             ///< without it, the lengths of `output`

@@ -45,7 +45,8 @@ namespace fairdraw {
 inline constexpr int kTileSize = 256;
 
 /// Key of a tile without an allowed token (the tile has nothing but -inf, banned ids and
-/// probabilities of 0). It is the key of -inf, which is smaller than all others. Its sum is 0.
+/// probabilities of 0). An empty tile has the key of -inf, which is smaller than all others. Its
+/// sum is 0.
 inline constexpr std::int32_t kEmptyTileKey = -0x7f800000;
 
 /// Tiles of a row.

@@ -181,7 +181,7 @@ inline std::vector<cuda::Path> available_paths() {
 
 }  // namespace fairdraw::suites
 
-/// Skips a test without a GPU. It must be the first line of a test that needs a GPU.
+/// Skips a test without a GPU. This macro must be the first line of a test that needs a GPU.
 #define FAIRDRAW_SKIP_WITHOUT_GPU()                                                     \
   if (!::fairdraw::cuda::is_available()) {                                              \
     GTEST_SKIP() << "not run without a GPU: " << ::fairdraw::cuda::why_not_available(); \

@@ -429,8 +429,9 @@ TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
 }
 
 /// Returns logits of which `raised` are far above the others; the others together weigh less than
-/// 2^-30 of the largest. The raised logits are in few tiles (`crowded`) or in all tiles. They have
-/// up to `distances` different distances below the largest logit, of at most 12 octaves.
+/// 2^-30 of the largest. The raised logits are in few tiles (`crowded`) or in all tiles. The raised
+/// logits have up to `distances` different distances below the largest logit, of at most 12
+/// octaves.
 std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool crowded,
                                  std::uint64_t distances, harness::Dice& dice) {
   std::vector<float> logits(static_cast<std::size_t>(vocab));

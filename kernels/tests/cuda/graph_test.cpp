@@ -1,5 +1,5 @@
 // Calls on streams are captured in CUDA graphs and replayed with other seeds and parameters, also
-// on two streams at once. They must not synchronise or allocate.
+// on two streams at once. The captured calls must not synchronise or allocate.
 //
 // Streams are captured in the global mode, in which CUDA rejects every call that could wait or
 // allocate. The test captures a call before any other call has loaded the kernels, because a

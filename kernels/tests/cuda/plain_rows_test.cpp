@@ -1,5 +1,5 @@
-// Rows without top_k and top_p are drawn by tiles on the GPU. Their tokens must equal draws by the
-// definition (common/tile_weights.h), value by value, on every spread of a row.
+// Rows without top_k and top_p are drawn by tiles on the GPU. The drawn tokens must equal draws by
+// the definition (common/tile_weights.h), value by value, on every spread of a row.
 #include <gtest/gtest.h>
 
 #include <cmath>

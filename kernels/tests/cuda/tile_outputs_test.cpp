@@ -1,8 +1,8 @@
 // All results of a filtered row on the GPU are tested on rows that are hard for tiles
 // (tile_rows.h): octaves that change from tile to tile, empty tiles, any dtype, address and
 // temperature. The results must equal the CPU's, which tests/tiles/indexed_row_test.cpp compares
-// with the reference. They are equal bit for bit, except that log-probabilities may differ by one
-// unit in the last place, because the device has its own logarithm.
+// with the reference. The results are equal bit for bit, except that log-probabilities may differ
+// by one unit in the last place, because the device has its own logarithm.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// A token must be a pure function of its row, parameters, seed and offset. So it must not depend on
-// the rest of the batch, on the row's address or on the number of threads.
+// A token must be a pure function of its row, parameters, seed and offset. So the token must not
+// depend on the rest of the batch, on the row's address or on the number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -24,8 +24,8 @@ struct CallResults {
 inline constexpr CallResults kEverything{};
 inline constexpr CallResults kTokensAndStatuses{true, false, false, false, false};
 
-/// The results of a call. They are filled beforehand with a pattern, so that bytes that must not
-/// change are compared too.
+/// The results of a call. The arrays are filled beforehand with a pattern, so that bytes that must
+/// not change are compared too.
 struct SampleOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;

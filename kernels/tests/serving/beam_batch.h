@@ -1,5 +1,5 @@
-// A batch of beam searches over language models that are functions. It runs step by step, and has
-// the state that an engine keeps between calls.
+// A batch of beam searches over language models that are functions. The batch runs step by step,
+// and has the state that an engine keeps between calls.
 #pragma once
 
 #include <cstdint>

@@ -117,7 +117,7 @@ TEST(ShardedSample, IsTheUnshardedCall) {
 
 constexpr std::int64_t kVocab = 128256;
 
-/// Returns rows of a language model's size. Their logits are N(0, 2^2), except for 64 raised tokens
+/// Returns rows of a language model's size. The logits are N(0, 2^2), except for 64 raised tokens
 /// that have 19/20 of the mass, 64 exp(13) against 128256 exp(2). So a nucleus of 0.9 lies among
 /// the raised tokens.
 std::vector<float> peaked_rows(std::int64_t rows) {
@@ -169,8 +169,8 @@ Exchanged exchanged(std::int32_t top_k, float top_p, float min_p, float temperat
 
 TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
   // A summary has 816 bytes, 4 for each of a shard's 128 values in the tile that the boundary cuts
-  // (64128 ids are 250.5 tiles), and 8 for each of 256 candidates. This is 3376 bytes per shard and
-  // row, and 16 bytes of header per block for 8 rows.
+  // (64128 ids are 250.5 tiles), and 8 for each of 256 candidates. So a row takes 3376 bytes per
+  // shard, and each block has a header of 16 bytes for 8 rows.
   for (const auto& [top_k, top_p, min_p] :
        {std::tuple{50, 0.9F, 0.0F}, {50, 1.0F, 0.0F}, {0, 1.0F, 0.05F}}) {
     const Exchanged seen = exchanged(top_k, top_p, min_p);

@@ -1,5 +1,5 @@
 // Kept sets of calls that verify drafts are the survivors of the rows at which tokens were emitted.
-// They are compared with the masks that `sample` computes for those rows alone.
+// The kept sets are compared with the masks that `sample` computes for those rows alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>

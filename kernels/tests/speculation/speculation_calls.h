@@ -27,10 +27,10 @@ struct SpeculationCall {
   std::vector<std::vector<float>> target_rows, draft_rows;
 };
 
-/// Returns adversarial requests of 0 to 5 drafted tokens over rows of `vocab` values. They are
-/// packed or padded, with draft distributions near the target's and far from it, valid and invalid
-/// filters, masks, invalid rows, impossible drafted tokens, and lengths that do not fit; trees also
-/// have parents.
+/// Returns adversarial requests of 0 to 5 drafted tokens over rows of `vocab` values. The requests
+/// are packed or padded, with draft distributions near the target's and far from it, valid and
+/// invalid filters, masks, invalid rows, impossible drafted tokens, and lengths that do not fit;
+/// trees also have parents.
 SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab,
                                         bool trees = false);
 

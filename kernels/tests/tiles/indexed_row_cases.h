@@ -1,5 +1,5 @@
-// Rows for the differential tests of a row's kept and drawn tokens (cpu/indexed_row.h). They come
-// from the generator that all differential tests share, or are made for weights by tiles.
+// Rows for the differential tests of a row's kept and drawn tokens (cpu/indexed_row.h). The rows
+// come from the generator that all differential tests share, or are made for weights by tiles.
 #pragma once
 
 #include <cstdint>

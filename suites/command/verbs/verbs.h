@@ -1,5 +1,6 @@
-// The verbs of the command line. Each function adds the options of a verb to the parser. It returns
-// a function that runs the verb and returns its exit code. harness::UsageError means exit code 2.
+// The verbs of the command line. Each function adds the options of a verb to the parser. Each
+// function returns another function, which runs the verb and returns its exit code.
+// harness::UsageError means exit code 2.
 #pragma once
 
 #include <functional>

@@ -57,8 +57,8 @@ CalibrationRow calibration_row(const std::string& statistic, Validity validity,
     row.distance = std::max(row.distance, static_cast<double>(i + 1) / runs - sorted[i]);
   }
   row.smallest_p = sorted.empty() ? 1 : sorted.front();
-  // This is the one-sided bound of Massart 1990, which is valid up to 1/2; every level that is used
-  // here is smaller.
+  // The bound is the one-sided bound of Massart 1990, which is valid up to 1/2; every level that is
+  // used here is smaller.
   row.p_value = std::min(1.0, std::exp(-2 * runs * row.distance * row.distance));
   const auto at_most = [&sorted](double limit) {
     return static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), limit) -

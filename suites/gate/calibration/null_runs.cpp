@@ -14,8 +14,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// Makes draws from small distributions. It uses the top 52 bits of the generator, so that every
-// standard library gives the same draws.
+// Makes draws from small distributions. The class uses the top 52 bits of the generator, so that
+// every standard library gives the same draws.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : generator_(seed) {}
@@ -72,8 +72,8 @@ double g_run(std::uint64_t seed) {
   return goodness_of_fit(Draws(seed).counts(distribution, 500), distribution).g_p_bound;
 }
 
-// Cells are pooled as in check_chi_squared. It needs 400 expected draws per cell, and at least 10
-// cells for Pearson's test but 30 cells for the test of too good a fit.
+// Cells are pooled as in check_chi_squared. The test needs 400 expected draws per cell, and at
+// least 10 cells for Pearson's statistic but 30 cells to test for too good a fit.
 double chi_squared_run(std::uint64_t seed) {
   static const std::vector<double> distribution(10, 0.1);
   return goodness_of_fit(Draws(seed).counts(distribution, 4000), distribution).chi_squared_p_value;

@@ -13,7 +13,7 @@ namespace {
 
 using harness::Family;
 
-// Returns operations whose temperatures differ from row to row, between 0.05 and 2. There are
+// Returns operations whose temperatures differ from row to row, between 0.05 and 2. The list has
 // eleven operations, an odd number, so that rows whose distance is a power of two have different
 // operations.
 std::vector<Operation> by_row() {

@@ -124,9 +124,9 @@ void add_masks_and_tokens(Table& table) {
   add_both(Suite::gate, family_input(Family::gaussian, kMaxVocab), "largest", largest);
 
   // These cases make many calls of one instance, in which the parameters of a slot change from call
-  // to call (the number of rows per call, 2^20 / 250, is not a multiple of 16 operations). They
-  // detect a parameter that takes effect one call late, even if this happens once in a thousand
-  // rows.
+  // to call (the number of rows per call, 2^20 / 250, is not a multiple of 16 operations). Such
+  // cases detect a parameter that takes effect one call late, even if this happens once in a
+  // thousand rows.
   table.add_list({.suite = Suite::gate,
                   .check = Check::tokens,
                   .input = family_input(Family::gaussian_wide, 250),
@@ -270,7 +270,7 @@ void add_streams(Table& table) {
              .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
             "none/t1");
-  // These are long streams of tokens, in which 16 x 16 tables of pairs detect discrepancies of
+  // The draws are long streams of tokens, in which 16 x 16 tables of pairs detect discrepancies of
   // 0.17, 0.076 and 0.017.
   const auto add_long = [&table](Suite suite, std::uint64_t draws, double declared) {
     table.add({.suite = suite,
@@ -349,8 +349,8 @@ void add_goodness_of_fit(Table& table) {
 
 // Returns the distance that a pit case with n draws declares. By the DKWM bound, the test detects a
 // distance of 5.6 / sqrt(n) in two looks, each at the square root of half of 4.9e-14 (a tenth of a
-// case's share). One look misses it with a probability of 5e-7. The declared distance is larger by
-// a tenth.
+// case's share). A single look misses such a distance with a probability of 5e-7. The declared
+// distance is larger by a tenth.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }

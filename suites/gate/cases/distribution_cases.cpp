@@ -47,11 +47,12 @@ void add_dtypes(std::vector<NamedCase>& cases) {
 // Adds rows of logits far from 0, which a narrow type rounds to large steps, and to larger steps
 // after the division by a low temperature. Around -100 and at +40, a type with 11 bits has steps of
 // 1/16 and 1/32, and a type with 8 bits steps of 1/2 and 1/4. The larger a step is, the more often
-// two scores are equal (at a step of 1/4, in 22 of 100 draws). Then always the lower id wins, or
-// always the higher id. So 100000 draws detect 8 bits at these temperatures. 11 bits are detected
-// in rows that are flat at temperature 0.1, at steps of 1/4: there the lower half of the ids gains
-// 0.03 of the mass, and the test detects a distance of 0.0204 along the ids. At these quotients, a
-// correct sampler in float32 has an error of at most 400 * 2^-24 = 2.4e-5 in a weight.
+// two scores are equal (at a step of 1/4, in 22 of 100 draws). If two scores are equal, always the
+// lower id wins, or always the higher id. So 100000 draws detect 8 bits at these temperatures. 11
+// bits are detected in rows that are flat at temperature 0.1, at steps of 1/4: there the lower half
+// of the ids gains 0.03 of the mass, and the test detects a distance of 0.0204 along the ids. At
+// these quotients, a correct sampler in float32 has an error of at most 400 * 2^-24 = 2.4e-5 in a
+// weight.
 void add_large_logits(std::vector<NamedCase>& cases) {
   const Row rows[] = {
       {Suite::smoke, Check::chi_squared, Family::all_negative, 1000, "none/t0.7", 100'000, 0.05},

@@ -19,8 +19,8 @@ struct Operation {
   FilterOrder filter_order = FilterOrder::top_k_first;
 };
 
-/// Returns the name of an operation. It consists of these parts in this order, joined by '+' and
-/// without those that have their defaults: `greedy` (temperature 0), `min_p_X`, `top_k_N`,
+/// Returns the name of an operation. The name consists of these parts in this order, joined by '+'
+/// and without those that have their defaults: `greedy` (temperature 0), `min_p_X`, `top_k_N`,
 /// `top_p_X`, `lowest_id`, `joint`. The name is `none` if no part is left. Any other temperature is
 /// written in a separate tag. Numbers are written as the shortest decimals that give the same
 /// float32.

@@ -31,7 +31,8 @@ std::vector<Operation> large_k_operations(std::int64_t vocab);
 std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t count);
 
 /// Returns operations with top_p exactly at the partial sums 1/2, 3/4 and 7/8 of mass_exactly_p,
-/// and one float32 to each side. Their temperature turns integer logits into dyadic weights.
+/// and one float32 to each side. The temperature of these operations turns integer logits into
+/// dyadic weights.
 std::vector<Operation> partial_sum_operations();
 
 /// An operation that is a default of an engine, or that a model's card recommends.
@@ -53,8 +54,8 @@ struct Filters {
   bool top_k = false, top_p = false, min_p = false;
 };
 
-/// Returns those edge and everyday operations that use only `filters`. They are for samplers that
-/// lack the other filters, and skip every list that contains one of those.
+/// Returns those edge and everyday operations that use only `filters`. The operations are for
+/// samplers that lack the other filters, and skip every list that contains one of those.
 std::vector<Operation> operations_with(const Filters& filters, std::int64_t vocab);
 
 /// The functions below return the operations without min_p, and those with min_p alone (or no

@@ -60,7 +60,7 @@ void add_widths(Cases& cases) {
         2049, 4095, 4096, 4097, 8191, 8193, 16383, 16385, 32767, 32769, 65535, 65536, 65537}) {
     cases.add_both(gate(family_input(Family::tile_ends, vocab)), "everyday", everyday_operations());
   }
-  // There are 64 rows, so that greedy rows have their maximum at each kind of tile end.
+  // The case has 64 rows, so that greedy rows have their maximum at each kind of tile end.
   Case many = gate(family_input(Family::tile_ends, kOddVocab));
   many.rows = 64;
   const std::vector<Operation> short_list = {

@@ -94,7 +94,7 @@ void add_next_to_vocab(Cases& cases) {
     cases.add_rows(suite, family_input(Family::gaussian, vocab), "next_to_vocab",
                    top_k_next_to_vocab(vocab), static_cast<std::uint64_t>(draws));
   }
-  // There are nine operations, an odd number, for the reason that batch_cases.cpp gives.
+  // The list has nine operations, an odd number, for the reason that batch_cases.cpp gives.
   for (const std::int64_t vocab : {1000, 32'003}) {
     std::vector<Operation> nine = top_k_next_to_vocab(vocab);
     nine.pop_back();

@@ -86,7 +86,7 @@ void add(const Kind& kind, std::vector<NamedCase>& cases) {
 }  // namespace
 
 // Each case has few rows and draws, because there are many sizes. These cases detect errors that
-// depend on the size of the vocabulary; other cases detect errors in a few rows. They use only
+// depend on the size of the vocabulary; other cases detect errors in a few rows. The cases use only
 // filters that nearly every sampler has.
 std::vector<NamedCase> vocabulary_cases() {
   const std::vector<Family> all = {Family::gaussian_wide, Family::peaked, Family::ties_at_k,

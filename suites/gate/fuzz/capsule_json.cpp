@@ -158,8 +158,8 @@ struct OfDtype {
   }
 };
 
-// Returns a * b, and makes the reader fail if the product exceeds `limit`. Both factors are at most
-// 2^22 by the limits of their fields.
+// Returns a * b, and makes the reader fail if the product exceeds `limit`. Both factors of the
+// product are at most 2^22 by the limits of their fields.
 std::int64_t bounded_product(const JsonObject& json, const char* key, std::int64_t a,
                              std::int64_t b, std::int64_t limit) {
   if (json.reading() && a * b > limit) {

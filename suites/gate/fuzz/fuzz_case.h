@@ -45,8 +45,9 @@ std::int64_t rows_of(const FuzzCase& fuzz_case);
 /// there is none.
 std::string missing_ability(const harness::SamplerDescription& sampler, const FuzzCase& fuzz_case);
 
-// The functions below select parts of cases, for relations and for shrinking. They all keep the
-// lengths of a request's arrays consistent with its rows, outputs and vocabulary.
+// The functions below select parts of cases, for relations and for shrinking. All of these
+// functions keep the lengths of a request's arrays consistent with its rows, outputs and
+// vocabulary.
 
 /// Keeps the given slices of `width` values each, in the given order; slices may be repeated. An
 /// empty list means that the values are not given, and stays empty.

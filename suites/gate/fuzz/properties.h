@@ -11,8 +11,8 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// Outcome of a property on a case. It is not_applicable if the case does not meet a condition of
-/// the property, or the sampler lacks an ability.
+/// Outcome of a property on a case. The outcome is not_applicable if the case does not meet a
+/// condition of the property, or the sampler lacks an ability.
 enum class Outcome { holds, fails, not_applicable };
 
 struct Judgement {

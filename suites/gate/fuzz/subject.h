@@ -34,8 +34,8 @@ class Subject {
 
   /// Returns whether tokens and masks are compared with the integer model exactly.
   bool exact() const;
-  /// Returns whether a token is a function of only its row, parameters, seed and offset. This holds
-  /// if the sampler declares it, and the case gives each output its own seed or words.
+  /// Returns whether a token is a function of only its row, parameters, seed and offset. The result
+  /// is true if the sampler declares this, and the case gives each output its own seed or words.
   bool outputs_stand_alone() const;
 
   /// Returns the answer to the case's request, with all results that the sampler reports.

@@ -3,7 +3,7 @@
 // names decides, so that nobody chooses the mutants.
 //
 // People who work on the causes look only at the other two thirds, with `fairdraw mutants
-// --only-tuning` and its JSON. They look at the held-out mutants once, at the end.
+// --only-tuning` and its JSON. People look at the held-out mutants once, at the end.
 #pragma once
 
 #include <cstddef>

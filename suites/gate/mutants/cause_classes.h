@@ -18,7 +18,7 @@ std::span<const std::string_view> causes_of_class(std::string_view kind);
 /// Returns whether a cause is right for the class of mutants.
 bool names_class(std::string_view cause, std::string_view kind);
 
-/// Returns whether a cause is right for a mutant. It is if it is declared for the mutant
+/// Returns whether a cause is right for a mutant. A cause is right if it is declared for the mutant
 /// (blind_trial.h), or, if no causes are declared, if it is right for the mutant's class.
 bool is_right(std::string_view cause, const Mutant& mutant);
 

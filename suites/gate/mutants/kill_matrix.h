@@ -26,8 +26,8 @@ struct KillOptions {
   /// After the first detection, judges some cheap cases of each check of suite smoke, so that the
   /// causes are those of a run and not of a single case.
   bool causes = false;
-  /// With `causes`: repeats failed cases to find the condition that they have in common. This takes
-  /// about forty runs of a case per mutant.
+  /// With `causes`: repeats failed cases to find the condition that they have in common. Finding
+  /// the condition takes about forty runs of a case per mutant.
   bool conditions = true;
   /// Runs only cases of suite smoke and expected cases, and no correct samplers.
   bool smoke_alone = false;
@@ -57,8 +57,8 @@ struct MutantOutcome {
   std::vector<std::string> cases;           ///< ids of the cases that judged the mutant
   std::string trouble;                      ///< description of a case that could not be run
 
-  /// Returns a description of the gate's fault. It is empty if a mutant that can be detected was
-  /// detected within kMaxDraws, or if a mutant that cannot be detected was not.
+  /// Returns a description of the gate's fault. The text is empty if a mutant that can be detected
+  /// was detected within kMaxDraws, or if a mutant that cannot be detected was not.
   std::string complaint() const;
 };
 

@@ -1,6 +1,7 @@
-// A sampler whose acceptance rule can be chosen. It is the integer model except for drafted tokens,
-// which it verifies in float64, because engines use floating point. The sampler is the base of
-// correct samplers that have other rules than the token-wise one, and of mutants with a wrong rule.
+// A sampler whose acceptance rule can be chosen. The sampler is the integer model except for
+// drafted tokens, which it verifies in float64, because engines use floating point. The sampler is
+// the base of correct samplers that have other rules than the token-wise one, and of mutants with a
+// wrong rule.
 #pragma once
 
 #include <cstddef>

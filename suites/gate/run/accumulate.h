@@ -11,7 +11,7 @@ namespace fairdraw::suites {
 /// order. A case fails if it failed in at least one nightly run. A statistical case also fails if
 /// the evidence of all nightly runs together suffices (harness/statistics/nights.h). Half of this
 /// evidence comes from the counts over cells, where the bets of each run use the counts of earlier
-/// runs. The other half comes from the p-values or bets of the single runs.
+/// runs. The other half of the evidence comes from the p-values or bets of the single runs.
 ///
 /// Each nightly run spends its stated error budget; accumulation adds ErrorLedger::kReserve once,
 /// whatever the number of runs. So with a correct sampler, the accumulated record fails with a

@@ -11,11 +11,11 @@ namespace fairdraw::suites {
 /// Key in a record's environment for the name of the run, which is the value of --run-id.
 inline constexpr const char* kRunId = "run_id";
 
-/// Completes a record of cases. It adds the global case of each sampler (only in a whole run,
-/// because a shard or a choice of cases has another distribution), the sum of the draws, and the
-/// error budget, which is booked once. It also bounds the size of the evidence. Precondition:
-/// error_budget.statistical_cases is set. Throws std::logic_error if the cases have spent more than
-/// the budget.
+/// Completes a record of cases. The function adds the global case of each sampler (only in a whole
+/// run, because a shard or a choice of cases has another distribution), the sum of the draws, and
+/// the error budget, which is booked once. The function also bounds the size of the evidence.
+/// Precondition: error_budget.statistical_cases is set. Throws std::logic_error if the cases have
+/// spent more than the budget.
 void complete_record(harness::RunRecord& record);
 
 /// A record, and the name that messages use for it.

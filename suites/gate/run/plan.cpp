@@ -92,8 +92,8 @@ bool is_chosen(const PlanOptions& options, const std::string& id) {
                       [&id](const std::string& glob) { return matches(glob, id); });
 }
 
-// Throws if a glob matches no case of the run, whatever the shard and the other globs are.
-// Otherwise --case would run nothing, and --exclude would exclude nothing.
+// Throws if a glob matches no case of the run, whatever the shard and the other globs are. Without
+// this check, --case might run nothing, and --exclude might exclude nothing.
 void expect_matches(const char* option, const std::string& glob, const PlanOptions& options,
                     const std::vector<Case>& table) {
   const bool any = std::any_of(table.begin(), table.end(), [&](const Case& entry) {

@@ -75,13 +75,13 @@ struct PlanOptions {
 /// bets.
 inline constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 34;
 
-/// Returns the largest number of draws of a case with --draws and --draws-scale. It is kMostDraws
-/// if draws are only counted, and 2^32 in tables of pairs and against another sampler. If all
-/// values are stored (100 bytes each), it is 2^24, or the case's own number of draws if this is
-/// larger, so that memory stays bounded.
+/// Returns the largest number of draws of a case with --draws and --draws-scale. The number is
+/// kMostDraws if draws are only counted, and 2^32 in tables of pairs and against another sampler.
+/// If all values are stored (100 bytes each), it is 2^24, or the case's own number of draws if this
+/// is larger, so that memory stays bounded.
 std::uint64_t most_draws(const Case& entry, bool against);
 
-/// Returns whether the counts of parts add up to those of the whole case. This is so in
+/// Returns whether the counts of parts add up to those of the whole case. The counts add up in
 /// chi_squared, bets and binomial, whose draws come from one row and may be in any order. Counts do
 /// not add up if a value is compared with the previous one (pit, streams), or if a draw depends on
 /// earlier draws (chains, trees).
@@ -102,8 +102,9 @@ struct Plan {
 
 /// Returns the default time limit of a case in seconds; 0 means that there is no limit, as for
 /// samplers of this program. A plugin gets ten minutes, plus 4 * (1 ms + 0.25 us per token) for
-/// each draw and each row. This allows for a separate call from an interpreter, for three times the
-/// sorting of the row on a slow core, and for the fourfold draws that an undecided check may make.
+/// each draw and each row. The time allows for a separate call from an interpreter, for three times
+/// the sorting of the row on a slow core, and for the fourfold draws that an undecided check may
+/// make.
 double default_case_seconds(const Case& entry, const std::string& sampler);
 
 /// Adds cases to the record of a planned run; if the run is a shard, their places are added, too.

@@ -15,8 +15,8 @@
 
 namespace fairdraw::suites {
 
-/// The expected times of cases. Every shard of a run must be made from the same times. Otherwise a
-/// case may be in two shards or in none, which `merge` detects.
+/// The expected times of cases. Every shard of a run must be made from the same times. If times
+/// differ, a case may be in two shards or in none, which `merge` detects.
 class CaseTimes {
  public:
   /// Makes times from the table of case_seconds.inc.

@@ -28,8 +28,8 @@ std::vector<double> loads(const std::vector<double>& seconds, std::uint32_t shar
 // Three lower bounds hold for the longest shard of any division: the mean, the longest case, and,
 // if there are more cases than shards, the sum of cases N and N + 1 by length, because two of the
 // first N + 1 cases share a shard. In balanced_shards, the last case of the longest shard is alone
-// there, or takes at most half of that sum. It was added to the shard with the least time, which
-// had at most the mean.
+// there, or takes at most half of that sum. The case was added to the shard with the least time,
+// which had at most the mean.
 TEST(Shards, TakeAtMostHalfMoreThanAnyDivision) {
   std::mt19937_64 generator(3);
   for (int round = 0; round < 200; ++round) {

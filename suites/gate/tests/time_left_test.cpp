@@ -61,9 +61,9 @@ Simulated simulate(const std::vector<double>& took, unsigned threads) {
 }
 
 // Cases take 1 to 1000 units on a machine that is three times slower than that of the measurements,
-// and each time is off by up to a tenth. Then the sums over finished and over remaining cases are
-// off by at most a tenth, and the ratio of their scales by at most 1.1 / 0.9 = 1.22. The end is off
-// by one case for which other threads wait, at most 3300. The estimate is tested until 3300 is a
+// and each time is off by up to a tenth. So the sums over finished and over remaining cases are off
+// by at most a tenth, and the ratio of their scales by at most 1.1 / 0.9 = 1.22. The end is off by
+// one case for which other threads wait, at most 3300. The estimate is tested until 3300 is a
 // twentieth of the remaining time.
 TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::mt19937_64 generator(7);
@@ -74,7 +74,7 @@ TEST(TimeLeft, IsWithinThirtyPercentFromATenthOn) {
   std::vector<double> expected, took;
   double all = 0;
   for (int i = 0; i < 3000; ++i) {
-    // There are few long cases, and more of them at the end, as in the case table.
+    // The list has few long cases, and more of them at the end, as the case table does.
     expected.push_back(i % 10 == 0 && i > 1500 ? between(100, 1000) : between(1, 30));
     took.push_back(expected.back() * 3 * between(0.9, 1.1));
     all += expected.back();

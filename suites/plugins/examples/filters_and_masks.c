@@ -1,6 +1,7 @@
-/* This plugin is an example to start from. It has temperature, top_k, top_p, min_p and a mask of
- * allowed ids, in float64 on the CPU, with per-request seeds, statuses, masks and probabilities.
- * The plugin sorts each row. To judge another sampler, replace `prepare` by it, and keep the rest.
+/* This plugin is an example to start from. The plugin has temperature, top_k, top_p, min_p and a
+ * mask of allowed ids, in float64 on the CPU, with per-request seeds, statuses, masks and
+ * probabilities. The plugin sorts each row. To judge another sampler, replace `prepare` by it, and
+ * keep the rest.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include filters_and_masks.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so

@@ -1,6 +1,6 @@
 /* This plugin has logits processing: penalties, biases and bans before a draw, in the order of
- * fairdraw/logits_processing.h, with each step rounded once to float32. It has greedy sampling, and
- * categorical sampling by inversion, on the CPU.
+ * fairdraw/logits_processing.h, with each step rounded once to float32. The plugin has greedy
+ * sampling, and categorical sampling by inversion, on the CPU.
  *
  *     cc -std=c11 -O2 -shared -fPIC -I PREFIX/include penalties_and_bans.c -lm -o sampler.so
  *     fairdraw verify --sampler plugin:./sampler.so

@@ -151,7 +151,7 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
       }
     }
   }
-  // This is the number of tokens in the batches at the ends of the runs; without this check, the
+  // The number counts the tokens in the batches at the ends of the runs; without this check, the
   // runs could have been empty. The number is the same on every machine; it is 518 in the reduced
   // test.
   EXPECT_GT(drawn, is_reduced() ? 400 : 1000);

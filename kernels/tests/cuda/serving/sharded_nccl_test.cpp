@@ -1,7 +1,7 @@
-// Sharded calls on two GPUs exchange their blocks with NCCL and through each other's memory. Their
-// tokens must be those of `sample` over whole rows, both in direct calls and in graphs; rows that
-// candidates do not decide follow afterwards. Each rank has one thread; the test is skipped unless
-// there are two GPUs.
+// Sharded calls on two GPUs exchange their blocks with NCCL and through each other's memory. The
+// tokens of these calls must be those of `sample` over whole rows, both in direct calls and in
+// graphs; rows that candidates do not decide follow afterwards. Each rank has one thread; the test
+// is skipped unless there are two GPUs.
 #include "fairdraw/sharded_nccl.h"
 
 #include <gtest/gtest.h>

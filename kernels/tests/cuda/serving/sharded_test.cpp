@@ -413,7 +413,7 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   EXPECT_GT(seen.blocks, 0);
 }
 
-/// Flat rows of a language model's size have survivors far beyond the candidates. There are more
+/// Flat rows of a language model's size have survivors far beyond the candidates. The call has more
 /// such rows than a group of gathered rows holds, with thresholds of each filter and of two
 /// filters. Sums of weights alone decide the nuclei.
 TEST(CudaSharded, FlatRowsAreGathered) {

@@ -127,7 +127,7 @@ Case with_sampled_text(const Case& drawn, std::string_view text) {
   const bool own = drawn.sampled->operations == 0;
   if (drawn.operations.size() > 1 && !own) {
     const std::string_view said = values.take("operations");
-    // There are too many operations for a line, so the seed in the text chooses them again.
+    // A line has no room for so many operations, so the seed in the text chooses them again.
     const std::string chosen = operations_text(drawn.operations);
     if (said != chosen || result.input.vocab != drawn.input.vocab) {
       values.fail(fmt::format("this version draws vocabulary {} and operations {} from the seed",

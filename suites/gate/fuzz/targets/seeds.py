@@ -4,9 +4,9 @@
     seeds.py pack FOLDER ARCHIVE     every file of FOLDER; ARCHIVE is written anew
     seeds.py unpack ARCHIVE FOLDER   adds the files to FOLDER
 
-An archive is text that git can compare. It has a line for each input, in the order of their names, with the
-name, a space and the bytes of the input. A byte that is not printable ASCII is written as \\HH, with two
-hexadecimal digits, and so are a backslash and a space at the end; an empty input is its name alone.
+An archive is text that git can compare. The archive has a line for each input, in the order of their names,
+with the name, a space and the bytes of the input. A byte that is not printable ASCII is written as \\HH, with
+two hexadecimal digits, and so are a backslash and a space at the end; an empty input is its name alone.
 replay_inputs.cpp reads this form, too.
 """
 

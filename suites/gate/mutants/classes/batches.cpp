@@ -106,8 +106,8 @@ constexpr Entry kDependence[] = {
     {"row-stride-assumed", "vLLM #42684, PR #42739; prime-rl #2497; xgrammar PR #699",
      "rows are taken to lie one vocabulary apart, whatever their stride",
      [](fairdraw_batch& batch) { batch.row_stride = batch.vocab; }},
-    // Makes every output a row of its own. Its parameters are those of row `output` instead of the
-    // sampled row, as in a kernel that indexes parameters by output.
+    // Makes every output a row of its own. The parameters of the row are those of row `output`
+    // instead of the sampled row, as in a kernel that indexes parameters by output.
     {"thresholds-by-slot-not-row", "FlashInfer issue #5339, PR #5340, #5324",
      "with indices, parameters are those of the output's number and not of the row",
      [](fairdraw_batch& batch, Storage& storage) {

@@ -54,8 +54,8 @@ constexpr Entry kDistribution[] = {
      }},
     {"gumbel-sign", "chainerrl PR #104", "the Gumbel noise is subtracted",
      By("chi_squared/gaussian/v1000/top_k_50+top_p_0.9/*/n100000", Base::hf_race),
-     // The function is -g(1 - u), where g(u) is the Gumbel noise. It has the same distribution as
-     // -g(u), and it increases with u, as the race requires.
+     // The function is -g(1 - u), where g(u) is the Gumbel noise. The function has the same
+     // distribution as -g(u), and it increases with u, as the race requires.
      [](double uniform) { return std::log(-std::log1p(-uniform)); }},
     {"prefix-scan-wrong", "ROCm aiter PR #2035",
      "the prefix sum carries nothing into every second block of 1024",

@@ -163,8 +163,8 @@ constexpr Entry kProcessed[] = {
        }
        output.lengths = storage.keep(std::move(lengths));
      }},
-    // These are the same mutants without the claim of exact arithmetic; the distribution of emitted
-    // tokens reveals them.
+    // The entries below are the same mutants without the claim of exact arithmetic; the
+    // distribution of emitted tokens reveals them.
     {"verify-law-ignores-processing",
      "rows of the target are judged without penalties, bias and bans",
      By("verify_law/*/processed*", Base::distribution), ignored},

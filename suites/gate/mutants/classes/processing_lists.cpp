@@ -65,8 +65,8 @@ bool is_raised(const Row& row) {
   return !row.from_probs && *std::ranges::min_element(row.logits) > kLarge;
 }
 
-// Draws by a race in float16: logits divided by the temperature, plus noise. It does so in rows for
-// which `is_hit` returns true and whose largest value exceeds 16.
+// Draws by a race in float16: logits divided by the temperature, plus noise. Only rows are changed
+// for which `is_hit` returns true and whose largest value exceeds 16.
 void race_in_float16(Mutation& mutation, const std::function<bool(const Row&)>& is_hit) {
   const auto largest = std::make_shared<float>(0.0F);
   mutation.row = [largest, is_hit](Row& row, const Place&) {

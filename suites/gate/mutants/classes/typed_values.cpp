@@ -1,5 +1,6 @@
-// Mutants that report only tokens. They are wrong for one value that users type, for top_k next to
-// the vocabulary size, in one shape of call, or in tails that their uniform numbers cannot reach.
+// Mutants that report only tokens. Each mutant is wrong for one value that users type, for top_k
+// next to the vocabulary size, in one shape of call, or in tails that its uniform numbers cannot
+// reach.
 #include <algorithm>
 #include <cmath>
 #include <limits>
