@@ -20,7 +20,7 @@ SKIPPED = 77
 # down, so the limit holds for every build.
 FIRST_PAINT_MS = 2000
 MOST_PIXELS = 9000  # largest height in pixels of a page with 68 failures of five causes, 1280 pixels wide
-# Largest distance in pixels from the top of a failed page, 1280 pixels wide, to the end of the changes to make.
+# Largest distance in pixels from the top of a failed page to the end of the changes to make, 1280 pixels wide.
 CHANGE_PIXELS = 600
 AXE_SERIOUS = {"serious", "critical"}
 

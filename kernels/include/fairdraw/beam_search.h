@@ -119,7 +119,7 @@ struct BeamHistory {
 /// One step. Row `row_begins[r] + b` is live beam b of request r.
 struct BeamStepRequest {
   RowsView rows;                        ///< [rows, vocab]; values of any dtype
-  BeamInput input = BeamInput::logits;  ///< whether the rows are logits or log-probabilities
+  BeamInput input = BeamInput::logits;  ///< kind of the rows: logits or log-probabilities
   std::int64_t requests = 0;            ///< number of requests, >= 0
   std::int32_t max_width = 1;           ///< number of places for beams in a request, 1 to
                                         ///< kMaxBeamWidth

@@ -73,7 +73,7 @@ enum class TileInput : std::uint32_t {
 /// Rows to index.
 struct TileIndexRequest {
   RowsView rows;                         ///< [rows, vocab]; values of any dtype
-  TileInput input = TileInput::logits;   ///< whether the values are logits or probabilities
+  TileInput input = TileInput::logits;   ///< kind of the values: logits or probabilities
   PerRequest<float> temperature = 1.0F;  ///< scalar or [rows]; temperature of logits, 0 or in
                                          ///< [2^-126, 2^64]; 0 (greedy) gives the weights of 1
   BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of values; bit 1: the token

@@ -26,7 +26,7 @@ using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 /// Returns sets of requested results; each set uses another path through the kernels.
 std::vector<CallResults> wanted_sets(std::uint64_t number) {
   std::vector<CallResults> sets = {kEverything, kTokensAndStatuses};
-  // takes five bits, in another order
+  // scrambles the number, and takes five bits that choose the results
   const std::uint64_t bits = number * 0x9e3779b97f4a7c15 >> 59;
   sets.push_back(
       {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0});

@@ -65,8 +65,8 @@ TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
 }
 
 TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
-  // Of the 1.06e9 floats in (0, 1], every 10007th is tested, and the floats next to powers of two,
-  // where the logarithm is near an integer.
+  // The test takes every 10007th of the 1.06e9 floats in (0, 1], and the floats next to powers of
+  // two, where the logarithm is near an integer.
   const std::uint32_t stride = is_reduced() ? 1000003 : 10007;
   for (std::uint32_t bits = 1; bits <= 0x3f800000U; bits += stride) {
     const float min_p = std::bit_cast<float>(bits);

@@ -43,8 +43,8 @@ struct ModelToken {
   std::int32_t token = -1;
 };
 
-/// Returns a request's next token from a row of logits; the rest of the batch has no influence. Of
-/// the options, only the rules are used.
+/// Returns a request's next token from a row of logits; the rest of the batch has no influence.
+/// Among the options, only the rules are used.
 ModelToken draw_alone(const RequestSnapshot& request, const std::vector<float>& logits,
                       const BatchStateOptions& options);
 

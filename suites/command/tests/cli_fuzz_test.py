@@ -34,7 +34,7 @@ class Findings(CommandLineCase):
         return result, capsule, shlex.split(line.split("replay: ", 1)[1])
 
     def test_a_finding_names_the_sampler_that_was_given_and_replays_on_it(self):
-        # By another profile, a correct sampler is judged wrong, too: it keeps the token that crosses p.
+        # A correct sampler is judged wrong by another profile, too: it keeps the token that crosses p.
         book = ("--semantics", "rosellm")
         plugin = "plugin:" + BAD_PLUGIN
         for sampler, more, bad in [

@@ -446,7 +446,7 @@ class CommandLine(CommandLineCase):
         self.assertIn("mask.nested", self.run_fairdraw("fuzz", "--list").stdout)
 
     def test_fuzz_finds_shrinks_and_saves(self):
-        # By another profile the sampler is judged wrong: it keeps the token that crosses p.
+        # The sampler is judged wrong by another profile: it keeps the token that crosses p.
         search = ("--semantics", "rosellm")
         result = self.fuzz(*search)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)

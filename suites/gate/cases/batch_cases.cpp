@@ -156,7 +156,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   }
 }
 
-// By the DKWM bound, the test detects a distance of 0.0567 in 9900 draws per batch size, at a
+// The DKWM bound says that the test detects a distance of 0.0567 in 9900 draws per batch size, at a
 // twentieth of a case's share of the error budget. The declared discrepancy is slightly larger than
 // this distance.
 void add_distributions(std::vector<NamedCase>& cases) {

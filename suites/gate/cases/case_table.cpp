@@ -347,10 +347,10 @@ void add_goodness_of_fit(Table& table) {
   for (const DistributionRow& row : binomial) table.add(distribution_case(Check::binomial, row));
 }
 
-// Returns the distance that a pit case with n draws declares. By the DKWM bound, the test detects a
-// distance of 5.6 / sqrt(n) in two looks, each at the square root of half of 4.9e-14 (a tenth of a
-// case's share). A single look misses such a distance with a probability of 5e-7. The declared
-// distance is larger by a tenth.
+// Returns the distance that a pit case with n draws declares. The DKWM bound says that the test
+// detects a distance of 5.6 / sqrt(n) in two looks, each at the square root of half of 4.9e-14 (a
+// tenth of a case's share). A single look misses such a distance with a probability of 5e-7. The
+// declared distance is larger by a tenth.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }

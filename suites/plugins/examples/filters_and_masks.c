@@ -69,7 +69,7 @@ struct candidate {
 };
 
 static int by_falling_logit(const void* left,
-                            const void* right) { /* of equal logits, the lower id comes first */
+                            const void* right) { /* among equal logits, the lower id comes first */
   const struct candidate *a = left, *b = right;
   if (a->logit != b->logit) return a->logit > b->logit ? -1 : 1;
   return a->id < b->id ? -1 : a->id > b->id;

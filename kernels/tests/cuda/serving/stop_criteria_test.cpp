@@ -77,8 +77,8 @@ TEST(CudaStopCriteria, RandomBatchesEqualTheCpus) {
     const auto size = static_cast<std::size_t>(n);
     const bool breaks_one = *rc::gen::inRange(0, 4) == 0 && n > 1 && batch.step.size() > 1;
     if (breaks_one) (*rc::gen::elementOf(breaks)).second(batch);
-    // Of some outputs only the last tokens are known, some lengths are too small, and some requests
-    // are inactive.
+    // Some outputs are given with their last tokens alone, some lengths are too small, and some
+    // requests are inactive.
     const auto longer = *rc::gen::container<Ids>(size, rc::gen::element(0, 0, 0, 5, -1));
     const auto active = *rc::gen::container<std::vector<std::uint8_t>>(
         size, rc::gen::element<std::uint8_t>(0, 1, 1, 7));
