@@ -21,7 +21,7 @@ bool is_end(std::int32_t token, const BeamRules& rules) {
   return std::find(rules.end_ids.begin(), rules.end_ids.end(), token) != rules.end_ids.end();
 }
 
-/// Sorts best first. The sort is stable, so that equal scores keep their order.
+/// Sorts best first. The sort must be stable, so that sequences of equal score keep their order.
 void sort_by_score(std::vector<BeamHypothesis>& list) {
   std::stable_sort(list.begin(), list.end(), [](const BeamHypothesis& a, const BeamHypothesis& b) {
     return a.score > b.score;
@@ -35,7 +35,7 @@ struct Candidate {
 };
 
 /// Returns candidates in the order of beams and tokens, so that a stable sort by score breaks ties
-/// as specified.
+/// as the specification says.
 std::vector<Candidate> all_candidates(const std::vector<BeamHypothesis>& live,
                                       const std::vector<std::vector<float>>& logprobs) {
   std::vector<Candidate> all;
@@ -65,8 +65,8 @@ std::vector<float> beam_logprobs(std::span<const float> logits) {
   const IntegerRow row = integer_model(logits, {}, {});
   const auto first = std::max_element(logits.begin(), logits.end());
   const float max = *first;
-  // The weight of the maximum itself, which need not be the largest weight, because the significand
-  // polynomial can decrease between neighbours.
+  // This is the weight of the largest logit, which need not be the largest weight, because the
+  // polynomial for significands can decrease between neighbouring floats.
   const RowWeight of_max = row.weight[static_cast<std::size_t>(first - logits.begin())];
   const double log_mass =
       std::log(to_nearest_double(row.total_unfiltered) / to_nearest_double(of_max));

@@ -13,12 +13,12 @@ namespace fairdraw::reference {
 
 using TokenSequence = std::vector<std::int32_t>;
 
-/// A beam: a sequence of tokens with its scores. The sequence is live if its last token is no end
-/// id.
+/// A beam: a sequence of tokens with its scores. The sequence is live if its last token is not an
+/// end id.
 struct BeamHypothesis {
   TokenSequence tokens;
   float cumulative = 0;
-  float score = 0;  ///< normalised score; not set for live beams until the end
+  float score = 0;  ///< normalised score; live beams have none until the end of the search
   bool operator==(const BeamHypothesis&) const = default;
 };
 
@@ -33,14 +33,14 @@ struct BeamRules {
 /// The state of one request. The state begins with one live beam without tokens.
 struct BeamModelState {
   std::vector<BeamHypothesis> live = {{}};
-  std::vector<std::int32_t> parents;  ///< for each live beam, its parent in the step before
+  std::vector<std::int32_t> parents;  ///< parent of each live beam in the step before
   std::vector<BeamHypothesis> pool;   ///< best first
   BeamState state = BeamState::live;
   RowStatus status = RowStatus::ok;  ///< status of the last step
 };
 
-/// Returns the log-probabilities of a row of logits as beam search uses them: integer weights,
-/// rounded once. -inf stays -inf. Precondition: the row has no NaN and no +inf.
+/// Returns the log-probabilities of a row of logits as beam search uses them: computed from integer
+/// weights and rounded once; -inf stays -inf. Precondition: the row has no NaN and no +inf.
 std::vector<float> beam_logprobs(std::span<const float> logits);
 
 /// Makes one step. Row b of the input holds the log-probabilities of live beam b. A request that is
@@ -55,9 +55,9 @@ std::vector<BeamHypothesis> beam_result_model(const BeamModelState& state, std::
 /// A function from a sequence to the log-probabilities of its next token.
 using LanguageModel = std::function<std::vector<float>(const TokenSequence&)>;
 
-/// Returns the `best` sequences by normalised score among all that end with an end id within
-/// max_tokens, or have max_tokens tokens. Equal scores are in the order of enumeration (by length,
-/// then by ids).
+/// Returns the `best` sequences by normalised score among all sequences that end with an end id
+/// within max_tokens tokens, or that have max_tokens tokens. Sequences of equal score keep the
+/// order of enumeration (by length, then by ids).
 std::vector<BeamHypothesis> all_sequences(const LanguageModel& model, const BeamRules& rules,
                                           std::size_t best);
 

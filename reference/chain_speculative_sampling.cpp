@@ -1,6 +1,6 @@
-// Chain speculative sampling (Leviathan et al. 2023; Chen et al. 2023) in the integers of the
-// specification. The acceptance test has no division, so "accept with probability min(1, p / q)" is
-// exact.
+// Computes chain speculative sampling (Leviathan et al. 2023; Chen et al. 2023) in the integers of
+// the specification. The acceptance test multiplies instead of dividing, so "accept with
+// probability min(1, p / q)" is exact.
 #include <boost/multiprecision/cpp_int.hpp>
 #include <stdexcept>
 #include <vector>
@@ -26,9 +26,10 @@ bool accepts(const IntegerRow& target, const IntegerRow& draft, std::size_t toke
   return p > 0 && (a >= b || scale(word, b) < a);
 }
 
-// Draws from the residual max(target - draft, 0). The residual is zero everywhere only if both
-// distributions are equal and the drafted token has weight 0. No draft that was drawn has weight 0;
-// for other drafts, the token is then drawn from the target itself.
+// Draws from the residual max(target - draft, 0). All residual weights are zero only if both
+// distributions are equal and the drafted token has weight 0. A draft that was really drawn from
+// its distribution never has weight 0; if another draft has weight 0, the token is drawn from the
+// target itself.
 std::int32_t recover(const IntegerRow& target, const IntegerRow& draft, std::uint64_t word) {
   std::vector<Wide> residual(target.mask.size());
   const Wide target_total = target.speculation_total(), draft_total = draft.speculation_total();
@@ -58,7 +59,8 @@ std::vector<IntegerRow> weigh_rows(std::span<const float> probs, std::size_t row
   return weighed;
 }
 
-// Returns the first failed status by position: that of the draft's row, then the target's.
+// Returns the first failed status by position; at each position the draft's row comes before the
+// target's.
 RowStatus first_failure(std::span<const IntegerRow> draft, std::span<const IntegerRow> target) {
   for (std::size_t i = 0; i < target.size(); ++i) {
     if (i < draft.size() && draft[i].status != RowStatus::ok) return draft[i].status;

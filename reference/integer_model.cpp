@@ -1,8 +1,9 @@
-// Computes the weight of every token by itself: first the octave of its tile, then the octave of
-// the row, then the weight. A row with active filters is ranked once (largest first, lowest id
-// among equals). Every filter of the specification is a threshold on the value, so each keeps a
-// prefix of the ranking, and their intersection is the shortest prefix. The code is deliberately
-// simple and shares nothing with the kernels.
+// The integer model computes the weight of every token by itself: first the octave of its tile,
+// then the octave of the row, then the weight. A row with active filters is ranked once: largest
+// value first, and lowest id first among equal values. Every filter of the specification is a
+// threshold on the value, so each filter keeps a prefix of the ranking, and all filters together
+// keep the shortest of these prefixes. The code is deliberately simple and shares nothing with the
+// kernels.
 #include "reference/integer_model.h"
 
 #include <algorithm>
@@ -24,17 +25,17 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr int kSignificandBits = 23;
 constexpr double kSignificandUnits = 0x1p23;  // number of units of a significand in [1, 2)
-constexpr int kBitsInTile = 32;               // extra bits of a weight in a tile over a significand
-constexpr int kBitsInRow = 48;  // extra bits of a weight in a row over one in the first tile
-constexpr double kOctavesOfWritten = 256;  // far below the smallest probability of float32
-constexpr int kBitsInSpeculation = 16;  // extra bits of a weight in speculation over a significand
+constexpr int kBitsInTile = 32;               // bits of a weight in a tile beyond its significand
+constexpr int kBitsInRow = 48;  // bits that the first tile's weights gain in the row
+constexpr double kOctavesOfWritten = 256;  // 2^-256 is below the smallest float32
+constexpr int kBitsInSpeculation = 16;  // bits of a speculation weight beyond its significand
 
 struct Ranked {
   float value;
   std::int32_t id;
 
-  // Returns a number that grows as the value decreases, and with the id among equals. Both zeros
-  // have the same value.
+  // Returns a number that grows as the value decreases, and that grows with the id among equal
+  // values. The values +0 and -0 count as equal.
   std::uint64_t place() const {
     const std::uint32_t below = 0x80000000U - static_cast<std::uint32_t>(key_of(value));
     return (static_cast<std::uint64_t>(below) << 32) + static_cast<std::uint32_t>(id);
@@ -95,7 +96,8 @@ IntegerRow failed_row(std::size_t vocab, RowStatus status) {
   return row;
 }
 
-// Returns the weight of a token in a row as a real number, which needs no bit beyond a double's.
+// Returns the weight of a token in a row as a real number before any bit is cut off; a double
+// represents it exactly.
 double uncut_weight(const TokenOctaves& token, double row_octave) {
   const double below = row_octave - token.whole;
   if (below >= kOctavesOfWritten) return 0;
@@ -103,8 +105,8 @@ double uncut_weight(const TokenOctaves& token, double row_octave) {
                     kBitsInTile + kBitsInRow - static_cast<int>(below));
 }
 
-// Sets the weights of the allowed tokens, given in any order, and their tiles. `octaves_of`
-// converts a value to octaves.
+// Sets the weights of the allowed tokens, given in any order, and the fields of their tiles. The
+// function `octaves_of` converts a value to octaves.
 template <typename OctavesOf>
 void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of) {
   std::vector<TokenOctaves> octaves;
@@ -128,8 +130,8 @@ void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of
   }
 }
 
-// Ranks the tokens, which are given in the order of their ids. No two places are equal, so every
-// sort gives the same ranking.
+// Ranks the tokens, which are given in the order of their ids. No two tokens have the same place,
+// so every sort gives the same ranking.
 void rank(std::vector<Ranked>& tokens, std::span<const float> values) {
   std::vector<std::uint64_t> places;
   places.reserve(tokens.size());
@@ -157,21 +159,21 @@ std::size_t top_k_prefix(std::span<const Ranked> ranked, std::int32_t top_k, std
   return kept;
 }
 
-// Returns max(1, ceil(top_p * total)), with top_p in (0, 1) taken exactly: an integer below 2^24
-// times 2^-s.
+// Returns max(1, ceil(top_p * total)); the float top_p in (0, 1) is used exactly, as an integer
+// below 2^24 times 2^-s.
 RowWeight top_p_threshold(float top_p, RowWeight total) {
   int exponent = 0;
   const float significand = std::frexp(top_p, &exponent);  // [1/2, 1)
   const uint256_t product =
       uint256_t(static_cast<std::uint32_t>(std::ldexp(significand, 24))) * uint256_t(total);
-  const int shift = 24 - exponent;  // 24 to 172; the product is below 2^148
+  const int shift = 24 - exponent;  // from 24 to 172; the product is below 2^148
   const uint256_t whole = product >> shift;
   const uint256_t threshold = (whole << shift) == product ? whole : whole + 1;
   return static_cast<RowWeight>(threshold == 0 ? uint256_t(1) : threshold);
 }
 
-// Returns the number of ranked tokens for which the weight of strictly larger values is below the
-// threshold. `base` is the set of tokens whose mass top_p refers to.
+// Returns the number of ranked tokens for which the total weight of strictly larger values is below
+// the threshold. The list `base` holds the tokens whose mass top_p refers to.
 std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight> weight,
                          float top_p) {
   if (top_p >= 1) return base.size();
@@ -189,7 +191,8 @@ std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight
   return kept;
 }
 
-// Applies top_k and top_p to the survivors of min_p, the first `survivors` tokens of the ranking.
+// Applies top_k and top_p to the tokens that min_p keeps, the first `survivors` tokens of the
+// ranking.
 std::size_t filtered_prefix(std::span<const Ranked> ranked, std::size_t survivors,
                             std::span<const RowWeight> weight, const RowParameters& parameters,
                             TieRule tie_rule, FilterOrder filter_order) {
@@ -208,8 +211,9 @@ void keep(IntegerRow& row, std::span<const Ranked> kept) {
   row.support_size = static_cast<std::int32_t>(kept.size());
 }
 
-// Sets whether the row proposes, and from which tiles. min_p keeps the first `survivors` tokens of
-// the ranking, so it keeps a tile's largest value if that is at least the last survivor's.
+// Sets whether the row draws by proposals, and from which tiles. The filter min_p keeps the first
+// `survivors` tokens of the ranking, so it keeps a tile's largest value if this value is at least
+// that of the last survivor.
 void set_proposals(IntegerRow& row, std::span<const Ranked> ranked, std::size_t survivors,
                    const RowParameters& parameters) {
   row.proposes = parameters.top_p < 1 && top_k_is_off(parameters.top_k, row.mask.size());
@@ -217,15 +221,15 @@ void set_proposals(IntegerRow& row, std::span<const Ranked> ranked, std::size_t 
   for (TileOfRow& tile : row.tiles) tile.proposes = row.proposes && tile.key >= least;
 }
 
-// Keeps only the largest value, the lowest id among equals.
+// Keeps only the token with the largest value, and the lowest id among equal values.
 void keep_greedy(IntegerRow& row, std::span<const Ranked> tokens) {
   const Ranked first = std::ranges::min(tokens, {}, &Ranked::place);
   row.greedy_token = first.id;
   keep(row, std::span(&first, 1));
 }
 
-// True if no filter is active. Without filters no ranking is needed, which takes most of the time
-// of a row.
+// True if no filter is active. Without filters no ranking is needed, and ranking takes most of the
+// time of a row.
 bool keeps_all(const RowParameters& parameters) {
   return parameters.top_k <= 0 && parameters.top_p >= 1 && parameters.min_p == 0;
 }
@@ -242,20 +246,21 @@ std::uint32_t octave_significand(float r) {
   p = std::fma(p, r, 0x1.c6b6d8p-5F);
   p = std::fma(p, r, 0x1.ebf9c2p-3F);
   p = std::fma(p, r, 0x1.62e42ap-1F);
-  // 2^r plus one half is in [1, 2), so it is rounded to a multiple of 2^-23.
+  // 2^r plus one half lies in [1, 2), so the sum is rounded to a multiple of 2^-23.
   const float raised = std::fma(p, r, 1.5F);
   return static_cast<std::uint32_t>((static_cast<double>(raised) - 0.5) * kSignificandUnits);
 }
 
 TokenOctaves octaves_of_logit(float logit, float scale) {
-  // The product is exact: 24 bits times 24 bits, far from the ends of double's range.
+  // The product is exact, because 24 bits times 24 bits fit a double, and its exponent is far from
+  // the ends of double's range.
   const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
   const double whole = std::nearbyint(octaves);
   return {whole, octave_significand(static_cast<float>(octaves - whole))};
 }
 
 TokenOctaves octaves_of_prob(float probability) {
-  // Subnormals share the exponent of the smallest normal numbers, and have less than 24 bits.
+  // Subnormal floats share the exponent of the smallest normal number, and have fewer than 24 bits.
   const int whole = std::max(std::ilogb(probability), -126);
   return {static_cast<double>(whole),
           static_cast<std::uint32_t>(
@@ -279,20 +284,21 @@ std::uint64_t weight_in_speculation(const TokenOctaves& token, double row_octave
 }
 
 float min_p_threshold(float min_p) {
-  // log2 is computed in 113 bits. log2 of a float32 is an integer or irrational, and never so close
-  // to halfway between two float32 values that rounding twice differs from rounding once.
+  // The logarithm is computed in 113 bits. The base-2 logarithm of a float32 is an integer or
+  // irrational, and never so close to halfway between two float32 values that rounding twice
+  // differs from rounding once.
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   return static_cast<float>(Quad(boost::multiprecision::log2(Quad(min_p))));
 }
 
 std::int32_t key_of(float value) {
-  // Bit patterns of positive floats have the same order as the floats.
+  // Bit patterns of positive floats, read as integers, have the same order as the floats.
   const auto magnitude = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(std::fabs(value)));
   return value < 0 ? -magnitude : magnitude;
 }
 
 double to_nearest_double(RowWeight weight) {
-  // Rounds half to even; bits below the 54th decide whether it is a tie.
+  // Rounds half to even; the bits after the 54th decide whether the weight is exactly halfway.
   const auto upper = static_cast<std::uint64_t>(weight >> 64);
   const auto lower = static_cast<std::uint64_t>(weight);
   const int zeros = upper != 0 ? std::countl_zero(upper) : 64 + std::countl_zero(lower);
@@ -314,7 +320,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   IntegerRow row = failed_row(logits.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;  // sorted by id until a filter is active
+  std::vector<Ranked> ranked;  // in the order of ids until a filter is active
   ranked.reserve(logits.size());
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (is_allowed(allowed, id) && logits[id] != -kInfinity) {
@@ -326,7 +332,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
     return row;
   }
 
-  // Temperature 0 reports probabilities at temperature 1.
+  // Rows at temperature 0 report probabilities at temperature 1.
   const float scale = octaves_per_logit(parameters.temperature == 0 ? 1 : parameters.temperature);
   weigh(row, ranked, [scale](float logit) { return octaves_of_logit(logit, scale); });
   if (parameters.temperature == 0 || parameters.top_k == 1 || parameters.top_p == 0) {
@@ -339,7 +345,8 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   }
   rank(ranked, logits);
 
-  // min_p compares the float32 distance to the maximum, which never grows along the ranking.
+  // The filter min_p compares the float32 distance to the maximum, which never decreases along the
+  // ranking.
   const float threshold = parameters.min_p == 0 ? -kInfinity : min_p_threshold(parameters.min_p);
   const auto survives = [&](const Ranked& token) {
     const float distance = token.value - ranked.front().value;
@@ -356,7 +363,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
                                     FilterOrder filter_order, bool top_k_1_keeps_ties) {
   check_sizes(probs.size(), {});
   RowParameters checked = parameters;
-  checked.temperature = 1;  // the temperature is not used, so not checked
+  checked.temperature = 1;  // probabilities use no temperature, so it is not checked
   RowStatus status = check_parameters(checked);
   if (status == RowStatus::ok) status = check_values(probs);
   if (status == RowStatus::ok && std::ranges::any_of(probs, [](float p) { return p < 0; })) {
@@ -365,7 +372,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
   IntegerRow row = failed_row(probs.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;  // sorted by id until a filter is active
+  std::vector<Ranked> ranked;  // in the order of ids until a filter is active
   ranked.reserve(probs.size());
   for (std::size_t id = 0; id < probs.size(); ++id) {
     if (probs[id] > 0) ranked.push_back({probs[id], static_cast<std::int32_t>(id)});

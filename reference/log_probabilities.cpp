@@ -27,7 +27,7 @@ class CompensatedSum {
   long double sum_ = 0, rest_ = 0;
 };
 
-// Sets the values and bounds of the distribution over the tokens of `order`.
+// Sets the values and error bounds of the log-probabilities of the tokens in `order`.
 void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weight_bound) {
   const auto logit = [&row](std::int32_t token) {
     return static_cast<long double>(row.logits[static_cast<std::size_t>(token)]);
@@ -39,14 +39,15 @@ void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weig
     weight.push_back(std::exp((logit(token) - largest) / temperature));
     sum.add(weight.back());
   }
-  // The relative error of a sampler's sum: each term is off by its bound, but at most by itself.
+  // This is the relative error of a sampler's sum: each term is off by its own bound, but at most
+  // by the term itself.
   CompensatedSum error;
   for (std::size_t i = 0; i < row.order.size(); ++i) {
     const long double distance = (logit(row.order[i]) - largest) / temperature;
     const double octaves = static_cast<double>(-distance) / kLn2;
     error.add(weight[i] / sum.value() * std::min(1.0, weight_bound.at(octaves)));
   }
-  // The sum is in units of the largest weight, which has its own error.
+  // The sum is measured in units of the largest weight, which has an error of its own.
   const double of_sum =
       -std::log1p(-static_cast<double>(error.value())) - std::log1p(-weight_bound.at(0));
   const long double log_of_sum = std::log(sum.value());

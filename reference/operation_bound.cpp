@@ -15,7 +15,7 @@ constexpr double kHalfUlp = 0x1p-24;  // u
 constexpr double kLog2E = 0x1.71547652b82fep0;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Half a unit in the last place of a dtype: relative for a normal value, absolute for a subnormal.
+// Half a unit in the last place of a dtype: relative for normal values, absolute for subnormals.
 struct Rounding {
   double relative = 0, absolute = 0;
 };
@@ -23,7 +23,7 @@ struct Rounding {
 Rounding rounding_of(DType dtype) {
   constexpr auto kFlushed = static_cast<double>(FLT_MIN);
   switch (dtype) {
-    case DType::float16:  // converted from float32, so there are two roundings
+    case DType::float16:  // converted from float32, so the value is rounded twice
       return {0x1p-11 + kHalfUlp, 0x1p-25 + kFlushed};
     case DType::bfloat16:
       return {0x1p-8 + kHalfUlp, kFlushed};
@@ -68,7 +68,7 @@ Weights logit_weights(std::span<const float> logits, double temperature, const S
     if (semantics.rounds_scaled_logits) {
       distance += 3 * kHalfUlp * (std::abs(x) + std::abs(largest)) / temperature;
     }
-    // The rounding of the oracle's own float64: one difference, one quotient.
+    // The oracle's own float64 arithmetic rounds one difference and one quotient.
     distance += 0x1p-51 * std::abs(nats);
     if (x == largest) distance = 0;
     const long double least = std::exp(static_cast<long double>(nats) - distance);
@@ -159,7 +159,7 @@ ResultIntervals log_softmax_intervals(std::span<const float> logits, const Seman
     }
     const double least = nats * (1 + kHalfUlp) - log_high * (1 + 3 * kHalfUlp);
     const double most = nats * (1 - kHalfUlp) - log_low * (1 - 3 * kHalfUlp);
-    // Both bounds of the log-probability are at most 0.
+    // The low and the high bound of a log-probability are both at most 0.
     intervals.low.push_back(least * (1 + rounding + kHalfUlp) - absolute);
     intervals.high.push_back(most * (1 - rounding - kHalfUlp) + absolute);
   }

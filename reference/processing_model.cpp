@@ -1,6 +1,6 @@
-// Collects every fault of the lists first, even if it has no effect; the first fault in the order
-// of the statuses counts. After this each step goes over the whole vocabulary. The code shares
-// nothing with the kernels.
+// The model first collects all faults of the lists, also of lists that have no effect, and reports
+// the first fault in the order of the statuses. Then each step of logits processing goes over the
+// whole vocabulary. The code shares nothing with the kernels.
 #include "reference/processing_model.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ std::vector<std::int32_t> ids_of_row(const TokenLists& lists, std::int64_t row, 
   if (!lists.given()) return {};
   const std::int64_t begin = lists.begins.data[row];
   const std::int64_t length = lists.lengths.data[row];
-  // Adding a begin and a length could overflow, because a begin may be as large as its type allows.
+  // The sum of a begin and a length could overflow, because a begin may be as large as its type
+  // allows.
   if (begin < 0 || length < 0 || begin > lists.size || length > lists.size - begin) {
     outside.push_back(fault);
     return {};
@@ -37,7 +38,7 @@ bool has_penalty(const RowProcessing& row) {
   return row.repetition_penalty != 1 || row.frequency_penalty != 0 || row.presence_penalty != 0;
 }
 
-/// True if any id is neither a token nor (in histories) a placeholder.
+/// True if any of the ids is neither a token nor, in histories, a placeholder.
 bool any_stranger(const std::vector<std::int32_t>& ids, std::size_t vocab, std::int32_t lowest) {
   return std::ranges::any_of(ids, [vocab, lowest](std::int32_t id) {
     return id < lowest || static_cast<std::int64_t>(id) >= static_cast<std::int64_t>(vocab);
@@ -115,7 +116,7 @@ std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row) {
 }
 
 /// Applies steps 1 to 3 of logits processing in place. Returns false if a finite logit becomes
-/// infinite.
+/// infinite in these steps.
 bool change_values(std::vector<float>& logits, const RowProcessing& row) {
   const std::set<std::int32_t> prompt(row.prompt.begin(), row.prompt.end());
   const std::map<std::int32_t, std::int32_t> counts = counts_of(row);
@@ -153,7 +154,8 @@ bool ends_with(const std::vector<std::int32_t>& ids, std::span<const std::int32_
          std::equal(end.begin(), end.end(), ids.end() - static_cast<std::ptrdiff_t>(end.size()));
 }
 
-/// Returns the distances to the largest logit, in steps; -1 for banned tokens.
+/// Returns each token's distance to the largest logit in steps of top_n_sigma, or -1 for banned
+/// tokens.
 std::vector<std::int64_t> distances_of(const std::vector<float>& logits) {
   const double largest = *std::ranges::max_element(logits);
   std::vector<std::int64_t> distances;
@@ -164,7 +166,7 @@ std::vector<std::int64_t> distances_of(const std::vector<float>& logits) {
   return distances;
 }
 
-/// Applies step 8 (top_n_sigma) in place, with the integers of its definition.
+/// Applies step 8 (top_n_sigma) in place, with the integers that define this step.
 void keep_top_n_sigma(std::vector<float>& logits, float n) {
   const std::vector<std::int64_t> distances = distances_of(logits);
   Wide tokens = 0, sum = 0, squares = 0;
@@ -181,12 +183,13 @@ void keep_top_n_sigma(std::vector<float>& logits, float n) {
   }
 }
 
-/// True if float32 may put a token on the other side of the threshold of top_n_sigma, judged in
-/// real numbers. With u = 2^-24, a sum of N terms, each of two more operations, has a relative
-/// error of at most g = (N + 2) u / (1 - (N + 2) u) in any order (Higham 2002, 4.2). So the mean
-/// and each deviation are off by g times the largest |x|, and sigma by that amount and by g of
-/// itself. The threshold is rounded twice more. Distances count in steps of 2^-20 here, and
-/// distances from 2^11 on all count as the same.
+/// True if float32 rounding may put a token on the other side of the threshold of top_n_sigma; the
+/// function computes in real numbers. With u = 2^-24, a sum of N terms, each the result of two more
+/// operations, has a relative error of at most g = (N + 2) u / (1 - (N + 2) u) in any order (Higham
+/// 2002, 4.2). So the mean and each deviation from the mean are off by g times the largest |x|, and
+/// sigma is off by that amount and by g times sigma. Computing the threshold rounds two more times.
+/// This function measures distances in steps of 2^-20, and treats all distances from 2^11 on as the
+/// same.
 bool is_undecided(const std::vector<float>& logits, float n) {
   const long double largest = *std::ranges::max_element(logits);
   long double tokens = 0, sum = 0, squares = 0, size = 0;
@@ -306,8 +309,8 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing, const RowParameters& parameters,
                          TieRule tie_rule, FilterOrder filter_order) {
-  // The status of the parameters is determined first. A row of a single zero fails only because of
-  // its parameters.
+  // The model determines the status of the parameters first. A row of a single zero can only fail
+  // because of its parameters, so the model calls it with such a row.
   const float zero = 0;
   const bool parameters_ok =
       integer_model(std::span(&zero, 1), {}, parameters).status == RowStatus::ok;

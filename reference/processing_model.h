@@ -19,7 +19,7 @@ struct RowProcessing {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type name = neutral;
 #include "fairdraw/processing_parameters.inc"
 
-  std::vector<std::int32_t> prompt;  ///< ids of the prompt; from a mask: each id once
+  std::vector<std::int32_t> prompt;  ///< ids of the prompt; if given as a mask, each id once
   std::vector<std::int32_t> output;
   std::optional<std::vector<std::int32_t>> output_counts;  ///< [vocab]
   std::int32_t output_length = 0;                          ///< for min_tokens
@@ -30,29 +30,31 @@ struct RowProcessing {
   };
   std::vector<Bias> biases;
   std::vector<std::int32_t> stop_ids;
-  std::vector<std::int32_t> bad_words;  ///< tokens of the bad words, one word after another
+  std::vector<std::int32_t> bad_words;  ///< tokens of the bad words, one word after the other
   std::vector<std::int32_t> bad_word_lengths;
   std::vector<std::int32_t> allowed_ids;
 
-  std::vector<RowStatus> outside;  ///< faults of lists that are outside their buffers
+  std::vector<RowStatus> outside;  ///< faults of lists that reach outside their buffers
 };
 
-/// Returns the processing of row `row` of a call. The function reads nothing outside the buffers.
+/// Returns the processing of row `row` of a call. The function reads nothing outside the call's
+/// buffers.
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
                                 std::size_t vocab);
 
 struct ProcessedRow {
   RowStatus status = RowStatus::ok;
   std::vector<float> logits;  ///< [vocab], -inf for banned tokens; all -inf if the status is not ok
-  /// True if top_n_sigma in float32 may move a token across its threshold.
+  /// True if float32 rounding in top_n_sigma may move a token across the threshold.
   bool undecided = false;
 };
 
-/// Processes a row. The packed bits `allowed` (or none) are applied in the step before top_n_sigma.
+/// Processes a row. The bits `allowed` (packed, or empty if all tokens are allowed) are applied in
+/// the step before top_n_sigma.
 ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing);
 
-/// Returns the integer model of a processed row.
+/// Returns the integer model of a row after logits processing.
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowProcessing& processing, const RowParameters& parameters,
                          TieRule tie_rule = TieRule::keep_all,

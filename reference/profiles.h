@@ -1,11 +1,12 @@
-// The profiles, one function each. An engine's behaviour is read in its public source or reported
-// in its issue tracker. A word in each function says how certain a choice is:
+// Declares the profiles of samplers, one function each. The behaviour of an engine is read in its
+// public source or reported in its issue tracker. A word in each function says how certain a choice
+// is:
 //   read      in the source of the function that is named;
 //   emulated  the source's algorithm was run on a CPU;
 //   told      in an issue, pull request or other thread (reported);
 //   derived   follows from the source, and was not run;
 //   assumed   nothing says it.
-// Choices without such a word are read.
+// A choice without such a word was read in the source.
 #pragma once
 
 #include "reference/semantics.h"
@@ -15,7 +16,7 @@ namespace fairdraw::reference {
 // semantics.cpp.
 Semantics fairdraw_profile();
 
-// profiles_torch.cpp: samplers written in PyTorch, or for it.
+// The file profiles_torch.cpp has the samplers written in PyTorch or for PyTorch.
 Semantics vllm_torch_profile();
 Semantics vllm_triton_profile();
 Semantics sglang_torch_profile();
@@ -23,14 +24,14 @@ Semantics hf_profile();
 Semantics rosellm_profile();
 Semantics sonicsampler_profile();
 
-// profiles_flashinfer.cpp: FlashInfer and what calls it.
+// The file profiles_flashinfer.cpp has FlashInfer and the engines that call FlashInfer.
 Semantics flashinfer_profile();
 Semantics flashinfer_fast_profile();
 Semantics flashinfer_joint_profile();
 Semantics flashinfer_cake_profile();
 Semantics sglang_profile();
 
-// profiles_engines.cpp: TensorRT-LLM, MAX, llama.cpp.
+// The file profiles_engines.cpp has TensorRT-LLM, MAX and llama.cpp.
 Semantics trtllm_documented_profile();
 Semantics trtllm_torch_profile();
 Semantics trtllm_vanilla_profile();
@@ -41,8 +42,8 @@ Semantics max_cpu_profile();
 Semantics llamacpp_profile();
 Semantics llamacpp_backend_profile();
 
-/// All profiles, in the order in which they are listed. A new profile needs its function, its
-/// declaration and its place here.
+/// All profiles, in the order in which listings show them. A new profile needs its function, the
+/// declaration above and an entry in this list.
 inline constexpr Semantics (*kProfiles[])() = {
     fairdraw_profile,
     vllm_torch_profile,

@@ -17,22 +17,22 @@ namespace {
 using Eigen::ArrayXd;
 using Eigen::Index;
 
-// Sums of probabilities are exact in long double if they are below 2^63 times the last bit of the
+// A long double sum of probabilities is exact if the sum is below 2^63 times the last bit of the
 // addends.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle sums in a long double of at least 64 bits");
 
 constexpr double kLog2E = 0x1.71547652b82fep0;
 constexpr double kHalfUlp = 0x1p-24;  // largest relative error of one float32 rounding
 
-// Returns bits that grow as the value decreases. The bits of positive floats grow with the value,
-// those of negative floats decrease.
+// Returns bits that, read as an integer, grow as the value decreases. The bits of positive floats,
+// read as integers, grow with the value, and those of negative floats decrease.
 std::uint32_t falling_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value + 0.0F);  // -0 is 0
   return bits < 0x80000000U ? 0x7fffffffU - bits : bits;
 }
 
-// Sorts tokens by value and then by index. No two keys are equal, and integers sort faster than
-// floats in a stable sort.
+// Sorts tokens by decreasing value, and equal values by id. All keys are different, and a stable
+// sort is faster for integers than for floats.
 void rank(RankedWeights& row) {
   std::vector<std::uint64_t> order(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -78,7 +78,7 @@ double last_bit_of(double value) {
 }
 
 // Returns exp(e) - 1, the relative error of a weight whose logarithm is off by e. The error is
-// capped, because an infinite error times an underflowed weight would be NaN.
+// capped, because an infinite error times a weight that underflowed to 0 would be NaN.
 ArrayXd relative_error(const ArrayXd& log_error) {
   return log_error.min(600.0).unaryExpr([](double e) { return std::expm1(e); });
 }
@@ -116,22 +116,23 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   const auto n = static_cast<Index>(row.size());
   const ArrayXd x = Eigen::Map<const Eigen::ArrayXf>(row.value.data(), n).cast<double>();
   const ArrayXd nats = (x - x[0]) / temperature;
-  const ArrayXd octaves = nats.abs() * kLog2E;  // distance to the maximum
+  const ArrayXd octaves = nats.abs() * kLog2E;  // distance to the maximum in octaves
   row.weight = nats.exp();
 
-  // For samplers that divide logits by T and round before they subtract the maximum: one rounding
-  // of 1 / T, one of each product, one of the difference, each relative to the scaled logits.
+  // This error is for samplers that divide logits by T and round before they subtract the maximum:
+  // the code allows one rounding of 1 / T, one of each product and one of the difference, each
+  // relative to the scaled logits.
   ArrayXd scaling = ArrayXd::Zero(n);
   if (semantics.rounds_scaled_logits) {
     scaling = (x.abs() + std::abs(x[0])) * (3 * kHalfUlp / temperature);
   }
-  // The rounding of the oracle's own float64: difference, quotient and exponential, half an ulp of
-  // the argument each, and two ulps of the result.
+  // This is the rounding error of the oracle's own float64 arithmetic: half an ulp of the argument
+  // each for difference, quotient and exponential, and two ulps of the result.
   const ArrayXd own = (nats.abs() + 4) * 0x1p-51;
 
   const ArrayXd log_error =
       semantics.relative_weight_error + bound.constant + bound.per_octave * octaves + scaling + own;
-  // Truncation drops less than one unit of any weight.
+  // Truncation lowers a weight by less than one unit.
   const double unit = bound.truncation ? bound.unit : static_cast<double>(FLT_MIN);
   add_up(row, row.weight * relative_error(log_error) + unit);
   row.sampler_slack = sampler_sum_error(semantics, row.size());
@@ -143,11 +144,12 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
         relative_error(semantics.relative_weight_error + bound.per_octave * octaves + scaling);
   }
 
-  // min_p compares octaves, because weights close to 1 are all 1 in float64. The distance of any
-  // sampler, also of fairdraw, is off by three roundings (float32 difference, factor, product), by
-  // a subnormal's ulp, and by the error of scaling. The threshold of a sampler is off by at most
-  // 0.5001 ulp, which is below 1.0002 * 2^-24 of it. A sampler that compares probabilities uses two
-  // weights and a product.
+  // The filter min_p compares distances in octaves, because weights close to 1 all become 1 in
+  // float64. The distance that a sampler computes, fairdraw included, is off by three roundings
+  // (float32 difference, factor, product), by an ulp of the subnormals, and by the error of
+  // scaling. A sampler's threshold for min_p is off by at most 0.5001 ulp, which is below 1.0002 *
+  // 2^-24 of the threshold. A sampler that compares probabilities uses two weights and a product,
+  // so their errors add up.
   const double threshold = -std::log2(min_p);
   const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
@@ -191,7 +193,8 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
     const double lost = truncation ? tile_prob_error(std::log2(largest / probability)) : 0.0;
     error[i] = (slack + lost) * probability;
     last_bit = std::min(last_bit, last_bit_of(probability));
-    // The product of two float32 values is exact in float64; a sampler with slack may round it.
+    // The product of two float32 values is exact in float64; a sampler with float32 errors may
+    // round it.
     const double least = min_p * largest;
     const auto stays = [&](double value) {
       return i == 0 || value > least || (equality_stays && value == least);

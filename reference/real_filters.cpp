@@ -1,21 +1,23 @@
-// Decides which tokens top_p keeps. Let F be the mass in front of a token (above it, or up to it,
-// depending on the profile), R the rest of the base and Z = F + R. The rule "F < p Z" reads
+// The first part of this file decides which tokens top_p keeps. Let F be the mass in front of a
+// token (above it, or up to and including it, as the profile says), R the rest of the mass that
+// top_p refers to, and Z = F + R. The rule "F < p Z" reads
 //
 //     margin = p R - (1 - p) F = p Z - F > 0.
 //
-// A sampler has sums F' and R' in place of F and R. F' and R' are sums over different tokens, so
-// their errors are independent: |F' - F| <= EF and |R' - R| <= ER, sums of the errors of single
-// weights, and the sampler's margin is within (1 - p) EF + p ER of the oracle's. If the band around
-// the margin does not contain 0, every sampler within the bound decides alike. Further terms are
-// the uncertainty of the base itself (p times its mass), the rounding of sums in a float32 sampler
-// and in the oracle (parts of Z), and the mass that a sampler may treat as tied and therefore not
-// count as strictly above. A sampler that sums from the smallest token on compares R' with (1 - p)
-// Z'. All terms are positive, so the rounding of such a sampler is a part of R, and at p = 1 it
-// drops no token whose weight is not 0.
+// A sampler computes sums F' and R' instead of F and R. The sums F' and R' are over different
+// tokens, so their errors are independent: |F' - F| <= EF and |R' - R| <= ER, where EF and ER are
+// sums of the errors of single weights; so the sampler's margin differs from the oracle's by at
+// most (1 - p) EF + p ER. If the error band around the margin does not contain 0, every sampler
+// within the bound decides alike. The band has three more terms: the uncertainty of the base itself
+// (p times its mass), the rounding of sums in a float32 sampler and in the oracle (fractions of Z),
+// and the mass that a sampler may treat as tied and therefore not count as strictly above. A
+// sampler that sums from the smallest token on compares R' with (1 - p) Z'. All terms are positive,
+// so the rounding error of such a sampler is a fraction of R, and at p = 1 it drops no token whose
+// weight is above 0.
 //
-// A weight that is an integer (probabilities within 32 octaves of the largest) has no error. If the
-// sum of all weights has at most 63 bits too, sums and margin are exact, and equality at the
-// boundary is decided, not ambiguous.
+// A weight that is an integer multiple of the unit (probabilities within 32 octaves of the largest)
+// has no error. If the sum of all weights also has at most 63 bits, sums and margin are exact, and
+// a token whose mass equals the boundary is decided instead of ambiguous.
 #include "reference/real_filters.h"
 
 #include <algorithm>
@@ -49,7 +51,7 @@ Cut prefix_cut(const RankedWeights& row, std::size_t certain, std::size_t exact,
 
 enum class Decision { in, maybe_in, maybe_out, out };
 
-// The rule of top_p, with all values that are constant along the row.
+// The rule of top_p, with all values that are the same for every token of the row.
 class TopPRule {
  public:
   TopPRule(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics)
@@ -60,7 +62,7 @@ class TopPRule {
         inclusive_(semantics.top_p_boundary == TopPBoundary::inclusive_mass_at_most_p),
         from_the_smallest_(semantics.sums_from_the_smallest) {
     total_error_ = row.mass_error[base.exact];
-    // p * total is computed without rounding, as a sum of two numbers.
+    // The product p * total is computed without rounding, as a sum of two numbers.
     target_ = top_p_ * total_;
     target_rest_ = std::fma(top_p_, total_, -target_);
     base_error_ = std::max(total_ - base.mass_low, base.mass_high - total_);
@@ -69,17 +71,17 @@ class TopPRule {
 
   bool inclusive() const { return inclusive_; }
 
-  // Decides about a token. `tied` is the mass in front of the token that the sampler may count as
-  // tied instead.
+  // Decides about a token. The argument `tied` is the mass in front of the token that the sampler
+  // may count as tied instead.
   Decision decide(long double front, long double front_error, long double tied) const {
     const long double margin = (target_ - front) + target_rest_;
     const long double rest_error = std::max(total_error_ - front_error, 0.0L);
-    // The sum of weights that the sampler itself computes.
+    // This is the sum of weights that the sampler itself computes.
     const long double summed =
         from_the_smallest_ ? total_ - front + rest_error : total_ + total_error_;
     const long double band = (1 - top_p_) * front_error + top_p_ * (rest_error + base_error_) +
                              sampler_slack_ * summed + own_error_ + tied;
-    // With p = 1 every token has less than the whole mass in front of it, even if float64
+    // With p = 1 the mass in front of every token is less than the whole mass, even if float64
     // underflows.
     const bool stays = margin > 0 || (equality_stays_ && margin == 0) || top_p_ == 1;
     if (stays) return margin > band || band == 0 ? Decision::in : Decision::maybe_in;
@@ -92,10 +94,11 @@ class TopPRule {
   bool equality_stays_, inclusive_, from_the_smallest_;
 };
 
-// Widens the end of the nucleus, among the first `positions` tokens, by `resolution` of the largest
-// weight. Tokens within this distance of the last token of the nucleus, or of the first one after
-// it, may be on either side. If no token follows the nucleus, 0 stands for that token's weight, so
-// last tokens with such small weights are ambiguous too. The maximum always stays.
+// Widens the end of the nucleus, among the first `positions` tokens, by `resolution` times the
+// largest weight. Tokens within this distance of the last token of the nucleus, or of the first
+// token after it, may or may not be kept. If no token follows the nucleus, 0 is used as the next
+// token's weight, so last tokens with such small weights are ambiguous too. The token with the
+// maximum always stays.
 void widen(const RankedWeights& row, std::size_t positions, double resolution, Cut& cut) {
   if (cut.exact == 0) return;
   const double reach = resolution * row.weight_at(0);
@@ -137,8 +140,8 @@ Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool count
     return prefix_cut(row, end, end, tie_end(row, last));
   }
   Cut cut = prefix_cut(row, k, k, k);
-  // Exactly k stay. Which tokens stay is ambiguous among real ties (any_k) and among ties that the
-  // sampler's rounding may make.
+  // Exactly k stay. It is ambiguous which tokens stay among real ties (any_k), and among ties that
+  // the sampler's rounding may create.
   const std::size_t begin = tie_begin(row, last);
   const std::size_t end = tie_end(row, last);
   const bool all_equal = row.value[begin] == row.value[end - 1];
@@ -176,8 +179,8 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
   }
   Cut cut = prefix_cut(row, certain, exact, possible);
   if (semantics.top_p_resolution > 0) widen(row, positions, semantics.top_p_resolution, cut);
-  // Inside a tie it is ambiguous which tokens take the positions. If equal values are taken by id,
-  // the choice is ambiguous only among tokens that the sampler's rounding may make equal.
+  // Inside a tie it is ambiguous which tokens stay. If equal values are taken by id, the choice is
+  // ambiguous only among tokens that the sampler's rounding may make equal.
   certain = cut.certain, possible = cut.possible;
   if (!ties_stay || base.open()) {
     const bool by_id = semantics.top_p_ties == TopPTies::lowest_id && !base.open();

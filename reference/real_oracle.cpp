@@ -17,8 +17,8 @@ namespace {
 struct Plan {
   enum class Outcome { distribution, must_fail, undefined };
   Outcome outcome = Outcome::distribution;
-  bool greedy = false;             // the row is greedy: argmax of the logits
-  bool greedy_of_weights = false;  // greedy as the nucleus of mass 0
+  bool greedy = false;             // greedy by the argmax of the logits
+  bool greedy_of_weights = false;  // greedy because the nucleus has mass 0
   bool uniform = false;
   double temperature = 1;
   std::optional<std::size_t> top_k;
@@ -43,7 +43,8 @@ bool within_ranges(const RowParameters& parameters, const Semantics& semantics) 
          (top_p_off || in_unit_interval(parameters.top_p)) && in_unit_interval(parameters.min_p);
 }
 
-// True for temperatures above 0 that fairdraw refuses, and for NaN; engines may refuse them or not.
+// True for temperatures above 0 that fairdraw refuses, and for NaN; engines may accept or refuse
+// such temperatures.
 bool is_extreme(const RowParameters& parameters, const Semantics& semantics) {
   const float temperature = parameters.temperature;
   const bool out_of_range = temperature > 0 && !temperature_within_range(temperature, semantics);
@@ -150,7 +151,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
     plan.outcome = is_open ? Plan::Outcome::undefined : Plan::Outcome::must_fail;
     return plan;
   }
-  // Later calls override earlier ones, so an error overrides an undefined result.
+  // Later calls override earlier ones, so that an error takes precedence over an undefined result.
   plan_top_p(plan, parameters.top_p, parameters.top_k, semantics);
   plan_top_k(plan, parameters.top_k, vocab, semantics);
   plan_temperature(plan, parameters.temperature, semantics);
@@ -161,7 +162,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
   plan.min_p = parameters.min_p > 0 && semantics.min_p_place != MinPPlace::none;
   if (plan.min_p && parameters.min_p == 1) {
     if (semantics.min_p_one == MinPOne::greedy) plan.greedy = true;
-    // No token is above the maximum, so the row is empty.
+    // No token has a probability above the maximum, so no token is left.
     const bool nothing_stays = semantics.min_p_boundary == MinPBoundary::above && !plan.greedy;
     if (nothing_stays && plan.outcome == Plan::Outcome::distribution) {
       plan.outcome = Plan::Outcome::undefined;
@@ -183,7 +184,7 @@ RealDistribution no_distribution(std::size_t vocab, const Plan& plan) {
   return no_distribution(vocab, plan.outcome == Plan::Outcome::must_fail);
 }
 
-// Returns the result for a row without a distribution.
+// Returns the result for a row that has no distribution.
 RealDistribution no_distribution(std::size_t vocab, const Semantics& semantics) {
   RealDistribution distribution =
       no_distribution(vocab, semantics.nan_logit == NanLogit::row_error);
@@ -216,7 +217,7 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
       plan.top_k ? top_k_cut(row, *plan.top_k, plan.top_k_ties, semantics.tie_counts_are_open)
                  : whole;
 
-  // top_k counts ranks, so it cuts at the same place with or without min_p before it.
+  // The filter top_k counts ranks, so it cuts at the same place with or without min_p before it.
   const bool min_p_first = semantics.min_p_place == MinPPlace::before_top_k;
   const bool joint = is_joint(plan, semantics);
   Cut base = min_p_first ? of_min_p : whole;
@@ -224,7 +225,8 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
   const Cut of_top_p = plan.top_p ? top_p_cut(row, base, *plan.top_p, semantics) : base;
 
   Cut cut = intersection(intersection(of_top_p, of_top_k), of_min_p);
-  // Two filters that choose independently among the same tied tokens may have fewer in common.
+  // If two filters choose independently among the same tied tokens, fewer tokens may be kept by
+  // both.
   if (joint && of_top_k.open() && of_top_p.open()) cut.count_low = cut.certain;
   const bool cuts = plan.top_k || plan.top_p;
   if (cuts && semantics.equal_row == EqualRow::may_stay && row.may_tie(0, row.size() - 1)) {
@@ -236,13 +238,13 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
 }
 
 // Bounds the distance of a sampler's distribution from the oracle's. The sampler keeps a set S'
-// between the certain and the possible tokens, with weights w' within their errors. For a fixed
-// set, with sums Z and Z',
+// that contains the certain tokens and lies within the possible tokens, with weights w' within
+// their errors. For a fixed set, with sums Z and Z',
 //   TV = 1/2 sum |w'/Z' - w/Z| <= 1/2 (sum |w' - w| / Z + |Z - Z'| / Z) <= sum of errors / Z.
 // Between two sets with the same weights, with masses a (only in the oracle's) and b (only in S')
-// over Z, TV <= max(a, b), at most the ambiguous mass. The largest weight is always in both sets.
-// Drawing with 64 random bits moves each token's probability by less than 2^-64, and dividing in
-// float64 moves all of them together by 2^-52.
+// over Z, TV <= max(a, b), at most the ambiguous mass. The token with the largest weight is always
+// in both sets. Drawing with 64 random bits moves each token's probability by less than 2^-64, and
+// dividing in float64 moves all probabilities together by 2^-52.
 double total_variation_bound(const RankedWeights& row, const Cut& cut, double ambiguous_mass) {
   const long double least =
       std::max(row.mass[cut.certain], static_cast<long double>(row.weight_at(0)));
@@ -251,9 +253,9 @@ double total_variation_bound(const RankedWeights& row, const Cut& cut, double am
   return static_cast<double>(std::min(bound, 1.0L));
 }
 
-// Bounds the largest probability in a sampler within the weight bound: the largest weight over the
-// smallest kept mass. In an ambiguous tie the tokens that stay are unknown, but their number is
-// known.
+// Bounds the largest probability of a token in a sampler within the weight bound: the largest
+// weight over the smallest kept mass. In an ambiguous tie it is unknown which tokens stay, but the
+// number of tokens that stay is known.
 double largest_bound(const RankedWeights& row, const Cut& cut) {
   const auto open = static_cast<long double>(cut.count_low - cut.certain);
   const long double error = row.mass_error[cut.possible];
@@ -262,8 +264,9 @@ double largest_bound(const RankedWeights& row, const Cut& cut) {
   return least > most ? static_cast<double>(most / least + 0x1p-52L) : 1;
 }
 
-// The mass that a draw adds up if the last token only gets the rest of p times the base: each
-// token's part, and a bound on a sampler's error of the last part, a difference of two sums.
+// The mass that a draw adds up if the last token only gets the rest up to p times the base: the
+// part of each token, and a bound on a sampler's error of the last part, which is a difference of
+// two sums.
 struct Walk {
   std::vector<long double> weight;  // by rank, up to cut.exact
   long double total = 0, last_error = 0;
@@ -294,16 +297,17 @@ Walk walk(const RankedWeights& row, const Filtered& filtered, const Plan& plan,
   return result;
 }
 
-// Raises all probabilities to the floor, so that every token may be drawn; ambiguous frequencies
-// stay ambiguous. Raising to the floor does not increase the distance of two distributions.
-// Dividing by sums above 1 that differ by at most that distance doubles it at most.
+// Raises every probability to at least the floor, so that every token may be drawn; frequencies
+// that were ambiguous stay ambiguous. Raising probabilities to the floor does not increase the
+// distance of two distributions. Dividing by sums above 1 that differ by at most that distance at
+// most doubles the distance.
 void apply_floor(RealDistribution& distribution, double floor) {
   double sum = 0;
   for (double& p : distribution.probability) {
     p = std::max(p, floor);
     sum += p;
   }
-  distribution.largest = std::max(distribution.largest, floor);  // divided by a sum above 1
+  distribution.largest = std::max(distribution.largest, floor);  // then divided by a sum above 1
   for (double& p : distribution.probability) p /= sum;
   for (Membership& membership : distribution.membership) {
     if (membership == Membership::out) membership = Membership::in;
@@ -313,8 +317,8 @@ void apply_floor(RealDistribution& distribution, double floor) {
   distribution.total_variation_bound = std::min(1.0, 2 * distribution.total_variation_bound);
 }
 
-// Makes the distribution. `filters` is the row that the filters see; `row` is the row that is drawn
-// from, with the same ranking.
+// Makes the distribution. The filters see the row `filters`; tokens are drawn from the row `row`,
+// which has the same ranking.
 RealDistribution make_distribution(const RankedWeights& filters, const RankedWeights& row,
                                    std::size_t vocab, const Plan& plan,
                                    const Semantics& semantics) {
@@ -330,13 +334,13 @@ RealDistribution make_distribution(const RankedWeights& filters, const RankedWei
     if (i < cut.exact)
       distribution.probability[id] = static_cast<double>(drawn.weight[i] / drawn.total);
   }
-  // The last token that certainly stays may be the one that crosses p.
+  // The last token that certainly stays may be the token that crosses p.
   if (drawn.truncated && cut.certain > 1) distribution.partly_drawn = row.id[cut.certain - 1];
   distribution.support_low = static_cast<std::int32_t>(cut.count_low);
   distribution.support_high = static_cast<std::int32_t>(cut.count_high);
   distribution.ambiguous_mass =
       static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / drawn.total);
-  // If only one token is kept, it has all of the mass, whatever its weight is.
+  // If only one token is kept, it has the whole mass, whatever its weight is.
   if (cut.possible > 1) {
     const double walked = static_cast<double>(2 * drawn.last_error / drawn.total);
     distribution.total_variation_bound =
@@ -376,7 +380,8 @@ bool has_nan_or_infinity(std::span<const float> values) {
       values, [](float x) { return std::isnan(x) || x == std::numeric_limits<float>::infinity(); });
 }
 
-// True if the scaling overflows; a float32 sampler that scales first then has no distribution.
+// True if scaling the logits overflows; a float32 sampler that scales first then has no
+// distribution.
 bool scaling_overflows(const RankedWeights& row, double temperature) {
   const double largest = std::max(std::abs(static_cast<double>(row.value.front())),
                                   std::abs(static_cast<double>(row.value.back())));
@@ -397,7 +402,7 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
   if (!allowed.empty() && std::isfinite(semantics.banned_logit)) {
     const std::vector<float> filled = with_banned(logits, allowed, semantics.banned_logit);
     RealDistribution distribution = real_oracle(filled, {}, parameters, semantics, bound);
-    // Tokens far below the rest are never drawn, so a mask may hold them or not.
+    // Tokens of negligible probability are never drawn, so a mask may contain them or not.
     for (std::size_t id = 0; id < vocab && distribution.defined; ++id) {
       const bool is_banned = ((allowed[id / 32] >> (id % 32)) & 1U) == 0;
       if (!is_banned || distribution.membership[id] != Membership::in ||
@@ -419,7 +424,7 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
   RankedWeights row = rank_logits(logits, allowed, plan.temperature, min_p, semantics, bound);
   if (row.size() == 0) return no_distribution(vocab, semantics);
   if (plan.uniform) {
-    // The factor 0 turns -inf into NaN.
+    // The factor 0 turns a logit of -inf into NaN.
     if (row.size() < vocab) return no_distribution(vocab, false);
     const std::vector<float> zeros(vocab, 0.0F);
     row = rank_logits(zeros, {}, 1, min_p, semantics, bound);
@@ -449,7 +454,7 @@ RealDistribution real_oracle_from_probs(std::span<const float> probs,
   if (row.size() == 0) return no_distribution(vocab, semantics);
   if (semantics.probability_sum == ProbabilitySum::one) {
     // Probabilities that were rounded to float32 sum to 1 within 2^-24, and a sampler's sum of them
-    // is off by its own error.
+    // has an error of its own.
     double sum = 0;
     for (const float p : probs) sum += static_cast<double>(p);
     if (std::abs(sum - 1) > 0x1p-24 + semantics.relative_sum_error)

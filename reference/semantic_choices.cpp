@@ -101,7 +101,7 @@ std::vector<Choice> other_choices() {
                                     FAIRDRAW_NAMED(TemperatureBelowZero, greedy)}),
       choice<double>("greedy_below", "temperatures that are greedy", &Semantics::greedy_below,
                      {{"0", 0}, {"1e-6", 1e-6}, {"1e-5", 1e-5}}),
-      // vLLM raises a request's temperature to 0.01.
+      // vLLM raises the temperature of a request to at least 0.01.
       choice<double>("least_temperature", "temperatures that are raised",
                      &Semantics::least_temperature, {{"0", 0}, {"1e-6", 1e-6}, {"0.01", 0.01}}),
       choice<GreedyTies>("greedy_ties", "equal maxima in greedy rows", &Semantics::greedy_ties,

@@ -1,4 +1,4 @@
-// Lists the choices of a profile by name, for code that lists, compares or tries them.
+// Lists the choices of a profile by name, for code that lists, compares or tries choices.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ struct ChoiceValue {
   std::function<bool(const Semantics&)> is_set;
 };
 
-/// One member of Semantics, with all its possible values. For numeric members the possible values
-/// are those that profiles have.
+/// One member of Semantics, with all its possible values. For numeric members, the possible values
+/// are those that some profile has.
 struct Choice {
   std::string name;
   std::string meaning;  ///< as a question
@@ -28,8 +28,8 @@ struct Choice {
   const ChoiceValue& of(const Semantics& semantics) const;
 };
 
-/// Returns all choices except the name and the numeric slack (weight and sum errors, sequential
-/// sums, the resolution of top_p, rounding of scaled logits), which are no definitions.
+/// Returns all choices except the name and the numeric errors (weight and sum errors, sequential
+/// sums, the resolution of top_p, rounding of scaled logits), which are not definitions.
 std::span<const Choice> semantic_choices();
 
 }  // namespace fairdraw::reference

@@ -8,7 +8,7 @@
 namespace fairdraw::reference {
 
 Semantics fairdraw_profile() {
-  Semantics semantics;  // defaults follow the specification
+  Semantics semantics;  // the default values are those of the specification
   semantics.name = "fairdraw";
   return semantics;
 }

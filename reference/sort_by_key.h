@@ -1,4 +1,4 @@
-// A radix sort for both oracles, because rows are long and sorting was most of their time.
+// A radix sort for both oracles, because rows are long and sorting took most of the oracles' time.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,16 @@
 
 namespace fairdraw::reference {
 
-/// Sorts entries whose upper 32 bits are keys, and whose lower bits grow from entry to entry.
+/// Sorts entries by their upper 32 bits, the keys; the lower bits of the entries given must grow
+/// from entry to entry.
 inline void sort_by_key(std::vector<std::uint64_t>& entries) {
-  constexpr std::size_t kShort = 1024;  // for fewer entries, counting digits takes longer
+  constexpr std::size_t kShort = 1024;  // below this size, counting digits takes longer
   if (entries.size() < kShort) {
     std::sort(entries.begin(), entries.end());
     return;
   }
-  // Lowest digit first. Each pass keeps the order of equal digits, so that equal keys keep their
-  // order.
+  // Lowest digit first. Each pass over the entries keeps the order of equal digits, so that entries
+  // of equal keys keep their order.
   constexpr unsigned kBits = 11, kFirst = 32, kEnd = 64;
   constexpr std::uint64_t kDigit = (std::uint64_t{1} << kBits) - 1;
   std::vector<std::uint64_t> sorted(entries.size());

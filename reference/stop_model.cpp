@@ -9,7 +9,8 @@ bool ends_with(const std::vector<std::int32_t>& text, const std::vector<std::int
   return text.size() >= end.size() && std::equal(end.rbegin(), end.rend(), text.rbegin());
 }
 
-/// Returns why an output with this text ends, given that it did not end earlier.
+/// Returns the reason for which an output with this text ends, given that the output did not end
+/// earlier.
 StopAnswer answer_for(const std::vector<std::int32_t>& text, const StopRules& rules) {
   const auto length = static_cast<std::int64_t>(text.size());
   const bool may_stop = length >= rules.min_tokens;

@@ -1,5 +1,5 @@
-// A second implementation of the end of requests: it checks every criterion for every token of a
-// step.
+// A second implementation of the end of a request: the model checks every criterion for every token
+// of a step.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fairdraw::reference {
 
-/// The criteria by which a request ends, in plain lists.
+/// The criteria that end a request, as plain lists.
 struct StopRules {
   std::int32_t eos_id = -1;
   bool ignore_eos = false;
@@ -25,7 +25,7 @@ struct StopAnswer {
   bool operator==(const StopAnswer&) const = default;
 };
 
-/// Returns the outcome of a step with these tokens after the whole `output`.
+/// Returns the outcome of a step that adds these tokens to the whole `output`.
 StopAnswer stop_model(const std::vector<std::int32_t>& output,
                       const std::vector<std::int32_t>& step_tokens, const StopRules& rules);
 

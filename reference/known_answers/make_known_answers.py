@@ -2,10 +2,10 @@
 """Writes known_answers.json: rows whose answers follow from the definitions in exact fractions.
 
 The script is a third implementation of the specification, after the kernels and the integer model.
-Filters are evaluated token by token from their definitions (no sort, no prefix). Sums and products
-are Python integers and fractions, float32 roundings are done on fractions (weights_by_tiles.py),
-and logarithms and exponentials in 60-digit decimals. The script uses only the standard library. Run
-it without arguments; the test known_answers_current compares its output with the committed file.
+The script evaluates filters token by token from their definitions, without a sort or a prefix. Sums and
+products are computed in Python integers and fractions, float32 roundings on fractions (weights_by_tiles.py),
+and logarithms and exponentials in decimals of 60 digits. The script uses only the standard library. Run it
+without arguments; the test known_answers_current compares its output with the committed file.
 """
 
 import json
@@ -20,7 +20,7 @@ from weights_by_tiles import Weighed, double, float32, octaves_of_logit, octaves
 getcontext().prec = 60
 LN2 = Decimal(2).ln()
 LOG2_E = float.fromhex("0x1.71547652b82fep0")
-DYADIC_TEMPERATURE = float.fromhex("0x1.715476p0")  # integer logits are octaves
+DYADIC_TEMPERATURE = float.fromhex("0x1.715476p0")  # integer logits are octaves at this temperature
 
 
 def decimal(value):
@@ -37,7 +37,8 @@ def min_p_threshold(min_p):
 
 
 def filtered(values, weights, survivors, top_k, top_p, lowest_id=False, joint=False):
-    """Returns the ids of `survivors` that top_k and top_p keep, each decided by the definition."""
+    """Returns the ids of `survivors` that top_k and top_p keep; each id is decided by the definition
+    alone."""
     vocab = len(values)
 
     def in_front(u, t):  # u ranks before t
@@ -122,7 +123,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
     result = case(name, "logits", logits, weights, kept, greedy, temperature=temperature,
                   top_k=top_k, top_p=top_p, min_p=min_p, joint=joint, lowest_id=lowest_id,
                   banned=list(banned))
-    # The distribution in real arithmetic, over the tokens that the integers keep.
+    # This is the distribution in real arithmetic over the tokens that the integer weights keep.
     nats = {t: (decimal(logits[t]) - decimal(largest)) / decimal(temperature or 1.0)
             for t in allowed}
     kept_sum = sum(nats[t].exp() for t in kept)
@@ -208,8 +209,8 @@ def probs_cases():
                      top_p=BELOW_ONE)
     yield probs_case("top_p_tie_at_boundary_stays", [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4],
                      top_p=0.625)
-    # The threshold p Z is half a unit of the last token above the mass of the first token, then
-    # half a unit below.
+    # The threshold p Z is above the mass of the first token by half a unit of the last token in the first
+    # case, and below this mass by half a unit in the second case.
     yield probs_case("top_p_half_a_unit_above", [1 / 2, 1 / 4, 1 / 4, ldexp(1, -33)], top_p=0.5)
     yield probs_case("top_p_half_a_unit_below",
                      [1 / 2, ldexp(1, -33), 1 / 4, 1 / 4 - ldexp(1, -25), ldexp(1, -25) - ldexp(1, -32)],
@@ -279,7 +280,7 @@ def logits_cases():
     yield logits_case("temperature_largest", [0.0, -ldexp(1, 64), 1.0], temperature=ldexp(1, 64))
     yield logits_case("subnormal_logits", [TINY, -TINY, 5 * TINY], temperature=ldexp(1, -126),
                       top_k=2)
-    # Probabilities to the smallest float32, which no draw reaches.
+    # The row has probabilities down to the smallest float32, which no draw reaches.
     small = [0.0, -30.0, -38.25, -45.0, -60.0, -75.5, -87.0, -87.5, -95.0, -102.0, -103.25, -104.0,
              -110.0, -200.0]
     yield logits_case("small_probabilities", small, temperature=1.0)
@@ -315,9 +316,9 @@ def chain_cases():
                      [most, most], [zero, zero], Fraction(1, 4))
     yield chain_case("unnormalised", [[2, 2, 2, 2]], [3], [[4, 2, 1, 1], rest], [half], [half],
                      zero)
-    # Token 1 has all 24 bits, at 21 octaves below the maximum: 2^19 - 2^-5 units, whose fraction is
-    # truncated. For this word, the token's share of the draft's half is between the truncated and
-    # the exact one.
+    # Token 1 has all 24 bits set at 21 octaves below the maximum, so its weight is 2^19 - 2^-5 units, whose
+    # fraction is truncated. This random word is between twice the token's truncated probability and twice its
+    # exact probability, so that the truncated weight alone rejects the token.
     small = [1, ldexp(BELOW_ONE, -20)]
     between = Fraction(2**20 - 1, 2**39 + 2**19 - 1)
     yield chain_case("cut_weight_is_rejected", [[1 / 2, 1 / 2]], [1], [small, small], [between],

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Writes tile_answers.json: rows of logits and of probabilities weighed by tiles of 256 ids.
+"""Writes tile_answers.json: weights of rows of logits and of probabilities by tiles of 256 ids.
 
 The script is a third implementation of these weights (weights_by_tiles.py), after the kernels and
-the integer model. Filters are evaluated token by token from their definitions, and a draw walks the
-tiles as the kernels do. A draw by seed evaluates top_p and min_p by definition for each token that
-its words (philox.py) propose. The script uses only the standard library. Run it without arguments;
-the test tile_answers_current compares its output with the committed file.
+the integer model. The script evaluates filters token by token from their definitions, and a draw walks the
+tiles as the kernels do. A draw by seed evaluates top_p and min_p by definition for each token that its words
+(philox.py) propose. The script uses only the standard library. Run it without arguments; the test
+tile_answers_current compares its output with the committed file.
 
-Fields of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each
-tile with its octave and sum (null, null and 0 if no token is allowed), the row's octave, the totals
-over all allowed and over the kept tokens, the tokens of some words, the probability of some tokens,
-and for short rows that of all, with each token's weight. A row that proposes also has some draws by seed: the words
-up to the last one used, and the token. Weights in a row are decimal strings, because JSON has no
-integers of 124 bits.
+The fields of each row are: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each
+tile with its octave and sum (null, null and 0 if no token is allowed), the row's octave, the sums of weights
+over all allowed and over all kept tokens, the tokens that some random words give, the probabilities of some
+tokens, and, for short rows, the probability and weight of every token. A row that draws by proposals also has
+some draws by seed: all random words up to the last one used, and the token. Weights in a row are decimal
+strings, because JSON has no integers of 124 bits.
 """
 
 import json
@@ -32,8 +32,8 @@ MINUS_INFINITY = float("-inf")
 
 
 def words_of(weighed, kept):
-    """Returns the ends of the range, and the smallest word of every few tokens with its
-    neighbours."""
+    """Returns the smallest and the largest word, and for every few tokens the smallest word that gives the
+    token with its two neighbours."""
     total = sum(weighed.in_row[t] for t in kept)
     words = {0, 2**64 - 1, 2**63, 0x9E3779B97F4A7C15}
     before = 0
@@ -57,7 +57,7 @@ def draws_by_attempts(weighed, values, survivors, top_p, kept):
 
 
 def short_hex(value):
-    """Returns a float as hexadecimal without trailing zeros; None stays None."""
+    """Returns a float as hexadecimal text without trailing zeros, and None for None."""
     if value is None:
         return None
     if value == MINUS_INFINITY:
@@ -189,7 +189,7 @@ def short_logit_rows():
     yield logits_case("subnormal_logits_temperature_1", [TINY, -TINY, 0.0], temperature=1.0)
     for gap in (31, 32, 33, 47, 48, 49, 62, 63, 64, 65):
         yield logits_case(f"within_a_tile_{gap}_octaves_below", [0.0, -gap, 0.25 - gap, -0.25 - gap])
-    # Probabilities at the ends of float32's normal and subnormal numbers.
+    # The probabilities are at the ends of float32's normal and subnormal numbers.
     yield logits_case("least_probabilities", [0.0, -125.5, -126.0, -126.5, -148.75, -149.0, -149.5,
                                               -150.0, next_above(-150.0), -150.5, -255.5, -256.0])
     yield logits_case("far_below", [0.0, -LARGEST, -100.0])
@@ -202,7 +202,7 @@ def short_logit_rows():
                       temperature=ldexp(1, -126))
     yield logits_case("largest_temperature", [0.0, -ldexp(1, 64), 1.0, -ldexp(1, 69)],
                       temperature=ldexp(1, 64))
-    # Logits at 2^21 octaves, from where float arithmetic is no longer used, and next to it.
+    # The logits are at 2^21 octaves, from where on float arithmetic is no longer used, and just below.
     yield logits_case("two_to_the_21_octaves", [ldexp(1, 21), ldexp(1, 21) - 0.25, -ldexp(1, 22)])
     yield logits_case("above_two_to_the_21_octaves",
                       [next_above(ldexp(1, 21)), ldexp(1, 21) - 0.25, ldexp(1, 21) - 40.5])
@@ -232,9 +232,9 @@ def long_logit_rows():
                           temperature=COLD, top_k=40)
     yield logits_case("vocab_1000_top_p", wave(1000, 8.0, 2.0), temperature=1.0,
                       top_p=float32(Fraction(9, 10)))
-    # One proposal in 600 is accepted, so most draws end among the survivors.
+    # The filters accept one proposal in 600, so most draws end among the survivors.
     yield logits_case("vocab_600_top_p_of_one_token", wave(600, 0.01), top_p=TINY)
-    # min_p keeps tokens of the first and the last of three tiles.
+    # The filter min_p keeps tokens of the first and the last of three tiles.
     for p in (0.5, float32(Fraction(9, 10))):
         yield logits_case(f"min_p_of_some_tiles_top_p_{p.hex()}",
                           [*wave(256, 4.0), *wave(256, 4.0, -9.0), *wave(90, 4.0, 0.5)],
@@ -249,8 +249,8 @@ def long_logit_rows():
                       temperature=1.0)
     yield logits_case("a_banned_id_of_each_tile", wave(520, 9.0), temperature=1.0,
                       banned=[0, 255, 256, 300, 519])
-    # Tiles are 31 to 65 octaves below the first; each has a token that is 16 and one that is 33
-    # octaves below the tile's largest.
+    # Each tile is 31 to 65 octaves below the first, and has one token 16 octaves and one token 33 octaves
+    # below the tile's largest.
     for gap in (31, 32, 33, 47, 48, 49, 63, 64, 65):
         yield logits_case(f"tiles_{gap}_octaves_apart",
                           at(258, -200.0, id_0=0.0, id_1=-16.0, id_256=-gap, id_257=-gap - 16.25))
@@ -286,7 +286,7 @@ def prob_rows():
                      top_p=0.8125, joint=True)
     for m in (0.25, next_above(0.25), 1.0):
         yield probs_case(f"min_p_{m.hex()}", [1 / 8, 1 / 2, 1 / 8, 1 / 4], min_p=m)
-    odd = next_below(1.0)  # all 24 bits are set
+    odd = next_below(1.0)  # all 24 bits of the significand are set
     for gap in (31, 32, 33, 47, 48, 49, 62, 63, 64, 65):
         yield probs_case(f"within_a_tile_{gap}_octaves_below",
                          [1.0, ldexp(odd, -gap), ldexp(1, -gap), ldexp(odd, 1 - gap)])

@@ -1,4 +1,5 @@
-"""Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) in Python integers, and the words of a draw."""
+"""The generator Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) in Python integers, and the random words
+of a draw."""
 
 LOW = 2**32 - 1
 
@@ -13,8 +14,8 @@ def philox(counter, key):
 
 
 def word_of_attempt(seed, offset, index, attempt):
-    """Returns the random word of a draw, with purpose 0. The attempt is stored in the bits above
-    the purpose's 8 bits."""
+    """Returns the random word of a draw, with purpose 0. The number of the attempt is stored in the bits
+    above the 8 bits of the purpose."""
     out = philox([offset & LOW, offset >> 32, attempt << 8, index], [seed & LOW, seed >> 32])
     return out[0] | out[1] << 32
 

@@ -1,8 +1,8 @@
-"""Weights by tiles of 256 ids, in Python's integers and fractions; shared by the scripts of this
-folder.
+"""Computes weights by tiles of 256 ids in Python's integers and fractions; the scripts of this folder share
+this module.
 
-Every float32 step, also a fused multiply-add, is a fraction that is rounded once, and so are
-octaves. No floating-point arithmetic of the machine is used.
+The result of every float32 step, including fused multiply-adds, is a fraction that is rounded once, and so is
+the number of octaves. The module does not use the machine's floating-point arithmetic.
 """
 
 from fractions import Fraction
@@ -12,7 +12,8 @@ TILE = 256
 
 
 def float32(value):
-    """Returns the float32 nearest to a fraction, ties to even, as a Python float."""
+    """Returns the float32 nearest to a fraction as a Python float; a fraction halfway between two values
+    is rounded to even."""
     value = Fraction(value)
     if value == 0:
         return 0.0
@@ -37,7 +38,7 @@ def f32(text):
 
 
 def nearest_integer(value):
-    """Rounds ties to even."""
+    """Rounds to an integer, and halves to even."""
     whole = floor(value)
     rest = value - whole
     return whole + (1 if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1) else 0)
@@ -49,8 +50,8 @@ COEFFICIENTS = [
 
 
 def significand(r):
-    """Returns 2^r in units of 2^-23 by Horner's steps, each rounded once; the last adds an extra
-    half."""
+    """Returns 2^r in units of 2^-23 by Horner's method with one rounding per step; the last step adds an
+    extra half."""
     p = Fraction(f32("0x1.5bda58p-10"))
     for coefficient in COEFFICIENTS:
         p = Fraction(float32(p * r + coefficient))
@@ -75,7 +76,8 @@ def octaves_of_prob(p):
 
 
 def double(value):
-    """Returns the double nearest to a positive number, ties to even, as a fraction."""
+    """Returns the double nearest to a positive number as a fraction; a number halfway between two doubles
+    is rounded to even."""
     value = Fraction(value)
     unit = Fraction(1)
     while value >= unit * 2**53:
@@ -120,8 +122,8 @@ class Weighed:
             if t in self.octaves else 0 for t in range(len(self.in_tile))]
 
     def written(self, token, kept):
-        """Returns the probability that is written for a kept token, whose weight loses no bit to
-        tiles; from 256 octaves below the maximum on it is 0 in float32."""
+        """Returns the probability that is reported for a kept token: its exact weight, before tiles cut
+        bits off, over the sum; from 256 octaves below the maximum on, the probability is 0 in float32."""
         n, m = self.octaves[token]
         if self.octave - n >= 256:
             return 0.0
@@ -134,7 +136,8 @@ class Weighed:
         return 2 ** (48 - (self.octave - octave))
 
     def token(self, word, kept):
-        """Draws: finds first the tile whose prefix passes the position, then the token in it."""
+        """Draws a token in two steps: first the tile whose prefix sum passes the position, then the token
+        in this tile."""
         position = word * sum(self.in_row[t] for t in kept) >> 64
         for number, factor in enumerate(self.factors):
             members = [t for t in kept if t // TILE == number]
@@ -150,13 +153,13 @@ class Weighed:
         raise AssertionError("no token")
 
     def proposal(self, word, survivors):
-        """Draws without filters over all tokens of the tiles that have a survivor of min_p."""
+        """Draws, without filters, from all tokens of the tiles that have a token kept by min_p."""
         tiles = {t // TILE for t in survivors}
         return self.token(word, [t for t in sorted(self.octaves) if t // TILE in tiles])
 
     def token_by_attempts(self, words, values, survivors, top_p, kept):
-        """Returns the first of 64 proposals that is accepted, otherwise the draw of the last word;
-        and the number of words used."""
+        """Returns the first of 64 proposals that is accepted, or otherwise the token that the last word
+        draws; and the number of words used."""
         total = sum(self.in_row[t] for t in survivors)
         target = max(1, ceil(Fraction(top_p) * total))
         for attempt, word in enumerate(words[:64]):

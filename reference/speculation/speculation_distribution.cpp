@@ -1,6 +1,7 @@
-// Distributions of speculation by enumeration. A decision of speculation is a step function of its
-// random word. Bisection finds the end of each step, so that the probability of a decision is a
-// count of words over 2^64.
+// Computes the distributions of tokens that speculation emits, by enumerating its decisions. Each
+// decision of speculation (accept, or redraw a token) is a step function of its random word.
+// Bisection finds the end of each step, so that the probability of a decision is the number of
+// words that lead to it over 2^64.
 #include "reference/speculation/speculation_distribution.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ using boost::multiprecision::cpp_int;
 
 struct Step {
   std::int32_t decision;
-  std::uint64_t word;  ///< a word that leads to the decision
+  std::uint64_t word;  ///< one of the words that lead to the decision
   Probability probability;
 };
 
@@ -49,7 +50,7 @@ std::vector<std::int32_t> with(std::vector<std::int32_t> tokens, std::int32_t to
   return tokens;
 }
 
-// A position of a chain, decided by the integer model.
+// A position of a chain, whose decisions the integer model makes.
 class Position {
  public:
   Position(const IntegerRow& target, const IntegerRow& draft, std::int32_t drafted)
@@ -103,7 +104,7 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
                  const std::vector<std::int32_t>& prefix, const Probability& probability,
                  SequenceDistribution& distribution) {
   const IntegerRow row = target(prefix);
-  // Treats the node's children as a tree of one level, in which the model decides which child is
+  // The node's children are passed as a tree of one level, so that the model decides which child is
   // accepted.
   std::vector<std::int32_t> children, tokens, roots;
   for (std::size_t j = 0; j < drafted.size(); ++j) {
@@ -130,7 +131,7 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
   }
 }
 
-// Enumerates a tree of unknown tokens, drawing the children of each node one after another.
+// Enumerates a tree of unknown tokens by drawing the children of each node one after another.
 class SampledChildren {
  public:
   SampledChildren(const RowBehind& target, const RowBehind& draft, const SampledTree& tree,
@@ -164,12 +165,12 @@ class SampledChildren {
  private:
   struct Node {
     std::vector<std::int32_t> prefix, children;
-    std::vector<IntegerRow> target, draft;  // the node's own rows, once for the node and once for
-                                            // each child
+    std::vector<IntegerRow> target, draft;  // the node's own rows: one copy for the node, one per
+                                            // child
   };
   using Words = std::vector<std::uint64_t>;
 
-  // Runs the model on the children drawn so far, as a tree of one level.
+  // Runs the model on the children that are drawn so far, as a tree of one level.
   SpeculationOutcome judge(const Node& node, const std::vector<std::int32_t>& drawn,
                            const Words& accept, std::uint64_t recover) const {
     const std::vector<std::int32_t> roots(drawn.size(), -1);
@@ -183,8 +184,8 @@ class SampledChildren {
                              {draft.first(drawn.size() + 1), tree_.judged, false});
   }
 
-  // Draws the next child from the remaining weights, `left`. The children in `drawn` were rejected
-  // with the words `accept`.
+  // Draws the next child from the remaining weights, `left`. The model rejected the children in
+  // `drawn` with the words `accept`.
   void draw_next(const Node& node, const std::vector<std::uint64_t>& left,
                  const std::vector<std::int32_t>& drawn, const Words& accept,
                  const Probability& probability) {

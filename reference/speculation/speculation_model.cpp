@@ -10,7 +10,7 @@ namespace {
 using boost::multiprecision::cpp_int;
 
 // Returns the weight of a token in the filtered distribution of a row. In a greedy row only one
-// token has weight.
+// token has a weight above 0.
 cpp_int mass(const IntegerRow& row, std::size_t token) {
   return row.mask[token] != 0 ? row.speculation_weight[token] : 0;
 }
@@ -18,7 +18,8 @@ cpp_int mass(const IntegerRow& row, std::size_t token) {
 // Returns floor(word * value / 2^64).
 cpp_int scale(std::uint64_t word, const cpp_int& value) { return (value * word) >> 64; }
 
-// True with probability min(1, p / q), where p and q are the token's probabilities.
+// Returns true for a share min(1, p / q) of the random words, where p and q are the token's
+// probabilities under target and draft.
 bool stands(const IntegerRow& target, const IntegerRow& draft, std::size_t token,
             std::uint64_t word) {
   const cpp_int p = mass(target, token) * cpp_int(draft.speculation_total());
@@ -27,7 +28,7 @@ bool stands(const IntegerRow& target, const IntegerRow& draft, std::size_t token
   return p >= q || scale(word, q) < p;
 }
 
-// Draws from the excess of the target over the draft.
+// Draws a token in proportion to the excess of the target's probability over the draft's.
 std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::uint64_t word) {
   const cpp_int target_total = target.speculation_total();
   const cpp_int draft_total = draft.speculation_total();
@@ -44,7 +45,7 @@ std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::u
   return static_cast<std::int32_t>(found - prefix.begin());
 }
 
-// The weights of a distribution, which may be reduced.
+// The weights of a distribution, some of which may have been reduced.
 struct Masses {
   std::vector<cpp_int> of;
 
@@ -58,7 +59,7 @@ struct Masses {
   }
 };
 
-// The weights of the target that remain after some children of a node are rejected.
+// The weights of the target that remain after some children of a node have been rejected.
 class Residual {
  public:
   Residual(const IntegerRow& target, const IntegerRow& draft) : left_(target), draft_(draft) {}
@@ -99,7 +100,8 @@ bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
 
 SpeculationOutcome failed(RowStatus status) { return {status, {}, {}, 0}; }
 
-// Walks a tree whose drafts have a known distribution. Precondition: the tree's shape is valid.
+// Walks a tree of drafted tokens whose distribution is known. Precondition: the parents of the tree
+// are valid.
 SpeculationOutcome walk_by_distribution(std::span<const IntegerRow> target,
                                         std::span<const std::int32_t> drafted,
                                         std::span<const std::int32_t> parents,

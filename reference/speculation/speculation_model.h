@@ -1,5 +1,5 @@
-// A second implementation of speculation in serving (fairdraw/speculative.h), from the
-// distributions of rows and random words to emitted tokens.
+// A second implementation of speculation in serving (fairdraw/speculative.h): from the
+// distributions of rows and the random words to the emitted tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@
 
 namespace fairdraw::reference {
 
-/// The random words of a position, by purpose.
+/// The random words of a position, one for each purpose.
 struct PositionWords {
   std::uint64_t draw = 0, accept = 0, recover = 0, bonus = 0;
-  std::vector<std::uint64_t> accept_next = {};  ///< in a tree: for the second child and later ones
-  /// Words of the attempts of a draw by seed, the first of which is `draw`. The function is not set
-  /// if the word was given.
+  std::vector<std::uint64_t> accept_next = {};  ///< in a tree: words for the second and later
+                                                ///< children
+  /// The words of the attempts of a draw by seed; the first of these words is `draw`. The function
+  /// is not set if the caller gave the random word.
   std::function<std::uint64_t(std::uint32_t)> attempts = {};
 
-  /// Returns the target's token if the draft's distribution does not matter: the token that
+  /// Returns the target's token if the draft's distribution does not matter: the same token that
   /// `sample` gives.
   std::int32_t drawn_from(const IntegerRow& row) const {
     return attempts ? row.token_by_attempts(attempts) : row.token_for(draw);
@@ -29,17 +30,17 @@ struct PositionWords {
 
 struct SpeculationOutcome {
   RowStatus status = RowStatus::ok;
-  std::vector<std::int32_t> tokens;  ///< only the emitted tokens; none if the request fails
-  std::vector<std::int32_t> nodes;   ///< in a tree: accepted drafted tokens
+  std::vector<std::int32_t> tokens;  ///< the emitted tokens; none if the request fails
+  std::vector<std::int32_t> nodes;   ///< in a tree: the accepted drafted tokens
   std::int32_t accepted = 0;         ///< number of accepted drafted tokens
 };
 
 /// Verifies a chain of n = drafted.size() tokens. `target` has n + 1 rows; `draft` has n rows, or
 /// none if the distribution is unknown; `words` has n + 1 positions; `greedy` says whether the
-/// request is greedy. The status is the first of these faults: a drafted token outside the
+/// request is greedy. The status is the first of these faults: first, a drafted token outside the
 /// vocabulary; then, position by position as far as the chain gets, the target's row, the draft's
-/// row, a drafted token of weight 0. Throws std::invalid_argument if the lengths of the arrays do
-/// not match.
+/// row, and a drafted token of weight 0. Throws std::invalid_argument if the lengths of the arrays
+/// do not match.
 SpeculationOutcome accept_chain_model(std::span<const IntegerRow> target,
                                       std::span<const IntegerRow> draft,
                                       std::span<const std::int32_t> drafted,
@@ -51,15 +52,15 @@ struct TreeDraft {
   std::span<const IntegerRow> rows;  ///< n + 1 rows, parallel to the target's; none if the
                                      ///< distribution is unknown
   SiblingSampling siblings = SiblingSampling::with_replacement;
-  bool greedy = false;  ///< a greedy request, so the distribution is not used
+  bool greedy = false;  ///< true for a greedy request, which ignores the distribution
 };
 
-/// Verifies a tree of n = drafted.size() tokens. `target` has n + 1 rows, row j + 1 after drafted
-/// token j. `words` are the random words by depth; at most n + 1 of them are used. The status is
-/// the first of these faults: a drafted token outside the vocabulary; a parent that does not come
-/// before its child or, with a known distribution, has too many children; a path longer than
-/// `max_depth`; then, along the path, the target's row, the draft's row if there are children, a
-/// tested child of weight 0.
+/// Verifies a tree of n = drafted.size() tokens. `target` has n + 1 rows; row j + 1 is the row
+/// after drafted token j. `words` are the random words by depth; at most n + 1 of them are used.
+/// The status is the first of these faults: a drafted token outside the vocabulary; a parent that
+/// does not come before its child, or that has too many children for a known distribution; a path
+/// longer than `max_depth`; then, along the path, the target's row, the draft's row if the node has
+/// children, and a tested child of weight 0.
 SpeculationOutcome accept_tree_model(std::span<const IntegerRow> target,
                                      std::span<const std::int32_t> drafted,
                                      std::span<const std::int32_t> parents,

@@ -8,12 +8,12 @@
 
 namespace fairdraw::reference {
 
-/// Returns an empty string, or how an integer model contradicts the real-number oracle: a token
-/// whose membership is wrong, a support size outside its range, or a distribution farther away than
-/// the bound.
+/// Returns an empty string, or a description of how the integer model contradicts the real-number
+/// oracle: a token of wrong membership, a support size outside its range, or a distribution that is
+/// farther away than the bound.
 std::string contradiction(const IntegerRow& row, const RealDistribution& distribution);
 
-/// Returns the semantics of the profile fairdraw with these options.
+/// Returns the semantics of the profile `fairdraw` with these options.
 Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order);
 
 /// Returns the total variation distance between the integer distribution and the real one.

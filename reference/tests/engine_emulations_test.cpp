@@ -1,7 +1,7 @@
-// Compares the profiles with float32 emulations of the engines, written from their published
-// algorithms, with equal values sorted at random. No emulation may leave the bounds of the oracle
-// under the engine's profile. Conversely, where two definitions differ, the oracle must tell an
-// emulation from another engine's profile.
+// Compares the profiles with float32 emulations of the engines, which are written from published
+// algorithms and order equal values at random. No emulation may leave the oracle's bounds under the
+// profile of its engine. Conversely, where the definitions of two engines differ, the oracle must
+// detect that an emulation does not follow the other engine's profile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::vector<std::size_t> sorted_ids(const Floats& x, bool descending, RandomRows
   return ids;
 }
 
-// Returns ids by decreasing value, with equal values in the order of their ids or in a random one.
+// Returns ids by decreasing value; equal values are in the order of their ids or in a random order.
 std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& random) {
   std::vector<std::size_t> ids = sorted_ids(x, true, random);
   if (by_id) {
@@ -71,8 +71,8 @@ std::vector<std::size_t> largest_first(const Floats& x, bool by_id, RandomRows& 
   return ids;
 }
 
-// Masks like vLLM and Hugging Face: drops tokens with cumulative mass <= 1 - p from the small end
-// of the sort, but never the last one.
+// Masks tokens like vLLM and Hugging Face: drops tokens with cumulative mass <= 1 - p, counted from
+// the small end of the sort, but never the last one.
 void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
   const Floats p = softmax(x);
   const std::vector<std::size_t> ids = sorted_ids(x, false, random);
@@ -83,8 +83,8 @@ void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
   }
 }
 
-// Masks like RoseLLM and SonicSampler: drops tokens with inclusive cumulative mass > p, but never
-// the first one.
+// Masks tokens like RoseLLM and SonicSampler: drops tokens with inclusive cumulative mass > p, but
+// never the first one.
 void mask_top_p_inclusive(Floats& x, float top_p, bool by_id, RandomRows& random) {
   if (top_p <= 0 || top_p >= 1) return;
   const Floats p = softmax(x);
@@ -96,7 +96,8 @@ void mask_top_p_inclusive(Floats& x, float top_p, bool by_id, RandomRows& random
   }
 }
 
-// Masks like FlashInfer: accepts a token while the mass of strictly larger probabilities is < p.
+// Masks tokens like FlashInfer: accepts a token while the mass of strictly larger probabilities is
+// < p.
 void mask_top_p_by_pivot(Floats& x, float top_p) {
   const Floats p = softmax(x);
   Floats masked = x;
@@ -133,15 +134,15 @@ Floats flashinfer(Floats x, const RowParameters& parameters, RandomRows&) {
   return x;
 }
 
-// Keeps the first k tokens of a sort.
+// Keeps the first k tokens of a sort by decreasing value.
 void mask_all_but_k(Floats& x, std::int32_t top_k, bool by_id, RandomRows& random) {
   if (top_k <= 0 || static_cast<std::size_t>(top_k) >= x.size()) return;
   const std::vector<std::size_t> ids = largest_first(x, by_id, random);
   for (std::size_t i = static_cast<std::size_t>(top_k); i < ids.size(); ++i) x[ids[i]] = kMasked;
 }
 
-// Masks from the large end of a sort, with sums one after another: a token stays while the mass in
-// front of it is below p of the sum (with `equality_too`, at most p of the sum).
+// Masks tokens from the large end of a sort, with sums one after another: a token stays while the
+// mass in front of it is below p times the sum (with `equality_too`, at most p times the sum).
 void mask_top_p_descending(Floats& x, const Floats& p, float top_p, bool equality_too, bool by_id,
                            RandomRows& random) {
   const std::vector<std::size_t> ids = largest_first(x, by_id, random);
@@ -160,7 +161,7 @@ void mask_all_but_one_maximum(Floats& x, RandomRows& random) {
   }
 }
 
-// Emulates FlashInfer's order "joint", which uses the mass of the whole row.
+// Emulates FlashInfer's filter order "joint", in which top_p uses the mass of the whole row.
 Floats flashinfer_joint(Floats x, const RowParameters& parameters, RandomRows&) {
   const float inverse = 1 / parameters.temperature;
   for (float& v : x) v *= inverse;
@@ -207,8 +208,9 @@ Floats vllm_triton(Floats x, const RowParameters& parameters, RandomRows& random
   return x;
 }
 
-// Common beginning of three of the emulations of TensorRT-LLM: two of its samplers and a reading of
-// its documentation. Returns true if the row is greedy and therefore done.
+// Does the first steps that three emulations of TensorRT-LLM share: those of two of its samplers
+// and of a reading of its documentation. Returns true if the row is greedy, so that no further step
+// is needed.
 bool ends_greedily(Floats& x, const RowParameters& parameters, RandomRows& random) {
   if (parameters.top_k == 1) {  // greedy: argmax of the logits before any change
     mask_all_but_one_maximum(x, random);
@@ -242,8 +244,8 @@ Floats trtllm_documented(Floats x, const RowParameters& parameters, RandomRows& 
   return x;
 }
 
-// Masks by the weights w = exp(l / T - max): keeps tokens with at most p of `base`, a sum of
-// weights, strictly above them.
+// Masks tokens by the weights w = exp(l / T - max): keeps a token if the weights strictly above it
+// sum to at most p times `base`, a sum of weights.
 void mask_top_p_by_weight(Floats& x, const Floats& w, float top_p, float base) {
   Floats masked = x;
   for (std::size_t t = 0; t < x.size(); ++t) {
@@ -277,7 +279,7 @@ Floats trtllm_fused(Floats x, const RowParameters& parameters, RandomRows&) {
   return x;
 }
 
-// The draw ends in the token that crosses p, so no token after it is drawn.
+// The draw always ends at the token that crosses p, so no token after it is ever drawn.
 Floats trtllm_legacy(Floats x, const RowParameters& parameters, RandomRows& random) {
   divide(x, parameters.temperature);
   mask_all_but_k(x, parameters.top_k, false, random);
@@ -307,14 +309,16 @@ Floats max_cpu(Floats x, const RowParameters& parameters, RandomRows& random) {
   return x;
 }
 
-// Masks logits below the largest plus ln p; equality stays if `at_least`.
+// Masks logits below the largest logit plus ln p; logits that equal this threshold stay if
+// `at_least`.
 void mask_below_log_min_p(Floats& x, float min_p, bool at_least) {
   if (min_p <= 0) return;
   const float least = *std::max_element(x.begin(), x.end()) + std::log(min_p);
   for (float& v : x) v = v < least || (!at_least && v == least) ? kMasked : v;
 }
 
-// llama.cpp applies the temperature after the filters, so it does not change which tokens stay.
+// llama.cpp applies the temperature after the filters, so the temperature does not change which
+// tokens stay.
 Floats llama_chain(Floats x, const RowParameters& parameters, bool at_least, RandomRows& random) {
   mask_all_but_k(x, parameters.top_k, false, random);
   if (parameters.top_p < 1)
@@ -354,7 +358,7 @@ const Engine kEngines[] = {
     {"vllm_torch", vllm_torch},
     {"vllm_triton", vllm_triton},
     {"flashinfer", flashinfer},
-    {"flashinfer_fast", flashinfer},  // rows of up to 257 tokens do not take the fast path
+    {"flashinfer_fast", flashinfer},  // rows of at most 257 tokens do not use the fast path
     {"flashinfer_joint", flashinfer_joint},
     {"flashinfer_cake", flashinfer_cake},
     {"sglang", sglang},
@@ -379,15 +383,16 @@ TEST(EngineEmulations, AreThereForEveryProfileOfAnEngine) {
   EXPECT_EQ(emulated, std::vector<std::string>(profile_names().begin(), profile_names().end()));
 }
 
-// Returns an empty string, or the first token at which the masked logits contradict the
-// distribution. Tokens of probability 0 are not in the support, whatever the filters do.
+// Returns an empty string, or a description of the first token at which the masked logits
+// contradict the distribution. Tokens of probability 0 are not in the support, whatever the filters
+// keep.
 std::string outside(const Floats& masked, const RealDistribution& distribution) {
   const Floats p = softmax(masked);
   std::int32_t support = 0;
   for (std::size_t id = 0; id < masked.size(); ++id) {
     const bool kept = masked[id] != kMasked;
     if (kept) ++support;
-    // Underflow to 0 in float32 may remove a token from the engine's mask.
+    // If a probability underflows to 0 in float32, the engine's mask may lack the token.
     const bool sure =
         distribution.membership[id] == Membership::out ||
         (distribution.membership[id] == Membership::in && distribution.probability[id] > 0x1p-126);
@@ -423,7 +428,7 @@ bool has_finite(const Floats& x) {
   return std::any_of(x.begin(), x.end(), [](float v) { return v != kMasked; });
 }
 
-// Returns the profile without RoseLLM's clamp, which makes every token drawable.
+// Returns a profile without the clamp of RoseLLM, which would make every token drawable.
 Semantics masks_of(const char* profile) {
   Semantics semantics = *find_profile(profile);
   semantics.masked_probability_floor = 0;
@@ -454,8 +459,9 @@ TEST(EngineEmulations, StayWithinTheirProfiles) {
   }
 }
 
-// Logits of -30000 divided by 0.7 have ulps of 2^-8, and a weight is off by half of that, so the
-// error of scaling dominates. The rows have few tokens, so that they do not tie.
+// Logits of -30000 divided by 0.7 have ulps of 2^-8, and each weight is off by up to half an ulp of
+// its logit, so the error of scaling dominates. The rows have few tokens, so that scaled logits do
+// not become equal.
 TEST(EngineEmulations, StayWithinTheirProfilesFarFromZero) {
   RandomRows random(9);
   for (int i = 0; i < 4000; ++i) {
@@ -471,7 +477,7 @@ TEST(EngineEmulations, StayWithinTheirProfilesFarFromZero) {
   }
 }
 
-// Counts the rows in which an emulation leaves the given profile.
+// Counts the rows in which an emulation leaves the bounds of the given profile.
 int rows_outside(const Engine& engine, const Semantics& semantics, RowKind kind,
                  const std::function<void(RowParameters&)>& restrict) {
   RandomRows random(6);
@@ -499,13 +505,14 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
     parameters.top_p = 0.8F;
   };
   const Semantics usual = masks_of("fairdraw");
-  // The crossing token is dropped in every row whose nucleus has several tokens.
+  // RoseLLM drops the token that crosses p, so every row whose nucleus has several tokens differs.
   EXPECT_GT(rows_outside({"rosellm", rosellm}, usual, RowKind::smooth, only_top_p), 0);
   EXPECT_EQ(rows_outside({"rosellm", rosellm}, masks_of("rosellm"), RowKind::smooth, only_top_p),
             0);
-  // A sort splits the ties at the boundary; the usual definition keeps them.
+  // A sort keeps only some of the tied tokens at the boundary; the usual definition keeps all of
+  // them.
   EXPECT_GT(rows_outside({"vllm_torch", vllm_torch}, usual, RowKind::tied, only_top_p), 0);
-  // Compares top_p on the survivors of top_k with top_p on the whole row.
+  // These parameters distinguish top_p on the survivors of top_k from top_p on the whole row.
   const auto top_k_and_top_p = [](RowParameters& parameters) {
     parameters.top_k = 5;
     parameters.min_p = 0;
@@ -514,7 +521,7 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
   EXPECT_GT(rows_outside({"max_gpu", max_gpu}, masks_of("trtllm_fused"), RowKind::smooth,
                          top_k_and_top_p),
             0);
-  // Compares with a temperature that is applied after the filters.
+  // These parameters distinguish a temperature before the filters from one after the filters.
   const auto hot_top_p = [](RowParameters& parameters) {
     parameters = {.temperature = 1.9F, .top_p = 0.6F};
   };
@@ -525,7 +532,7 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
   EXPECT_GT(
       rows_outside({"max_cpu", max_cpu}, masks_of("llamacpp"), RowKind::smooth, top_p_and_min_p),
       0);
-  // min_p after top_p leaves more of the nucleus than min_p before it.
+  // With min_p after top_p, more of the nucleus stays than with min_p before top_p.
   EXPECT_GT(rows_outside({"hf", hf}, masks_of("vllm_torch"), RowKind::smooth, top_p_and_min_p), 0);
 }
 

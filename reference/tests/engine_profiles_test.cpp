@@ -1,6 +1,7 @@
-// Every documented difference between engines as one row: the input, the result under the engine's
-// profile, and the place where the engine does that. The probabilities are dyadic and the profiles
-// have no float32 slack, so that equality at a boundary is decided.
+// The tables of this test have one row for every documented difference between engines: the input,
+// the result under the engine's profile, and the place in the engine's source or documentation. The
+// probabilities are dyadic and the profiles have no float32 slack, so that equality at a boundary
+// is decided.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +27,8 @@ Semantics exactly(const char* name) {
   return semantics;
 }
 
-// Returns one letter per token: in, out, or open (which of the ties stay is not defined); or the
-// result of the whole row.
+// Returns one letter per token: in, out, or open (it is not defined which of the tied tokens stay);
+// or the result of the whole row.
 constexpr const char* kFails = "fails";
 constexpr const char* kUndefined = "undefined";
 
@@ -43,15 +44,15 @@ std::string answer(const RealDistribution& distribution) {
 
 struct Row {
   const char* profile;
-  const char* where;  // the engine's file, function or section, and its behaviour there
+  const char* where;  // the engine's file, function or section, and what it does there
   std::vector<float> values;
   RowParameters parameters;
   const char* expected;
-  std::int32_t kept = -1;  // size of the support if ties are open
+  std::int32_t kept = -1;  // size of the support if it is open which ties stay
 };
 
 const std::vector<float> kHalves = {0.5F, 0.25F, 0.125F, 0.125F};
-// The second largest value and its two ties, with ids out of order.
+// Three tokens tie for the third place, and the ids are not in the order of values.
 const std::vector<float> kTies = {0.125F, 0.25F, 0.125F, 0.375F, 0.125F};
 const std::vector<float> kTwoMaxima = {0.25F, 0.375F, 0.375F};
 
@@ -89,7 +90,7 @@ const Row kTopKRows[] = {
     {"trtllm_legacy", "one argmax", kTwoMaxima, {.top_k = 1}, "o??", 1},
     {"hf", "scores < kth", kTwoMaxima, {.top_k = 1}, "oii"},
     {"sonicsampler", "the lower index first", kTwoMaxima, {.top_k = 1}, "oio"},
-    // Rows for k = 0, negative k, and k above the vocabulary.
+    // These rows have k = 0, a negative k, or a k above the vocabulary size.
     {"vllm_torch", "sampling_params.py: 0 is off", kHalves, {.top_k = 0}, "iiii"},
     {"flashinfer", "token 0, valid = false", kHalves, {.top_k = 0}, kUndefined},
     {"sglang", "sampling_params.py refuses it", kHalves, {.top_k = 0}, kFails},
@@ -150,7 +151,7 @@ const Row kTopPRows[] = {
     {"sonicsampler", "ladder <= p: it goes", kHalves, {.top_p = 0.625F}, "iooo"},
     {"sonicsampler", "ladder <= p: a sum of p stays", kHalves, {.top_p = 0.75F}, "iioo"},
     {"sonicsampler", "the first stays", kHalves, {.top_p = 0.25F}, "iooo"},
-    // Two of the three ties fill the nucleus: 3/8 + 1/4 + 1/8 < 13/16.
+    // Two of the three tied tokens fill the nucleus: 3/8 + 1/4 + 1/8 < 13/16.
     {"flashinfer", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"flashinfer_cake", "sorted by index too", kTies, {.top_k = 4, .top_p = 0.8125F}, "iioio"},
     {"trtllm_torch", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
@@ -166,7 +167,7 @@ const Row kTopPRows[] = {
     {"llamacpp", "std::sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"hf", "decided by the sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     // The second token has 2/3 of the mass in front of it after top_k = 2, and 1/2 in the whole
-    // row: p = 19/32.
+    // row; p = 19/32 is between the two.
     {"vllm_torch", "top_k_first", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"flashinfer", "top_k_first", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iooo"},
     {"flashinfer_joint", "joint", kHalves, {.top_k = 2, .top_p = 0.59375F}, "iioo"},
@@ -204,7 +205,7 @@ const Row kTopPRows[] = {
     {"rosellm", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
     {"sonicsampler", "0 < p < 1 is read", kHalves, {.top_p = 1.5F}, "iiii"},
     {"hf", "p in [0, 1]", kHalves, {.top_p = 1.5F}, kFails},
-    // These rows have only one value.
+    // All values of these rows are equal.
     {"vllm_triton",
      "pivot not below the maximum",
      {0.25F, 0.25F, 0.25F, 0.25F},
@@ -214,8 +215,8 @@ const Row kTopPRows[] = {
 };
 
 const Row kMinPRows[] = {
-    // min_p keeps two tokens with 3/4 of the mass. The first token has 2/3 of that mass, and 1/2 of
-    // the whole.
+    // The filter min_p keeps two tokens with 3/4 of the mass. The first token has 2/3 of the mass
+    // that min_p keeps, and 1/2 of the whole mass.
     {"vllm_torch", "before top-k and top-p", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
     {"trtllm_torch", "min_p first", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
     {"trtllm_fused", "min_p first", kHalves, {.top_p = 0.59375F, .min_p = 0.375F}, "iooo"},
@@ -228,7 +229,7 @@ const Row kMinPRows[] = {
     {"trtllm_legacy", "has none", kHalves, {.min_p = 0.375F}, "iiii"},
     {"max_cpu", "no argument on the CPU", kHalves, {.min_p = 0.375F}, "iiii"},
     {"rosellm", "has none", kHalves, {.min_p = 0.375F}, "iiii"},
-    // Rows with a token exactly at the threshold of min_p.
+    // These rows have a token exactly at the threshold of min_p.
     {"hf", "probs < min_p max goes", kHalves, {.min_p = 0.5F}, "iioo"},
     {"llamacpp", "logit >= max + ln p", kHalves, {.min_p = 0.5F}, "iioo"},
     {"sonicsampler", "logit >= max + ln p", kHalves, {.min_p = 0.5F}, "iioo"},
@@ -243,11 +244,12 @@ const Row kMinPRows[] = {
     {"hf", "the ties of the maximum", kTwoMaxima, {.min_p = 1}, "oii"},
 };
 
-// Logits with two maxima; the last one is a millionth of a nat below.
+// These logits have two maxima, and the last logit is a millionth of a nat below them.
 const std::vector<float> kMaxima = {-1, 0, 0, -1e-6F};
 const std::vector<float> kOctaves = {0, -1, -2, -3};
 
-// FlashInfer's rule with p = 1 may drop tokens that underflow, hence the open token at 9e-6.
+// With p = 1, FlashInfer's rule may drop tokens that underflow, so the token with probability 9e-6
+// is open.
 const Row kLogitRows[] = {
     {"vllm_torch", "argmax", kMaxima, {.temperature = 0}, "o??o", 1},
     {"sglang", "k = 1 or argmax", kMaxima, {.temperature = 0, .top_k = 4}, "o??o", 1},
@@ -270,7 +272,7 @@ const Row kLogitRows[] = {
     {"vllm_torch", "_SAMPLING_EPS = 1e-5", kMaxima, {.temperature = 9e-6F}, "o??o", 1},
     {"sglang", "_SAMPLING_EPS = 1e-6", kMaxima, {.temperature = 9e-6F, .top_k = 4}, "?iii"},
     {"sglang", "_SAMPLING_EPS = 1e-6", kMaxima, {.temperature = 9e-7F, .top_k = 4}, "o??o", 1},
-    // At T = 1 the first two logits hold .87 of the mass; at T = 1/2 the first alone holds .86.
+    // At T = 1 the first two logits have .87 of the mass; at T = 1/2 the first logit alone has .86.
     {"hf", "temperature first", kOctaves, {.temperature = 0.5F, .top_k = 4, .top_p = 0.8F}, "iooo"},
     {"llamacpp",
      "temperature last (issue 4091)",
@@ -338,15 +340,16 @@ TEST(EngineProfiles, KeepWhatTheirTopKKeeps) {
   }
 }
 
-// Returns the profile without rosellm's clamp, which gives every token a chance, because the table
-// is about filters.
+// Returns the profile without rosellm's clamp, which would make every token drawable, because this
+// table is about filters.
 Semantics filters_of(const char* profile) {
   Semantics semantics = exactly(profile);
   semantics.masked_probability_floor = 0;
   return semantics;
 }
 
-// Sets a top_k that the row does not specify to off, which must be explicit only for hf and sglang.
+// Replaces a top_k that the row does not set by a value that turns top_k off; only hf and sglang
+// need this explicit value.
 RowParameters with_top_k(RowParameters parameters, std::size_t vocab) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(vocab);
   return parameters;
@@ -378,7 +381,8 @@ TEST(EngineProfiles, ReadTemperaturesAndBadRowsTheirWay) {
 }
 
 TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
-  // Three ties for the second place: k of them for k <= 256 and V >= 65536, otherwise all.
+  // Four tokens tie for the second place: k tokens stay in all for k <= 256 and V >= 65536,
+  // otherwise all tied tokens stay.
   std::vector<float> probs(65536, 0);
   probs[7] = 0.5F;
   for (const std::size_t id : {3U, 100U, 65535U, 40000U}) probs[id] = 0.125F;
@@ -390,7 +394,7 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
   const RealDistribution slow = real_oracle_from_probs(probs, {.top_k = 3}, exactly("flashinfer"));
   EXPECT_EQ(slow.support_low, 5);
   EXPECT_EQ(slow.membership[65535], Membership::in);
-  probs.pop_back();  // with one token fewer the slow path is taken
+  probs.pop_back();  // with one token fewer, FlashInfer takes the slow path
   probs[1] = 0.125F;
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_k = 3}, fast).support_low, 5);
   std::vector<float> flat(65536, 0x1p-16F);
@@ -399,8 +403,8 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
 }
 
 TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
-  // The support has 3/8 + 1/4 and one of three eighths for k = 3, and two eighths for p = 13/16; or
-  // all of them.
+  // The support has the mass 3/8 + 1/4 and one of three tied tokens of 1/8 for k = 3, or two of
+  // them for p = 13/16, or all three.
   const Semantics documented = exactly("trtllm_documented");
   const RealDistribution top_k = real_oracle_from_probs(kTies, {.top_k = 3}, documented);
   EXPECT_EQ(top_k.support_low, 3);
@@ -408,14 +412,14 @@ TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
   const RealDistribution top_p = real_oracle_from_probs(kTies, {.top_p = 0.8125F}, documented);
   EXPECT_EQ(top_p.support_low, 4);
   EXPECT_EQ(top_p.support_high, 5);
-  // top_k keeps 3, 4 or 5 tokens with 6/8, 7/8 or all of the mass. 13/16 of 6/8 is below the 5/8 of
-  // two tokens; 13/16 of the whole is above the 6/8 of three.
+  // The filter top_k keeps 3, 4 or 5 tokens with 6/8, 7/8 or all of the mass. 13/16 of 6/8 is below
+  // the 5/8 of two tokens; 13/16 of the whole mass is above the 6/8 of three tokens.
   const RealDistribution both =
       real_oracle_from_probs(kTies, {.top_k = 3, .top_p = 0.8125F}, documented);
   EXPECT_EQ(answer(both), "?i?i?");
   EXPECT_EQ(both.support_low, 2);
   EXPECT_EQ(both.support_high, 5);
-  // Without ties, the profile keeps as many tokens as the definition says.
+  // If no tokens tie, the profile keeps as many tokens as the definition says.
   EXPECT_EQ(real_oracle_from_probs(kHalves, {.top_k = 2}, documented).support_high, 2);
 }
 
@@ -430,7 +434,8 @@ TEST(EngineProfiles, MaxOnTheCpuCapsMinusOneAt255) {
 }
 
 TEST(EngineProfiles, LegacyTrtllmTruncatesTheCrossingToken) {
-  // These rows are examples of the documentation: {.5, .5} at .6, and {.4, .3, .2, .1} at .8.
+  // The documentation has these rows as examples: {.5, .5} with p = .6, and {.4, .3, .2, .1} with p
+  // = .8.
   const Semantics legacy = exactly("trtllm_legacy");
   const std::vector<float> equal = {0.5F, 0.5F};
   const RealDistribution two = real_oracle_from_probs(equal, {.top_p = 0.6F}, legacy);
@@ -441,13 +446,14 @@ TEST(EngineProfiles, LegacyTrtllmTruncatesTheCrossingToken) {
   const RealDistribution distribution = real_oracle_from_probs(four, {.top_p = 0.625F}, legacy);
   EXPECT_DOUBLE_EQ(distribution.probability[0], 0.5 / 0.625);
   EXPECT_DOUBLE_EQ(distribution.probability[1], 0.125 / 0.625);
-  // In all other engines, and here without a nucleus, the token is drawn with its whole mass.
+  // In all other engines, and in this one without a nucleus, the token is drawn with its whole
+  // mass.
   const RealDistribution whole =
       real_oracle_from_probs(four, {.top_p = 0.625F}, exactly("trtllm_torch"));
   EXPECT_DOUBLE_EQ(whole.probability[0], 2.0 / 3);
   const RealDistribution no_nucleus = real_oracle_from_probs(four, {.top_p = 1}, legacy);
   EXPECT_DOUBLE_EQ(no_nucleus.probability[0], 0.5);
-  // Within top_k, a share of .625 of its survivors' mass, 3/4, is 15/32.
+  // With top_k, the share .625 of the mass of its survivors, 3/4, is 15/32.
   const RealDistribution both = real_oracle_from_probs(four, {.top_k = 2, .top_p = 0.75F}, legacy);
   EXPECT_DOUBLE_EQ(both.probability[0], 0.5 / (0.75 * 0.75));
 }
@@ -461,7 +467,7 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
   EXPECT_TRUE(distribution.has_frequency(0));
   EXPECT_FALSE(distribution.has_frequency(1));
   EXPECT_FALSE(distribution.has_frequency(2));
-  // The last token has its whole mass, or is the only token.
+  // The last token is drawn with its whole mass, or is the only token.
   EXPECT_EQ(real_oracle_from_probs(probs, {}, exactly("trtllm_legacy")).partly_drawn, -1);
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_p = 0.25F}, exactly("trtllm_legacy")).partly_drawn,
             -1);
@@ -469,8 +475,8 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
 }
 
 TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
-  // Which one of the last two tokens is kept is not defined, and so is their frequency, 1/8 or
-  // 1e-9.
+  // It is not defined which of the last two tokens is kept, so each of their frequencies is either
+  // 1/8 or 1e-9.
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   const RealDistribution distribution =
       real_oracle_from_probs(probs, {.top_p = 0.875F}, exactly("rosellm"));
@@ -480,8 +486,9 @@ TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
 }
 
 TEST(EngineProfiles, TheBoundOfATruncatedDistributionCoversItsSlack) {
-  // A sampler's weights are off by its profile's bound, upwards in front of the crossing token. The
-  // distance of its distribution from the oracle's must be within the total variation bound.
+  // The sampler's weights are off by the bound of its profile, upwards in front of the crossing
+  // token. The distance of the sampler's distribution from the oracle's must be within the total
+  // variation bound.
   const Semantics legacy = *find_profile("trtllm_legacy");
   const double off = legacy.relative_weight_error;
   const std::vector<float> logits = {0, -1, -2, -3};
@@ -513,7 +520,7 @@ TEST(EngineProfiles, MaxGivesBannedTokensALogitOfMinusTenThousand) {
   EXPECT_EQ(answer(distribution), "iii");
   EXPECT_NEAR(distribution.probability[1], std::exp(-1.0) / (2 + std::exp(-1.0)), 0x1p-40);
   EXPECT_EQ(answer(real_oracle(logits, allowed, hot, exactly("vllm_torch"))), "ioi");
-  // At usual temperatures the token is never drawn, and a mask may hold it or not.
+  // At usual temperatures the token is never drawn, so a mask may contain it or not.
   const RealDistribution cool = real_oracle(logits, allowed, {}, exactly("max_gpu"));
   EXPECT_EQ(answer(cool), "i?i");
   EXPECT_EQ(cool.probability[1], 0);
@@ -530,8 +537,8 @@ TEST(EngineProfiles, FlashInferTakesProbabilitiesThatSumToOne) {
 }
 
 TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
-  // The row has a tail of 2^-20 of the maximum per token, below the 2^-18 of the search, and a body
-  // above it.
+  // The row has a tail of tokens with 2^-20 of the maximum each, below the 2^-18 that the search
+  // resolves, and larger tokens above it.
   std::vector<float> probs = {0.5F, 0.25F};
   for (int i = 0; i < 1024; ++i) probs.push_back(0x1p-21F * (1 + static_cast<float>(i) * 0x1p-12F));
   Semantics triton = *find_profile("vllm_triton");
@@ -542,20 +549,21 @@ TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
   for (std::size_t id = 2; id < probs.size(); ++id) {
     ASSERT_EQ(distribution.membership[id], Membership::ambiguous) << id;
   }
-  // An end that bisection does determine is decided, for the row and for top_k.
+  // If bisection determines the end of the nucleus, the result is decided, both for the row and for
+  // top_k.
   EXPECT_EQ(answer(real_oracle_from_probs(kHalves, {.top_p = 0.625F}, triton)), "iioo");
-  const std::vector<float> uneven = {0.5F, 0.3125F, 0.1875F};  // 0.8125 takes two tokens; 8/13
+  const std::vector<float> uneven = {0.5F, 0.3125F, 0.1875F};  // p = 0.8125 takes two tokens; 8/13
                                                                // takes one of two
   EXPECT_EQ(answer(real_oracle_from_probs(uneven, {.top_p = 0.875F}, triton)), "iii");
   EXPECT_EQ(answer(real_oracle_from_probs(uneven, {.top_k = 2, .top_p = 0.875F}, triton)), "iio");
-  // Two equal tokens at the end are decided too, because both are needed.
+  // Two equal tokens at the end of the nucleus are decided too, because both are needed.
   const std::vector<float> twins = {0.5F, 0.25F, 0.25F};
   EXPECT_EQ(answer(real_oracle_from_probs(twins, {.top_p = 0.875F}, triton)), "iii");
 }
 
 TEST(EngineProfiles, SumsOneAfterAnotherAreJudgedByTheirLength) {
-  // 1024 equal tokens and p = 1/2: with 1023 additions the nucleus may end two tokens early or
-  // late, but not with 32 tokens.
+  // The row has 1024 equal tokens and p = 1/2: with 1023 additions the nucleus may end two tokens
+  // early or late; with 32 tokens it may not.
   const Semantics llama = *find_profile("llamacpp");
   const auto open_tokens = [&](std::size_t vocab) {
     const std::vector<float> probs(vocab, 1.0F / static_cast<float>(vocab));

@@ -1,6 +1,6 @@
-// Compares the bounds on float32 samplers with emulations: sums one after another, in a tree and in
-// blocks, and an exponential that is off by up to two ulps. No emulation may leave the bounds of
-// the oracle, and a sampler that adds up in bfloat16 must leave them.
+// Compares the bounds on float32 samplers with emulations of such samplers: with sums one after
+// another, in a tree and in blocks, and with an exponential that is off by up to two ulps. No
+// emulation may leave the oracle's bounds, and a sampler that sums in bfloat16 must leave them.
 #include "reference/float32_bound.h"
 
 #include <gtest/gtest.h>
@@ -74,13 +74,14 @@ float sum(const Floats& values, Order order) {
   return sum(values.data(), values.data() + values.size(), order);
 }
 
-// Returns an exponential off by -2 to 2 ulps of the correctly rounded value, including rounding.
-// The error is the same for the same argument, and not monotone. exp(0) = 1, as everywhere.
+// Returns an exponential that is off by -2 to 2 ulps of the correctly rounded value, including
+// rounding. The error is the same for the same argument, and not monotone. exp(0) is exactly 1, as
+// in all samplers.
 float exponential(float z) {
   const auto exact = static_cast<float>(std::exp(static_cast<double>(z)));
   if (z == 0 || exact < std::numeric_limits<float>::min()) return z == 0 ? 1.0F : 0.0F;
   const std::uint32_t hash = std::bit_cast<std::uint32_t>(z) * 2654435761U;
-  const int steps = static_cast<int>(hash >> 30) - 1;  // -1 to 2, half an ulp kept for rounding
+  const int steps = static_cast<int>(hash >> 30) - 1;  // -1 to 2; half an ulp is left for rounding
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(exact) +
                               static_cast<std::uint32_t>(std::min(steps, 1)));
 }
@@ -95,7 +96,7 @@ Floats softmax(const Floats& logits, float temperature, Order order) {
   return p;
 }
 
-// Applies min_p to the probabilities, then top_p to the mass of strictly larger ones.
+// Applies min_p to the probabilities, then top_p to the mass of strictly larger probabilities.
 std::vector<bool> kept(const Floats& logits, const RowParameters& parameters, Order order) {
   const Floats p = softmax(logits, parameters.temperature, order);
   const float largest = *std::max_element(p.begin(), p.end());
@@ -122,7 +123,7 @@ bool contradicts(const std::vector<bool>& mask, const RealDistribution& distribu
   for (std::size_t id = 0; id < mask.size(); ++id) {
     const Membership membership = distribution.membership[id];
     if (membership == Membership::ambiguous) continue;
-    // A token that float32 flushes to zero may be missing.
+    // The mask may lack a token that float32 flushes to zero.
     if (membership == Membership::in && !mask[id] && distribution.probability[id] < 0x1p-124)
       continue;
     if (mask[id] != (membership == Membership::in)) return true;
@@ -130,7 +131,7 @@ bool contradicts(const std::vector<bool>& mask, const RealDistribution& distribu
   return false;
 }
 
-// Returns the semantics of `kept`, with the bounds for its order of additions.
+// Returns the semantics of the sampler `kept`, with the bounds for its order of additions.
 Semantics semantics_of(Order order, std::size_t vocab) {
   Semantics semantics = *find_profile("fairdraw");
   semantics.greedy_ties = GreedyTies::any;
@@ -230,9 +231,9 @@ TEST(Float32Bound, IntervalsEndWithinTheirError) {
   EXPECT_GT(largest, 0.01);  // otherwise the bound would not be tested
 }
 
-// The row is the worst case of a sum: 1 + u + u + ... with u = 2^-24 stays 1, and every addition is
-// lost. The bound is for 2 k + 2 factors and k of them act here, so it is at most 4 times as large,
-// times 1 / (1 - 8194 u).
+// This row is the worst case of a sum: 1 + u + u + ... with u = 2^-24 stays 1, so the sum loses
+// every addition. The bound allows for 2 k + 2 rounding factors and only k of them act here, so the
+// bound is at most 4 times the error, times 1 / (1 - 8194 u).
 TEST(Float32Bound, SumsComeNearTheirError) {
   for (const std::size_t n : {std::size_t{2}, std::size_t{65}, std::size_t{4097}}) {
     Floats values(n, 0x1p-24F);

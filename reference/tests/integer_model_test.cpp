@@ -1,6 +1,6 @@
 // Tests statuses and their order, greedy rows, draws, the numbers of tiles, and values that have no
-// row in the known answers. tile_invariances_test has the properties that do not depend on the
-// row's order.
+// row in the known answers. The properties that do not depend on the row's order are tested in
+// tile_invariances_test.
 #include "reference/integer_model.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
-constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
-constexpr RowWeight kOne = RowWeight{1} << (23 + 32 + 48);  // weight of a maximum of 2^N
+constexpr float kOctaves = 0x1.715476p0F;  // at this temperature integer logits are octaves
+constexpr RowWeight kOne = RowWeight{1} << (23 + 32 + 48);  // weight of a maximum whose octaves are
+                                                            // an integer
 
 RowStatus status_of(std::vector<float> logits, RowParameters parameters = {},
                     std::vector<std::uint32_t> allowed = {}) {
@@ -43,8 +44,8 @@ RowStatus probs_status_of(std::vector<float> probs, RowParameters parameters = {
   return integer_model_from_probs(probs, parameters).status;
 }
 
-// The sizes are on both sides of the limit for short lists, with keys of three digits, and with so
-// few keys that they repeat.
+// The sizes of these lists are on both sides of the limit for short lists; some keys have three
+// digits, and some lists have so few keys that keys repeat.
 TEST(SortByKey, IsTheOrderOfKeysAndThenOfPlaces) {
   std::mt19937_64 generator(11);
   for (const std::size_t size : {0U, 1U, 2U, 1023U, 1024U, 5000U}) {
@@ -67,7 +68,7 @@ TEST(IntegerModel, ValuesFailARowInOrder) {
   EXPECT_EQ(status_of({kInfinity, 0}), RowStatus::infinite_input);
   EXPECT_EQ(status_of({-kInfinity, -kInfinity}), RowStatus::no_allowed_token);
   EXPECT_EQ(status_of({}), RowStatus::no_allowed_token);
-  // Bad values fail a row at banned ids too, before the allowed ids are considered.
+  // A bad value at a banned id fails the row too, before the allowed ids are considered.
   EXPECT_EQ(status_of({kNan, 0}, {}, {2}), RowStatus::nan_input);
   EXPECT_EQ(status_of({kInfinity, 0}, {}, {2}), RowStatus::infinite_input);
   EXPECT_EQ(status_of({kNan, 0}, {}, {0}), RowStatus::nan_input);
@@ -94,7 +95,7 @@ TEST(IntegerModel, ParametersAreCheckedFirstAndInOrder) {
   EXPECT_EQ(status_of(bad, {.top_p = 2, .min_p = 2}), RowStatus::invalid_top_p);
   EXPECT_EQ(status_of(bad, {.min_p = 2}), RowStatus::invalid_min_p);
   EXPECT_EQ(status_of(bad), RowStatus::nan_input);
-  // Greedy rows are checked like all others.
+  // Parameters of greedy rows are checked like those of all other rows.
   EXPECT_EQ(status_of({0}, {.temperature = 0, .min_p = -1}), RowStatus::invalid_min_p);
 }
 
@@ -121,8 +122,8 @@ TEST(IntegerModel, RangesOfParametersAreClosed) {
 }
 
 TEST(MinPThreshold, IsTheNearestFloatToTheLogarithm) {
-  // Tests every 4096th float32 of (0, 1], 2^18 values. Allows half an ulp of the result, and
-  // log2l's own error of at most one ulp of a long double.
+  // The test covers every 4096th float32 of (0, 1], 2^18 values. The tolerance is half an ulp of
+  // the result, and one ulp of a long double for the error of log2l itself.
   constexpr long double kUlp = std::numeric_limits<long double>::epsilon();
   std::int64_t checked = 0, wrong = 0;
   for (std::uint32_t bits = 1; bits <= std::bit_cast<std::uint32_t>(1.0F); bits += 4096) {
@@ -163,7 +164,7 @@ TEST(IntegerModel, GreedyRowsKeepOneToken) {
 }
 
 TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
-  // The weights are 1/2, 1, (banned), 1/4 and 1/4; top_k 4 drops none.
+  // The weights are 1/2, 1, (banned), 1/4 and 1/4; top_k 4 drops no token.
   const std::vector<float> logits = {-1, 0, 5, -2, -2};
   const IntegerRow row =
       integer_model(logits, std::vector<std::uint32_t>{0b11011}, {.temperature = kOctaves});
@@ -179,14 +180,14 @@ TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
   EXPECT_EQ(row.token_at(3 * half + half / 2), 4);
   EXPECT_EQ(row.token_at(4 * half - 1), 4);
   EXPECT_THROW(row.token_at(4 * half), std::out_of_range);
-  // The total is a power of two, so the position is the random word followed by zeros.
+  // The total is a power of two, so the position is the random word followed by zero bits.
   const std::uint64_t quarter_of_words = std::uint64_t{1} << 62;
   EXPECT_EQ(row.token_for(quarter_of_words - 1), 0);
   EXPECT_EQ(row.token_for(quarter_of_words), 1);
   EXPECT_EQ(row.token_for(~std::uint64_t{0}), 4);
   EXPECT_EQ(row.first_word_at(half), quarter_of_words);
   EXPECT_EQ(row.first_word_at(half + 1), quarter_of_words + 1);
-  // A random word is 2^40 positions here, so no word reaches the last ones.
+  // Neighbouring random words are 2^40 positions apart here, so no word reaches the last positions.
   EXPECT_EQ(row.first_word_at(4 * half - (RowWeight{1} << 40) + 1), std::nullopt);
   EXPECT_EQ(row.probability(1), 0.5F);
   EXPECT_EQ(row.probability(2), 0);
@@ -203,8 +204,8 @@ TEST(IntegerModel, FilteredTokensKeepTheirWeightButCannotBeDrawn) {
   EXPECT_EQ(row.probability(2), static_cast<float>(1.0 / 3.0));
 }
 
-// The maximum of the second tile is dropped, but the tile is still weighed by it: a token 33
-// octaves below it loses its last bit.
+// A filter drops the maximum of the second tile, but the tile is still weighed relative to it: a
+// token 33 octaves below this maximum loses its last bit.
 TEST(IntegerModel, FiltersDoNotChangeTheOctaveOfATile) {
   std::vector<float> logits(258, -kInfinity);
   logits[0] = 40;
@@ -212,8 +213,8 @@ TEST(IntegerModel, FiltersDoNotChangeTheOctaveOfATile) {
   logits[257] = 20 - 33.125F;
   const std::uint32_t significand = octave_significand(-0.125F);
   ASSERT_EQ(significand % 2, 1U);
-  // The weight is 2^-33 / 2^20 of the row's largest weight, with its own significand minus the lost
-  // bit.
+  // The weight is 2^-33 / 2^20 of the row's largest weight, with the token's own significand minus
+  // the lost bit.
   const RowWeight expected = static_cast<RowWeight>(significand - 1) << (32 - 33 + 48 - 20);
   for (const float top_p : {1.0F, 0.5F}) {
     const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves, .top_p = top_p});
@@ -225,8 +226,8 @@ TEST(IntegerModel, FiltersDoNotChangeTheOctaveOfATile) {
   }
 }
 
-// Speculation does not depend on tiles: a token 16 octaves below the row's maximum has all bits of
-// its significand, and one bit less for every further octave, in any tile.
+// Weights for speculation do not depend on tiles: a token 16 octaves below the row's maximum has
+// all bits of its significand, and one bit less for every further octave, in any tile.
 TEST(IntegerModel, WeighsForSpeculationRelativeToTheRow) {
   std::vector<float> logits(257, -kInfinity);
   logits[0] = -39.5F;
@@ -275,14 +276,14 @@ TEST(IntegerModel, KeysAreInTheOrderOfValues) {
 TEST(IntegerModel, WeightsBecomeTheNearestDoubles) {
   EXPECT_EQ(to_nearest_double(0), 0);
   EXPECT_EQ(to_nearest_double(kOne), 0x1p103);
-  // From 2^54 to 2^55, doubles are multiples of 4. A tie goes to the even double, and anything
-  // above the tie is rounded up.
+  // From 2^54 to 2^55, doubles are multiples of 4. A weight halfway between two doubles goes to the
+  // even one, and anything above halfway is rounded up.
   const RowWeight even = RowWeight{1} << 54;
   EXPECT_EQ(to_nearest_double(even + 2), 0x1p54);
   EXPECT_EQ(to_nearest_double(even + 3), 0x1p54 + 4);
   EXPECT_EQ(to_nearest_double(even + 6), 0x1p54 + 8);
   EXPECT_EQ(to_nearest_double(even + 5), 0x1p54 + 4);
-  // A single bit far below the last place decides a tie.
+  // A single bit far below the last place decides how a weight near halfway is rounded.
   EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70)), 0x1p123);
   EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70) + 1), 0x1p123 + 0x1p71);
   EXPECT_EQ(to_nearest_double((RowWeight{1} << 124) - 1), 0x1p124);

@@ -1,6 +1,6 @@
-// Compares both oracles with answers worked out in exact fractions (known_answers/). These rows
-// cannot show errors that need more than a dozen tokens; larger rows are compared oracle against
-// oracle.
+// Compares both oracles with answers that scripts computed in exact fractions (known_answers/).
+// These rows cannot show errors that need more than a dozen tokens; tests of larger rows compare
+// the two oracles with each other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ FilterOrder order_of(const json& answer) {
   return answer["joint"].get<bool>() ? FilterOrder::joint : FilterOrder::top_k_first;
 }
 
-/// Returns the distance of a logit to the row's largest one that is not banned, in octaves.
+/// Returns the distance in octaves of a logit to the row's largest logit that is not banned.
 double octaves_below(const json& answer, std::size_t id) {
   const std::vector<float> logits = to_floats(answer["logits"]);
   const auto banned = answer["banned"].get<std::vector<std::size_t>>();
@@ -63,7 +63,7 @@ double octaves_below(const json& answer, std::size_t id) {
   return (largest - static_cast<double>(logits[id])) / temperature * 0x1.71547652b82fep0;
 }
 
-/// Returns half the distance of float32's numbers at a probability.
+/// Returns half the distance between neighbouring float32 values at a probability.
 double half_unit(double probability) { return std::max(probability * 0x1p-24, 0x1p-150); }
 
 void expect_row(const IntegerRow& row, const json& answer) {
@@ -98,9 +98,9 @@ TEST(KnownAnswers, ProbabilityRows) {
   }
 }
 
-// A probability within 32 octaves of the maximum loses no bit, and the sum of a dozen of them has
-// at most 63 bits. The real-number oracle therefore decides every token, also equality at the
-// boundary.
+// A probability within 32 octaves of the maximum loses no bit, and a sum of a dozen such
+// probabilities has at most 63 bits. The real-number oracle therefore decides every token, even if
+// the mass equals the boundary.
 TEST(KnownAnswers, ProbabilityRowsAreNeverAmbiguousWithin32Octaves) {
   int rows = 0;
   for (const json& answer : known_answers()["probs"]) {
@@ -144,9 +144,10 @@ TEST(KnownAnswers, LogitRows) {
         real_oracle(logits, allowed, parameters, fairdraw_semantics(ties, order_of(answer)));
     EXPECT_EQ(contradiction(row, distribution), "");
 
-    // Compares with the distribution in 60 digits over the same support. float64 is off by a
-    // relative 2^-51 (|nats| + 4) per weight (ranked_weights.cpp), and by the same again in their
-    // sum. The largest |nats| of a token that matters is 745, below which float64 underflows.
+    // The oracle's probabilities are compared with a distribution computed in 60 digits over the
+    // same support. float64 is off by a relative 2^-51 (|nats| + 4) per weight
+    // (ranked_weights.cpp), and by the same amount again in the sum. The largest |nats| of a token
+    // with a weight is 745, because float64 underflows below it.
     const double own = 2 * 0x1p-51 * (745 + 4);
     bool same_support = true;
     for (std::size_t id = 0; id < logits.size(); ++id) {

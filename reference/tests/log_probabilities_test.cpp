@@ -13,14 +13,14 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kLn2 = 0.69314718055994530942;
 using Ids = std::vector<std::int32_t>;
 
-// Error of ln 2 as a logit, up to 2^-25, in the results that depend on ln 2.
+// The error of ln 2 as a logit, up to 2^-25, in the results that depend on ln 2.
 constexpr double kOfLn2 = 0x1p-24;
 
 TEST(LogProbabilities, OfEqualLogitsIsMinusTheLogarithmOfTheirNumber) {
   const std::vector<float> row(8, 3.5F);
   const RealLogprobs real = real_log_probabilities(row, {}, LogprobsMode::raw_logprobs, 1);
   for (std::size_t token = 0; token < 8; ++token) {
-    EXPECT_NEAR(real.value[token], -3 * kLn2, 0x1p-50);  // float64 rounding of ln 8
+    EXPECT_NEAR(real.value[token], -3 * kLn2, 0x1p-50);  // rounding of ln 8 in float64
     EXPECT_EQ(real.rank(static_cast<std::int32_t>(token), RankRule::position),
               static_cast<std::int32_t>(token) + 1);
     EXPECT_EQ(real.rank(static_cast<std::int32_t>(token), RankRule::at_least), 8);

@@ -1,5 +1,5 @@
-// Tests the intervals of operations: they contain the results of right arithmetic, and they are at
-// most as wide as the errors of which they consist.
+// Tests the intervals of operations: they contain the results of correct arithmetic, and they are
+// at most as wide as the errors that they allow for.
 #include "reference/operation_bound.h"
 
 #include <gtest/gtest.h>
@@ -74,8 +74,9 @@ TEST(OperationBound, SoftmaxOfFloatsAndDoublesIsWithin) {
   }
 }
 
-// For n equal logits every weight is 1 +- w, the sum is off by G, and the quotient rounds. The
-// interval is at most as wide as 4 w + 2 G + 2 u and their products, which are below 1 % of it.
+// For n equal logits every weight is 1 +- w, the sum is off by a factor 1 +- G, and the quotient is
+// rounded. The interval is at most as wide as 4 w + 2 G + 2 u and the products of these, which are
+// below 1 % of the width.
 TEST(OperationBound, IntervalsAreAsWideAsTheirErrors) {
   const std::vector<float> alike(64, 2.5F);
   const Semantics semantics = float32_semantics(alike.size());
@@ -147,8 +148,8 @@ TEST(OperationBound, NarrowResultsHaveTheirOwnRounding) {
       softmax_intervals(logits, 1, float32_semantics(3), float32_weights(), DType::bfloat16);
   for (std::size_t id = 0; id < logits.size(); ++id) {
     const double value = (wide.low[id] + wide.high[id]) / 2;
-    // Bound in units of 2^-24: 5 for each weight, 6 for three sums, 3 (2 + 1) + 3 * 3 for scaling
-    // and distance on either side, 1 for the result.
+    // The bound in units of 2^-24 consists of 5 for each weight, 6 for three sums, 3 (2 + 1) + 3 *
+    // 3 for scaling and distance on either side, and 1 for the result.
     EXPECT_LE(wide.high[id], value * (1 + (2 * 5 + 6 + 2 * 18 + 1) * 0x1p-24));
     EXPECT_GE(narrow.high[id], value * (1 + 0x1p-8));
     EXPECT_LE(narrow.high[id], value * (1 + 0x1.1p-8));

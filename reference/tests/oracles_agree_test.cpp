@@ -1,7 +1,7 @@
 // Compares the two oracles: the integer model may never contradict a certain result of the
-// real-number oracle, and its distribution stays within the oracle's bound.
+// real-number oracle, and the model's distribution must stay within the oracle's bound.
 //
-// These tests cannot see mistakes that both oracles share (see the known answers), and decisions
+// These tests cannot detect mistakes that both oracles share (the known answers can), and errors
 // inside the ambiguous band, whose width the last test bounds.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 namespace fairdraw::reference {
 namespace {
 
-// CI uses one fixed seed; the variable RC_PARAMS searches with others.
+// CI uses one fixed seed; the variable RC_PARAMS sets other seeds.
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20240607 max_success=20000", 0) == 0;
 
 std::string describe(RowKind kind, std::size_t vocab, const RowParameters& parameters) {
@@ -75,7 +75,7 @@ TEST(OraclesAgree, OnRowsOfProbabilities) {
     const RealDistribution distribution = real_oracle_from_probs(probs, parameters, semantics);
     ASSERT_EQ(contradiction(row, distribution), "")
         << "row " << i << ": " << describe(RowKind::smooth, vocab, parameters);
-    if (dyadic) {  // decided for every token, also equality at the boundary
+    if (dyadic) {  // then every token is decided, also at the boundary
       ASSERT_EQ(distribution.support_low, distribution.support_high) << "row " << i;
       ASSERT_EQ(distribution.ambiguous_mass, 0) << "row " << i;
     }
@@ -97,8 +97,8 @@ TEST(OraclesAgree, OnVocabulariesOfEveryDay) {
   }
 }
 
-// Values come from a short list, so that ties, equality and failing rows are common; RapidCheck
-// shrinks the failures that it finds.
+// Values come from a short list, so that ties, masses at the boundary and failing rows are common;
+// RapidCheck shrinks the failures that it finds.
 TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   ASSERT_TRUE(kSeedIsFixed);
   const bool holds = rc::check("the integer model never contradicts the real-number oracle", [] {
@@ -134,12 +134,14 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   EXPECT_TRUE(holds);
 }
 
-// The next two tests find rows on which integers and real numbers do decide differently. On these
-// rows the band around the cut is needed and must say ambiguous.
+// The next two tests find rows on which the integers and real arithmetic really decide differently.
+// On these rows the real-number oracle must say `ambiguous`, so the error band around the boundary
+// is needed.
 
 struct Scaled {
   float logit, temperature;
-  double octaves, error;  // real distance to a logit of 0, and its error from rounding the scale
+  double octaves, error;  // real distance to a logit of 0, and its error because the scale is
+                          // rounded
 };
 
 Scaled scaled(float logit, float temperature) {
@@ -167,7 +169,8 @@ TEST(OraclesAgree, AndARoundedScaleIsInTheBandOfTopP) {
   const double integer_boundary =
       static_cast<double>(unfiltered.weight[5]) / static_cast<double>(unfiltered.total);
   const double real_boundary = 1 / (1 + 0x1p19 * std::exp2(worst.octaves));
-  // The rest of the bound, 2^-22 of the tail, moves the boundary by a quarter of that distance.
+  // The rest of the bound, 2^-22 of the tail's mass, moves the boundary by a quarter of that
+  // distance.
   ASSERT_GT(std::abs(integer_boundary - real_boundary), 0x1p-23);
   parameters.top_p = static_cast<float>((integer_boundary + real_boundary) / 2);
   const IntegerRow row = integer_model(logits, {}, parameters);
@@ -196,7 +199,8 @@ TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfMinP) {
   EXPECT_GT(different, 0);
 }
 
-// Tiles that are 49 octaves below lose all of 2^20 tokens, and the oracle allows for that.
+// Tiles that are 49 octaves below the first lose the weights of all 2^20 tokens, and the oracle's
+// bound covers this loss.
 TEST(OraclesAgree, AndLostTilesAreInTheBound) {
   std::vector<float> logits(static_cast<std::size_t>(kMaxVocab), -48.6F);
   std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
@@ -210,7 +214,7 @@ TEST(OraclesAgree, AndLostTilesAreInTheBound) {
   EXPECT_EQ(contradiction(row, distribution), "");
 }
 
-// Counts rows with an ambiguous token among `rows` rows of 1000 tokens of N(0, 2^2).
+// Counts the rows with an ambiguous token among `rows` rows of 1000 logits from N(0, 2^2).
 int ambiguous_rows(int rows, const WeightBound& bound) {
   RandomRows random(5);
   int ambiguous = 0;
@@ -227,15 +231,16 @@ int ambiguous_rows(int rows, const WeightBound& bound) {
   return ambiguous;
 }
 
-// The ambiguous band must be narrow, or nothing would be tested. exp of N(0, 2^2) has half of its
-// mass in the 23 largest of 1000 tokens, and the token at which half is reached has 7e-3 of it.
+// The ambiguous band must be narrow, because the oracle tests nothing inside it. For logits from
+// N(0, 2^2), the 23 largest of 1000 tokens have half of the mass, and the token at which half is
+// reached has 7e-3 of the mass.
 //   top_p  The mass F in front and the rest R = 1 - F are off by their share of the weights' error,
 //          e = 2^-22 + 2^-24 ln 2 * 4 octaves = 4e-7, and so the margin by 2 p (1 - p) e = e / 2:
 //          one row in 17000 at p = 1/2, one in 6000 at p = 3/4.
 //   min_p  The threshold is some 8 octaves below the maximum and off by 3 * 2^-24 of that. If an
 //          octave has 100 tokens that is one row in 3500, but top_p ends before in most of them.
-// So about one ambiguous row of 4000 is expected; 4 are allowed. A band of 256 times that width,
-// which is 2^-14 of a weight, has too many ambiguous rows.
+// So about one ambiguous row in 4000 is expected; the test allows 4. A band 256 times as wide,
+// 2^-14 of a weight, makes too many rows ambiguous.
 TEST(OraclesAgree, AndFewTokensAreAmbiguous) {
   constexpr int kRows = 4000, kFew = 4;
   WeightBound bound;

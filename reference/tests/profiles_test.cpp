@@ -1,5 +1,6 @@
-// Tests each profile on one row, for the property that the engine is known for. Rows have dyadic
-// probabilities without slack, so that equality at a boundary is decided.
+// Tests each profile on one row that shows the property for which the engine is known. The rows
+// have dyadic probabilities and the profiles have no numeric error, so that equality at a boundary
+// is decided.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +16,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 using Ids = std::vector<std::size_t>;
 
-// Returns the definitions of a profile, without the float32 slack of its engine.
+// Returns the definitions of a profile without the numeric error of its engine.
 Semantics exactly(const char* name) {
   Semantics semantics = *find_profile(name);
   semantics.relative_weight_error = semantics.relative_sum_error = 0;
@@ -33,7 +34,8 @@ Ids with(const RealDistribution& distribution, Membership membership) {
   return ids;
 }
 
-// Replaces a top_k of 0, meaning off, by the vocabulary size, which is off in every profile.
+// Replaces a top_k of 0, which the tests use for off, by the vocabulary size, which turns top_k off
+// in every profile.
 RealDistribution distribution_of(std::vector<float> probs, RowParameters parameters,
                                  const Semantics& semantics) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(probs.size());
@@ -61,7 +63,7 @@ TEST(Profiles, RosellmDropsTheTokenThatCrosses) {
             (Ids{0, 1, 2, 3}));  // the crossing token stays, and so does its tie
   EXPECT_EQ(with(distribution_of(probs, {.top_p = p}, exactly("rosellm")), Membership::in),
             (Ids{0, 1}));
-  // At equality the token that completes p stays; the first token always stays.
+  // If the mass up to a token equals p, the token stays; the first token always stays.
   EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.75F}, exactly("rosellm")), Membership::in),
             (Ids{0, 1}));
   EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.25F}, exactly("rosellm")), Membership::in),
@@ -78,7 +80,7 @@ TEST(Profiles, RosellmCanDrawEveryToken) {
   EXPECT_DOUBLE_EQ(distribution.probability[0], 1e-9 / sum);
   EXPECT_DOUBLE_EQ(distribution.probability[1], 1e-9 / sum);
   EXPECT_DOUBLE_EQ(distribution.probability[3], 1 / sum);
-  // Greedy rows are decided before RoseLLM's clamp.
+  // Greedy rows end before RoseLLM's clamp.
   const RealDistribution greedy =
       real_oracle(logits, {}, {.temperature = 0}, *find_profile("rosellm"));
   EXPECT_EQ(with(greedy, Membership::in), (Ids{3}));
@@ -86,8 +88,8 @@ TEST(Profiles, RosellmCanDrawEveryToken) {
 }
 
 TEST(Profiles, LeaveTiesOpenWhereASortDecides) {
-  // The nucleus of 0.5 needs two of the three ties (mass 1/4 + 1/4); only engines that sort pick
-  // two.
+  // The nucleus of p = 0.5 needs two of the three tied tokens (mass 1/4 + 1/4); only engines that
+  // sort keep exactly two.
   const std::vector<float> probs = {0.25F, 0.125F, 0.25F, 0.125F, 0.25F};
   const RealDistribution all = distribution_of(probs, {.top_p = 0.5F}, exactly("flashinfer"));
   EXPECT_EQ(with(all, Membership::in), (Ids{0, 2, 4}));
@@ -111,15 +113,16 @@ TEST(Profiles, AnyKKeepsExactlyK) {
   EXPECT_EQ(with(distribution, Membership::ambiguous), (Ids{1, 2, 3, 4}));
   EXPECT_EQ(distribution.support_low, 3);
   EXPECT_EQ(distribution.support_high, 3);
-  // The mass of the tokens that top_k keeps is known to be 3/4, although the tokens are not. Token
-  // 0 alone has 1/2, which is above 0.625 and below 0.75 of that mass.
+  // The mass of the tokens that top_k keeps is known to be 3/4, although it is open which tokens
+  // these are. Token 0 alone has mass 1/2, which is above 0.625 and below 0.75 of the mass that
+  // top_k keeps.
   const RealDistribution nucleus = distribution_of(probs, {.top_k = 3, .top_p = 0.625F}, semantics);
   EXPECT_EQ(with(nucleus, Membership::in), (Ids{0}));
   EXPECT_EQ(with(nucleus, Membership::ambiguous), Ids{});
   const RealDistribution wider = distribution_of(probs, {.top_k = 3, .top_p = 0.75F}, semantics);
   EXPECT_EQ(wider.support_low, 3);
   EXPECT_EQ(with(wider, Membership::ambiguous), (Ids{1, 2, 3, 4}));
-  // If the k-th token is the last of a tie, nothing is ambiguous.
+  // If the k-th token is the last of the tied tokens, nothing is ambiguous.
   EXPECT_EQ(with(distribution_of(probs, {.top_k = 5}, semantics), Membership::ambiguous), Ids{});
 }
 
@@ -135,7 +138,8 @@ TEST(Profiles, DifferInTheBaseOfTopP) {
 }
 
 TEST(Profiles, DifferInThePlaceOfMinP) {
-  // min_p 1/4 keeps the first two tokens, which hold 3/4; 1/2 is two thirds of that mass.
+  // With min_p = 1/4 the first two tokens stay, which have 3/4 of the mass; the first has 1/2,
+  // which is two thirds of that.
   const std::vector<float> probs = {0.5F, 0.25F, 0.0625F, 0.0625F, 0.0625F, 0.0625F};
   const RowParameters parameters = {.top_p = 0.625F, .min_p = 0.25F};
   EXPECT_EQ(with(distribution_of(probs, parameters, exactly("vllm_torch")), Membership::in),
@@ -193,8 +197,8 @@ TEST(Profiles, DifferInWhatTheyRefuse) {
     EXPECT_EQ(answer_of(row.name, {.top_k = 2}, {-kInfinity, -kInfinity}), row.nan);
     EXPECT_EQ(answer_of(row.name, {.top_k = 2, .top_p = 1.5F}), row.p_above_1);
   }
-  // RoseLLM's argmax comes before torch.topk, which refuses k > V; in llama.cpp's graph argmax
-  // comes after the refusal.
+  // RoseLLM runs argmax before torch.topk, which refuses k > V; llama.cpp's graph refuses such a k
+  // before argmax.
   const RowParameters greedy = {.temperature = 0, .top_k = 5};
   EXPECT_EQ(answer_of("rosellm", greedy), distribution);
   EXPECT_EQ(answer_of("llamacpp_backend", greedy), fails);
@@ -214,7 +218,7 @@ TEST(Profiles, DifferInGreedyRows) {
   const RealDistribution below =
       real_oracle(logits, {}, {.temperature = 9e-6F}, *find_profile("vllm_torch"));
   EXPECT_EQ(below.support_high, 1);
-  // k = 1 is greedy in fairdraw; in other profiles it is an ordinary cut that keeps ties.
+  // k = 1 is greedy in fairdraw; in other profiles k = 1 is an ordinary top_k that keeps ties.
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("fairdraw")), Membership::in),
             (Ids{1}));
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("hf")), Membership::in),

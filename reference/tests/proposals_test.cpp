@@ -1,6 +1,6 @@
-// Tests draws by proposals: the tokens accepted by the definition are those that the filters keep;
-// which words propose which token; the result if no attempt is accepted; and a token's probability
-// when every word of a small row is counted.
+// Tests draws by proposals: the tokens that the definition accepts are those that the filters keep;
+// which words propose which token; the result if no attempt is accepted; and the probability of
+// each token of a small row, by counting every word.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace {
 using boost::multiprecision::cpp_int;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
+constexpr float kOctaves = 0x1.715476p0F;  // at this temperature integer logits are octaves
 constexpr std::uint64_t kLastWord = ~std::uint64_t{0};
 
-// A row that proposes, with all inputs that the definition needs.
+// A row that draws by proposals, with all inputs that the definition needs.
 struct Case {
   std::vector<float> values;
   std::vector<std::uint32_t> allowed;
@@ -40,7 +40,7 @@ struct Case {
     return bit && (from_probs ? values[id] > 0 : values[id] != -kInfinity);
   }
 
-  // Returns the set F of the definition of proposals, by min_p's comparison.
+  // Returns the set F of tokens in the definition of proposals: those that min_p keeps.
   std::vector<std::uint8_t> kept_by_min_p() const {
     float largest = -kInfinity;
     for (std::size_t id = 0; id < values.size(); ++id) {
@@ -64,15 +64,15 @@ struct Case {
            min_p_threshold(parameters.min_p);
   }
 
-  // Returns for every token whether A < max(1, ceil(top_p Z_F)), where A is summed over pairs of
-  // tokens in F.
+  // Returns for every token whether the definition accepts it: A < max(1, ceil(top_p Z_F)), where A
+  // is computed over pairs of tokens in F.
   std::vector<std::uint8_t> accepted(const IntegerRow& row) const {
     const std::vector<std::uint8_t> kept = kept_by_min_p();
     cpp_int total = 0;
     for (std::size_t id = 0; id < kept.size(); ++id) {
       if (kept[id] != 0) total += cpp_int(row.weight[id]);
     }
-    // top_p is an integer of 24 bits times 2^-s.
+    // The float top_p is an integer of 24 bits times 2^-s.
     int exponent = 0;
     const float significand = std::frexp(parameters.top_p, &exponent);
     const cpp_int product =
@@ -91,7 +91,7 @@ struct Case {
     return answer;
   }
 
-  // Returns the weights W in the tiles that propose, 0 elsewhere.
+  // Returns the weights of the tokens in tiles that propose, and 0 for all other tokens.
   std::vector<RowWeight> proposed(const IntegerRow& row) const {
     const std::vector<std::uint8_t> kept = kept_by_min_p();
     std::vector<RowWeight> weight(values.size(), 0);
@@ -104,7 +104,7 @@ struct Case {
   }
 };
 
-// The random words that propose a token: `count` of them, from `first` on.
+// The random words that propose a token: `count` consecutive words, the first of which is `first`.
 struct WordsOfAToken {
   std::int32_t token;
   cpp_int first, count;
@@ -166,7 +166,7 @@ TEST(Proposals, AreAskedOfRowsWithTopPAlone) {
   EXPECT_FALSE(asks({.temperature = 0, .top_p = 0.5F}));
   EXPECT_FALSE(asks({.top_k = 1, .top_p = 0.5F}));
   EXPECT_FALSE(asks({.top_p = 0}));
-  // The same holds for probabilities, where top_k 1 may keep its ties.
+  // The same holds for rows of probabilities, where top_k = 1 may keep tied tokens.
   const std::vector<float> probs = {0.5F, 0.5F};
   EXPECT_TRUE(integer_model_from_probs(probs, {.top_p = 0.5F}).proposes);
   EXPECT_FALSE(integer_model_from_probs(probs, {.top_k = 1, .top_p = 0.5F},
@@ -203,7 +203,7 @@ TEST(Proposals, FollowTheWordOverTheTilesThatMinPReaches) {
       words += count;
       EXPECT_EQ(row.proposal_for(static_cast<std::uint64_t>(first)), token);
       EXPECT_EQ(row.proposal_for(static_cast<std::uint64_t>(first + count - 1)), token);
-      // The counted share is within one word of W 2^64 / Z'.
+      // The counted share of words is within one word of W 2^64 / Z'.
       const cpp_int share = cpp_int(weight[static_cast<std::size_t>(token)]) << 64;
       const cpp_int off = count * total - share;
       EXPECT_LT(off, total);
@@ -213,8 +213,8 @@ TEST(Proposals, FollowTheWordOverTheTilesThatMinPReaches) {
   }
 }
 
-// Returns a row with weights 2, 2 and four times 1, in eighths. top_p 1/2 keeps the first two, and
-// the mass above the others equals the target.
+// Returns a row whose weights are 2, 2 and four times 1, in eighths. With top_p = 1/2 the first two
+// tokens stay, and the mass above the other tokens equals the target.
 IntegerRow eighths() {
   const std::vector<float> logits = {-1, 0, -1, 0, -1, -1};
   return integer_model(logits, {}, {.temperature = kOctaves, .top_p = 0.5F});
@@ -226,7 +226,8 @@ TEST(Proposals, ArePassedOverUntilOneIsAccepted) {
   for (std::uint32_t accepted = 0; accepted <= kAttemptsOfADraw; ++accepted) {
     std::uint32_t asked = 0;
     const std::int32_t token = row.token_by_attempts([&](std::uint32_t attempt) {
-      EXPECT_EQ(attempt, asked++);                              // each attempt once, in order
+      EXPECT_EQ(attempt, asked++);                              // each attempt is asked for once,
+                                                                // in order
       return attempt == accepted ? std::uint64_t{1} << 61 : 0;  // tokens 1 and 0
     });
     EXPECT_EQ(token, 1);
@@ -248,8 +249,9 @@ TEST(Proposals, EndAfter64WithADrawAmongTheSurvivors) {
   EXPECT_EQ(last(kLastWord), 3);
 }
 
-// Counts every random word of every attempt. The words form eight classes of 2^61 words, and each
-// survivor gets half of them, whatever the earlier attempts were.
+// The test counts every random word of every attempt. The words form eight classes of 2^61 words,
+// and each of the two survivors gets half of the accepted words, whatever the earlier attempts
+// were.
 TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   const IntegerRow row = eighths();
   constexpr std::uint64_t kClass = std::uint64_t{1} << 61;
@@ -276,8 +278,8 @@ TEST(Proposals, GiveEachSurvivorItsShareOfTheWords) {
   }
 }
 
-// Computes the probability P of each token as an integer over 2^(64 * 65). After attempts that were
-// all rejected, the words of the next attempt are counted.
+// The test computes the probability P of each token as an integer over 2^(64 * 65). The words of an
+// attempt are counted for the case that all earlier attempts were rejected.
 TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
   int rows = 0;
   for (const Case& one : random_cases()) {
@@ -309,8 +311,8 @@ TEST(Proposals, HaveTheProbabilityOfTheSurvivorsWeight) {
       const cpp_int whole = cpp_int(1) << (64 * (kAttemptsOfADraw + 1));
       const cpp_int total(row.total);
       const cpp_int off = numerator * total - cpp_int(survivors[id]) * whole;
-      // For each of 65 words, the token's count is off by one, and the count of acceptance by one
-      // per survivor.
+      // For each of 65 random words, the number of words that give the token is off by one, and the
+      // number of words that are accepted is off by one per survivor.
       const cpp_int bound =
           (cpp_int(1 + row.support_size) * (kAttemptsOfADraw + 1) * total * whole) >> 64;
       EXPECT_LE(off, bound);

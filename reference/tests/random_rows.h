@@ -1,5 +1,5 @@
-// Rows for the property tests, made of raw random bits and IEEE operations, the same on every
-// machine.
+// Generates rows for the property tests from raw random bits and IEEE operations, so that rows are
+// the same on every machine.
 #pragma once
 
 #include <cmath>
@@ -14,10 +14,10 @@
 
 namespace fairdraw::reference {
 
-/// Kinds of rows, each difficult in another way: nothing special; ties everywhere; a few values far
-/// above the rest; half of the row -inf; subnormal; the whole range of float32; nearly equal;
-/// integer octaves; a few ulps apart, so that dividing by a temperature makes ties; far from zero,
-/// so that the row rounds.
+/// Kinds of rows, each difficult in another way: nothing special; many ties; a few values far above
+/// the rest; half of the row -inf; subnormal values; the whole range of float32; nearly equal
+/// values; integer octaves; values a few ulps apart, so that dividing by a temperature makes ties;
+/// values far from zero, so that scaling rounds them.
 enum class RowKind { smooth, tied, peaked, masked, subnormal, huge, flat, octaves, close, shifted };
 inline constexpr int kRowKinds = 10;
 
@@ -36,14 +36,14 @@ class RandomRows {
     return row;
   }
 
-  /// Returns nonnegative values that are not normalised, dyadic on request.
+  /// Returns nonnegative values that are not normalised; with `dyadic`, dyadic fractions.
   std::vector<float> probs(std::size_t vocab, bool dyadic) {
     std::vector<float> row(vocab);
     for (float& p : row) {
       p = dyadic ? static_cast<float>(below(9)) / 64 : std::exp(4 * bell());
       if (chance(0.1)) p = 0;
     }
-    row[below(vocab)] = 1;  // so that some token is allowed
+    row[below(vocab)] = 1;  // so that at least one token is allowed
     return row;
   }
 
@@ -53,7 +53,7 @@ class RandomRows {
     return words;
   }
 
-  /// Returns parameters that are off, at an end of their range, or anywhere in it.
+  /// Returns parameters, each of which is off, at an end of its range, or anywhere in its range.
   RowParameters parameters(std::size_t vocab) {
     RowParameters parameters;
     const float temperatures[] = {1, 0, 0.1F, 0.7F, 1.3F, 30, 0x1.715476p0F, 0x1p-126F, 0x1p64F};

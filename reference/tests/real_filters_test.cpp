@@ -1,5 +1,5 @@
-// Compares the band of top_p with the extremes that a sampler can reach, on rows of two groups of
-// known mass and error, so that the range of boundaries is a fraction.
+// Compares the error band of top_p with the extremes that a sampler can reach, on rows of two
+// groups of tokens of known mass and error, so that the range of boundaries is a fraction.
 #include "reference/real_filters.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ RankedWeights row_of(const std::vector<Group>& groups, double sum_slack = 0) {
   return row;
 }
 
-// Decision on the second of two tokens: certainly in, certainly out, or neither.
+// The decision on the second of two tokens: certainly in, certainly out, or neither.
 enum class Kept { in, out, open };
 Kept second_token(const RankedWeights& row, const Cut& base, double top_p,
                   const Semantics& semantics = {}) {
@@ -47,7 +47,8 @@ void expect_boundaries(const RankedWeights& row, const Cut& base, double low, do
 }
 
 TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
-  // The second token is in if p is above F / (F + R), F in 0.6 +- 0.03, R in 0.4 +- 0.01.
+  // The second token is in if p is above F / (F + R), where F is in 0.6 +- 0.03 and R is in 0.4 +-
+  // 0.01.
   const RankedWeights row = row_of({{0.6, 0.03}, {0.4, 0.01}});
   expect_boundaries(row, whole_row(row), 0.57 / (0.57 + 0.41), 0.63 / (0.63 + 0.39));
   const RankedWeights front = row_of({{0.6, 0.03}, {0.4, 0}});
@@ -57,18 +58,18 @@ TEST(TopPBand, IsWhatErrorsOfBothSidesAllow) {
 }
 
 TEST(TopPBand, HoldsTheSlackOfSums) {
-  // The sum Z is 1, so a slack of 0.02 moves p by 0.02.
+  // The sum Z is 1, so a slack of 0.02 moves the boundary of p by 0.02.
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
   expect_boundaries(row, whole_row(row), 0.58, 0.62);
 }
 
 TEST(TopPBand, HoldsASlackOfTheTailAloneWhereSumsBeginThere) {
-  // The rest R = 0.4 within 2 % is compared with 1 - p.
+  // The sampler compares the rest R = 0.4, known within 2 %, with 1 - p.
   Semantics ascending;
   ascending.sums_from_the_smallest = true;
   const RankedWeights row = row_of({{0.6, 0}, {0.4, 0}}, 0.02);
   expect_boundaries(row, whole_row(row), 1 - 0.4 * 1.02, 1 - 0.4 * 0.98, ascending);
-  // A tail below the slack of the row's sum stays at p = 1.
+  // A tail whose mass is below the slack of the row's sum stays at p = 1.
   const RankedWeights small = row_of({{0.99, 0}, {0.01, 0}}, 0.02);
   EXPECT_EQ(second_token(small, whole_row(small), 1, ascending), Kept::in);
   EXPECT_EQ(second_token(small, whole_row(small), 1), Kept::open);
@@ -84,8 +85,8 @@ TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 + step), Kept::in);
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 - step), Kept::open);
   EXPECT_EQ(second_token(row, base, 0.6 + step), Kept::open);
-  // The band is equally wide on the other side, although nothing can be added there, because the
-  // band is symmetric.
+  // The band is equally wide on the other side, because it is computed as symmetric, although no
+  // mass can be added there.
   EXPECT_EQ(second_token(row, base, 0.6 / 1.1 - step), Kept::out);
 }
 

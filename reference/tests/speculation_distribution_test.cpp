@@ -19,8 +19,8 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr std::size_t kVocab = 4;
 
-// Returns a row of the model that depends on the whole prefix. Half of the rows have filters, so
-// that supports differ.
+// Returns a row of the model that depends on the whole prefix of tokens. Half of the rows have
+// active filters, so that supports differ.
 IntegerRow row_behind(std::span<const std::int32_t> prefix, std::uint64_t seed, float spread) {
   std::uint64_t state = seed;
   for (const std::int32_t token : prefix)
@@ -44,10 +44,12 @@ RowBehind always(const std::vector<float>& probs, const RowParameters& parameter
   return [=](std::span<const std::int32_t>) { return integer_model_from_probs(probs, parameters); };
 }
 
-// Bounds the total variation between the distribution of the integers and the target's own. A step
-// with a share of b - a has ceil(b) - ceil(a) words, so its probability is off by less than 2^-64.
-// A position of a chain takes a draft (V steps), accepts (2) and recovers (V); the bonus takes V.
-// Total variations of successive steps add up, and each is at most half of its sum of errors.
+// Bounds the total variation distance between the distribution that the integers give and the
+// target's own. A step that covers the share from a to b of all words has ceil(b) - ceil(a) words,
+// so its probability is off by less than 2^-64. At a position of a chain, drawing the draft has V
+// steps, the acceptance test has 2, and the redraw has V; drawing the bonus token has V. Total
+// variation distances of successive decisions add up, and each is at most half of the sum of its
+// errors.
 Probability bound_of(std::size_t positions) {
   return Probability(cpp_int(positions * (2 * kVocab + 2)), cpp_int(1) << 65);
 }
@@ -56,8 +58,8 @@ TEST(SpeculationDistribution, ChainsHaveTheTargetsDistributionWhateverTheDraft) 
   constexpr std::size_t kDrafts = 2;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const RowBehind target = rows_of(seed, 4);
-    // The drafts come from another distribution, from one close to the target, flat, and from the
-    // target's own.
+    // The drafts come from four distributions: an unrelated one, one close to the target, a flat
+    // one, and the target's own.
     for (const RowBehind& draft :
          {rows_of(seed + 1000, 4), rows_of(seed, 4.25F), rows_of(seed, 0), target}) {
       const SequenceDistribution distribution =
@@ -78,10 +80,10 @@ TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
   }
 }
 
-// This test shows that the proof of the distribution can fail. In this test the draft is the
-// largest token of q and judged as if drawn from q (transformers, issue 32867). Token 0 is always
-// drafted and accepted with .3 / .5. Otherwise the residual max(p - q, 0) = {0, .1, .1} gives the
-// other tokens .2 each, so token 0 has .3 too much.
+// This test shows that a violation of the distribution is detected. In this test the draft is the
+// largest token of q, but is judged as if it were drawn from q (transformers, issue 32867). Token 0
+// is always drafted, and is accepted with probability .3 / .5. Otherwise the residual max(p - q, 0)
+// = {0, .1, .1} gives the other tokens a probability of .2 each, so token 0 has .3 too much.
 TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const RowBehind target = always({0.3F, 0.4F, 0.3F});
   const std::vector<float> q = {0.5F, 0.3F, 0.2F};
@@ -92,7 +94,8 @@ TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const double distance =
       total_variation(distribution, sequences_of(target, 1)).convert_to<double>();
   EXPECT_NEAR(distance, 0.3, 4 * 0x1p-25);  // each probability is a float32, rounded once
-  // The right distribution of that draft, with all mass on one token, gives the target's.
+  // The right distribution of that draft has all mass on one token; judged with it, the emitted
+  // tokens have the target's distribution.
   const SequenceDistribution right =
       completed(chain_distribution(target, always(q, largest), always(q, largest), 1), target, 1);
   EXPECT_LE(total_variation(right, sequences_of(target, 1)), bound_of(2));
@@ -109,8 +112,8 @@ TEST(SpeculationDistribution, GivenChainsAndTreesHaveTheTargetsDistribution) {
         EXPECT_LE(total_variation(distribution, expected), bound_of(3)) << x << " " << y;
       }
     }
-    // The root has two children. The first node has three children, two of them with the same
-    // token.
+    // The root of the tree has two children. The first child has three children, two of which have
+    // the same token.
     const SequenceDistribution tree =
         tree_distribution(target, Tokens{1, 3, 0, 2, 2, 3}, Tokens{-1, -1, 0, 0, 0, 1});
     EXPECT_LE(total_variation(completed(tree, target, 3), expected), bound_of(3));
@@ -133,8 +136,8 @@ std::vector<Tokens> trees_of(std::size_t n) {
   return trees;
 }
 
-// Returns rows of three tokens that differ after every prefix; token 2 is missing in a third of
-// them.
+// Returns rows of three tokens that differ after every prefix; in a third of the rows token 2 has
+// no mass.
 RowBehind small_rows_of(std::uint64_t seed, float spread) {
   return [=](std::span<const std::int32_t> prefix) {
     std::uint64_t state = seed;
@@ -160,8 +163,8 @@ std::int32_t most_children(const Tokens& parents) {
   return most;
 }
 
-// Bounds the same total variation for a tree of n nodes. Drafts are drawn exactly, so there are at
-// most n tests of two steps each, and one draw of three at the end.
+// Bounds the same total variation distance for a tree of n nodes. Drafts are drawn exactly, so the
+// errors are those of at most n tests of two steps each, and of one draw of three steps at the end.
 Probability bound_of_tree(std::size_t n) {
   return Probability(cpp_int(2 * n + 3), cpp_int(1) << 65);
 }
@@ -184,12 +187,13 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   for (std::size_t n = 1; n <= 4; ++n) {
     for (const Tokens& parents : trees_of(n)) {
       for (std::uint64_t seed = 1; seed <= (n < 4 ? 6U : 1U); ++seed) {
-        // The drafts come from another distribution, from one close to the target, flat, and from
-        // the target's own.
+        // The drafts come from four distributions: an unrelated one, one close to the target, a
+        // flat one, and the target's own.
         for (const RowBehind& draft : {small_rows_of(seed + 1000, 4), small_rows_of(seed, 4.25F),
                                        small_rows_of(seed, 0), small_rows_of(seed, 4)}) {
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::with_replacement);
-          // Some rows have only two tokens, so three siblings cannot be drawn without replacement.
+          // Some rows have only two tokens with mass, so three siblings cannot be drawn without
+          // replacement.
           if (most_children(parents) > 2) continue;
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::without_replacement);
         }
@@ -198,8 +202,8 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   }
 }
 
-// Without replacement, three children of three tokens are all tokens, so one child is always
-// accepted.
+// Three different children of a vocabulary of three tokens are all of its tokens, so one child is
+// always accepted.
 TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
   const RowBehind target = small_rows_of(5, 4), draft = always({0.5F, 0.375F, 0.125F});
   const Tokens parents = {-1, -1, -1};
@@ -212,7 +216,7 @@ TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
             bound_of_tree(3));
 }
 
-// A chain is a tree, so both have the same distribution, and so does each step of a decision.
+// A chain is a tree, so both have the same distribution up to the rounding of each decision.
 TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
   const RowBehind target = small_rows_of(9, 4), draft = small_rows_of(1009, 4);
   for (const auto siblings :
@@ -220,17 +224,18 @@ TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
     const SequenceDistribution tree =
         sampled_tree_distribution(target, draft, {Tokens{-1, 0}, siblings, siblings});
     const SequenceDistribution chain = chain_distribution(target, draft, draft, 2);
-    // Drafts of a chain are drawn by words: two draws of three steps each.
+    // Drafts of a chain are drawn by random words, which adds two draws of three steps each.
     EXPECT_LE(total_variation(tree, chain), Probability(cpp_int(2 * 3), cpp_int(1) << 65));
   }
 }
 
-// This test shows that the proof of the distribution can fail. Siblings are drawn without
-// replacement and judged as if drawn with it, for p = (1/8, 1/2, 3/8), q = (3/4, 1/8, 1/8) and two
-// children. The first child is only rejected as token 0, with probability 5/8, which leaves (0,
-// 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second child is token 1 or 2 with probability 1/2 each.
-// Judged as drawn from q, with 1/8 each, both tokens are accepted. So the mass 5/8 is divided into
-// halves instead of 3/5 and 2/5, and token 2 gets 1/16 too much.
+// This test shows that a violation of the distribution is detected. The siblings are drawn without
+// replacement but judged as if drawn with replacement, for p = (1/8, 1/2, 3/8), q = (3/4, 1/8, 1/8)
+// and two children. The first child can only be rejected if it is token 0, with probability 5/8,
+// which leaves (0, 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second child is then token 1 or token 2,
+// with probability 1/2 each. Judged as if drawn from q, which gives each of them 1/8, both tokens
+// are accepted. So the mass 5/8 is divided into halves instead of 3/5 and 2/5, and token 2 gets
+// 1/16 too much.
 TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   const RowBehind target = always({0.125F, 0.5F, 0.375F}), draft = always({0.75F, 0.125F, 0.125F});
   const Tokens parents = {-1, -1};
@@ -246,7 +251,8 @@ TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   EXPECT_LE(distance(with, with), bound_of_tree(2));
 }
 
-// A drafted token is accepted with probability P(x), as in the rule for a point mass.
+// A drafted token of unknown distribution is accepted with its target probability P(x), as in the
+// rule for a draft that has all mass on one token.
 TEST(SpeculationDistribution, AGivenDraftStandsWithItsProbability) {
   const RowBehind target = rows_of(7, 2);
   const IntegerRow row = target({});
@@ -281,7 +287,7 @@ TEST(SpeculationModel, StatusesInOrderAndNoFurtherThanTheChainGets) {
   EXPECT_EQ(run({bad, flat, flat}, {bad, flat}, {0, 4}).status, RowStatus::index_out_of_range);
   EXPECT_EQ(run({flat, flat, flat}, {bad, flat}, {0, 0}).status, RowStatus::nan_input);
   EXPECT_EQ(run({flat, flat, flat}, {sure, flat}, {1, 0}).status, RowStatus::impossible_draft);
-  // Token 1 has no chance in the first row, so the rows after it are not read.
+  // Token 1 has no mass in the first row, so the rows after it are not read.
   const SpeculationOutcome ended = run({sure, bad, bad}, {flat, bad}, {1, 0});
   EXPECT_EQ(ended.status, RowStatus::ok);
   EXPECT_EQ(ended.tokens, (Tokens{0}));
@@ -299,7 +305,7 @@ TEST(SpeculationModel, GreedyRequestsTakeTheLargestLogitAndNoDistribution) {
     return accept_chain_model(target, draft, drafted, words, 4, true).tokens;
   };
   EXPECT_EQ(run({1, 0}), (Tokens{1, 0, 3}));
-  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie, decided by the lowest id
+  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie, for which the lowest id wins
   EXPECT_EQ(run({1, 1}), (Tokens{1, 0}));
 }
 
@@ -323,15 +329,15 @@ TEST(SpeculationModel, TreesOfKnownDistributionLookNoFurtherThanTheyGet) {
             RowStatus::nan_input);
   EXPECT_EQ(run({flat, flat, flat}, {sure, flat, flat}, {1, 0}, two, with).status,
             RowStatus::impossible_draft);
-  // The target excludes token 1 and token 0 replaces it; the rows after it are not read.
+  // The target gives token 1 no mass, so token 0 replaces it, and the rows after it are not read.
   const SpeculationOutcome none = run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, with);
   EXPECT_EQ(none.status, RowStatus::ok);
   EXPECT_EQ(none.tokens, (Tokens{0}));
-  // Without replacement, token 1 can no longer be drawn as the second child.
+  // Without replacement, token 1 cannot be drawn again as the second child.
   EXPECT_EQ(run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, without).status,
             RowStatus::impossible_draft);
   // In this call the second child is accepted. At a leaf, the target's row is read and the draft's
-  // is not.
+  // row is not.
   const SpeculationOutcome second = run({sure, bad, flat}, {flat, bad, bad}, {1, 0}, two, without);
   EXPECT_EQ(second.status, RowStatus::ok);
   EXPECT_EQ(second.tokens, (Tokens{0, 0}));
@@ -364,7 +370,7 @@ TEST(SpeculationModel, TreesNameWhatIsWrong) {
   EXPECT_EQ(run({0, 0}, {-1, 1}, 2).status, RowStatus::invalid_draft_tree);
   EXPECT_EQ(run({0, 0}, {-2, 0}, 2).status, RowStatus::invalid_draft_tree);
   EXPECT_EQ(run({0, 0}, {-1, 0}, 1).status, RowStatus::invalid_draft_length);
-  const SpeculationOutcome both = run({0, 0}, {-1, -1}, 1);  // words of 0 draw token 0
+  const SpeculationOutcome both = run({0, 0}, {-1, -1}, 1);  // random words of 0 draw token 0
   EXPECT_EQ(both.tokens, (Tokens{0, 0}));
   EXPECT_EQ(both.nodes, (Tokens{0}));
   EXPECT_EQ(both.accepted, 1);

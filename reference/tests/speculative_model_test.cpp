@@ -1,5 +1,5 @@
 // Tests the distribution of chain speculative sampling by enumeration. With dyadic probabilities
-// and words on a grid every count is exact, so the output must have exactly the target's
+// and random words on a grid every count is exact, so the output must have exactly the target's
 // distribution.
 #include <gtest/gtest.h>
 
@@ -26,9 +26,9 @@ TEST(ChainSpeculativeModel, ReturnsTheTargetsDistribution) {
   const Probs target = {1.0F / 8, 2.0F / 8, 2.0F / 8, 1.0F / 8, 2.0F / 8};
   Probs both = target;
   both.insert(both.end(), target.begin(), target.end());
-  // Acceptance needs quarters (p / q is 1/4 at token 0), and the residual {0, 0, 1, 0, 2} / 8 needs
-  // thirds: a grid of 2^64 / 4, and the first word of each third. A drafted token x occurs in 8
-  // q(x) of 8 draws.
+  // The acceptance test needs a grid of quarters of 2^64 (p / q is 1/4 at token 0), and the
+  // residual {0, 0, 1, 0, 2} / 8 needs thirds, so the test uses words that are 2^64 / 4 apart, and
+  // the first word of each third. A drafted token x is used in 8 q(x) of 8 draws.
   const std::uint64_t third = std::numeric_limits<std::uint64_t>::max() / 3 + 1;
   const Words recover = {0, third, 2 * third};
   std::vector<int> counts(5, 0);
@@ -81,9 +81,9 @@ TEST(ChainSpeculativeModel, ReportsTheFirstFailure) {
   EXPECT_EQ(status_of({-1, 1}, {0}, {nan, 1, 1, 1}), RowStatus::negative_probability);
   EXPECT_EQ(status_of({0, 0}, {0}, {nan, 1, 1, 1}), RowStatus::no_allowed_token);
   EXPECT_EQ(status_of({1, 1}, {0}, {infinity, 1, nan, 1}), RowStatus::infinite_input);
-  // The bonus row is checked too, although this chain does not reach it.
+  // The row of the bonus token is checked too, although this chain does not reach it.
   EXPECT_EQ(status_of({1, 1}, {0}, {0, 1, nan, 1}), RowStatus::nan_input);
-  // Faults count by position, the draft's row first.
+  // Faults are ordered by position, and at each position the draft's row comes first.
   EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {nan, 1, 1, 1, 1, 1}), RowStatus::nan_input);
   EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {1, 1, nan, 1, 1, 1}),
             RowStatus::negative_probability);

@@ -1,4 +1,4 @@
-// Compares the integer model with answers worked out in fractions
+// Compares the integer model with answers that a script computed in fractions
 // (known_answers/tile_answers.json): tiles, weights, masks, totals, draws, probabilities. These
 // answers cannot show errors that need more than four tiles; tile_invariances_test and
 // oracles_agree_test have larger rows, and tile_bound_test has whole vocabularies.
@@ -66,7 +66,7 @@ void expect_draws(const IntegerRow& row, const TileAnswer& answer) {
 TEST(TileAnswers, OfEveryRow) {
   int logit_rows = 0;
   int prob_rows = 0;
-  int proposing = 0, by_survivors = 0;  // draws by attempts, and those that end among survivors
+  int proposing = 0, by_survivors = 0;  // draws by attempts, and draws that end among survivors
   for (const TileAnswer& answer : tile_answers()) {
     SCOPED_TRACE(answer.name);
     ++(answer.from_probs ? prob_rows : logit_rows);

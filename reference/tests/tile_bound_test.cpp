@@ -1,8 +1,9 @@
-// Compares the bound of tile_bound.h with the integer model, token by token and in total variation,
-// on rows of every kind up to the largest vocabulary. The kernels' tests measure the bound on rows
-// of a language model (tile_distribution_test).
+// Compares the bound of tile_bound.h with the integer model, for each token and in total variation,
+// on rows of every kind up to the largest vocabulary. A test of the kernels,
+// tile_distribution_test, measures the bound on rows of a language model.
 //
-// This test cannot see errors below 2^-50 of a weight, the error of its real arithmetic.
+// This test cannot detect errors below 2^-50 of a weight, which is the error of its own real
+// arithmetic.
 #include "reference/tile_bound.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@
 namespace fairdraw::reference {
 namespace {
 
-constexpr float kOctaves = 0x1.715476p0F;  // temperature at which logits are octaves
+constexpr float kOctaves = 0x1.715476p0F;  // at this temperature logits are octaves
 constexpr auto kMost = static_cast<std::size_t>(kMaxVocab);
 
 void expect_within(const TileDistance& seen, std::size_t vocab) {
@@ -39,9 +40,9 @@ TEST(TileBound, IsBelowAMillionthForEveryVocabulary) {
   }
 }
 
-// Returns D of the bound in closed form where it is largest: V - 1 equal tokens of mass a below a
-// maximum of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row has a D above the stated
-// value.
+// Returns the quantity D of the bound, in closed form, for the rows where D is largest: V - 1 equal
+// tokens of total mass a below a maximum of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row
+// has a larger D than the bound states.
 double deviation(std::size_t vocab, double mass) {
   return mass / ((1 + mass) * (1 + mass)) * std::log2(static_cast<double>(vocab - 1) / mass);
 }
@@ -62,7 +63,7 @@ TEST(TileBound, HoldsOnRowsOfEveryKind) {
   RandomRows random(1);
   for (int i = 0; i < 30 * kRowKinds; ++i) {
     const auto kind = static_cast<RowKind>(i % kRowKinds);
-    if (kind == RowKind::masked) continue;  // banned tokens have no distance
+    if (kind == RowKind::masked) continue;  // banned tokens have no distance to the maximum
     const std::size_t vocab = 1 + random.below(2000);
     const float temperatures[] = {1, 0.1F, 0.7F, 1.3F, 30, kOctaves, 0x1p-126F, 0x1p64F};
     const float temperature = temperatures[random.below(std::size(temperatures))];
@@ -77,15 +78,16 @@ TEST(TileBound, HoldsOnTheLargestVocabulary) {
     SCOPED_TRACE(static_cast<int>(kind));
     expect_within(distance_to_softmax(random.logits(kind, kMost), 0.7F), kMost);
   }
-  // Tests rows of equal tokens, and of 100 octaves in one row.
+  // These rows have only equal tokens, or span 100 octaves.
   expect_within(distance_to_softmax(std::vector<float>(kMost, -1234.5F), 0.7F), kMost);
   std::vector<float> wide(kMost);
   for (float& x : wide) x = -100 * random.unit();
   expect_within(distance_to_softmax(wide, kOctaves), kMost);
 }
 
-// Uses the row of the largest deviation, at a temperature where c is off by almost half an ulp of a
-// float just above a power of two. The bound is close to the distance on that row.
+// The test uses the row of the largest deviation, at a temperature where the scale c is off by
+// almost half an ulp of a float just above a power of two. The bound is close to the distance on
+// this row.
 TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
   RandomRows random(3);
   float worst = 1;
@@ -98,22 +100,22 @@ TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
     largest = std::max(largest, error);
   }
   ASSERT_GT(largest, 0.99 * 0x1p-24);
-  const double mass = 0.85;  // mass of the V - 1 tokens with the largest D, to two digits
+  const double mass = 0.85;  // mass of the V - 1 tokens at which D is largest, to two digits
   const double octaves = std::log2(static_cast<double>(kMost - 1) / mass);
   std::vector<float> logits(kMost, static_cast<float>(-octaves * std::log(2.0)) * worst);
   logits[0] = 0;
   const TileDistance seen = distance_to_softmax(logits, worst);
   expect_within(seen, kMost);
-  // The error of the scale c appears in full. The rest of a weight's error is at most 2^-22, once
-  // for each of the two kinds of token.
+  // The error of the scale c appears in full in the distance. The other errors of a weight are at
+  // most 2^-22, once for each of the two kinds of token.
   EXPECT_NEAR(seen.distance, std::log(2.0) * largest * deviation(kMost, mass),
               0x1p-22 * 2 * mass / ((1 + mass) * (1 + mass)));
   EXPECT_GT(seen.distance, seen.bound / 2);
 }
 
 TEST(TileBound, HoldsWhereTilesAreLost) {
-  // Every tile except the first is 48.6 octaves below, which is rounded to 49. All mass of these
-  // tiles is lost, almost half of the V 2^-48 that the bound allows.
+  // Every tile except the first is 48.6 octaves below the first, which is rounded to 49. All mass
+  // of these tiles is lost, which is almost half of the V 2^-48 that the bound allows.
   std::vector<float> logits(kMost, -48.6F);
   std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
   logits[3] = 0;
@@ -121,8 +123,8 @@ TEST(TileBound, HoldsWhereTilesAreLost) {
   expect_within(seen, kMost);
   const double lost = static_cast<double>(kMost - kIdsOfATile) * std::exp2(-48.6);
   EXPECT_GT(lost, 0.6 * static_cast<double>(kMost) * 0x1p-48);
-  // In the integer model only the maximum has mass. float32's octaves and the temperature are off
-  // by 2^-23 of the distance.
+  // In the integer model only the maximum has mass. The octaves in float32 and the temperature are
+  // off by 2^-23 of the distance.
   EXPECT_NEAR(seen.distance, lost, 48.6 * 0x1p-22 * lost + seen.own_error);
 }
 
@@ -130,14 +132,14 @@ TEST(TileBound, HoldsOnProbabilities) {
   RandomRows random(4);
   for (int i = 0; i < 200; ++i) {
     const std::size_t vocab = 1 + random.below(2000);
-    // The rows are scaled from 1 to 2^-120, normalised or not, subnormal at the end.
+    // The rows are scaled by 1 to 2^-120, normalised or not; the smallest values are subnormal.
     const int shift = -static_cast<int>(random.below(30));
     std::vector<float> probs(vocab);
     for (float& p : probs)
       p = std::ldexp(1 + random.unit(), shift - static_cast<int>(random.below(120)));
     const TileDistance seen = distance_to_probs(probs);
     EXPECT_EQ(seen.out_of_band, 0U) << describe(seen);
-    // The distance of a row of one token is 0, but logarithms leave an error.
+    // The distance of a row of one token is 0, but the test's logarithms have a rounding error.
     EXPECT_LE(seen.distance, seen.bound + seen.own_error) << describe(seen);
   }
 }
@@ -154,13 +156,13 @@ TEST(TileBound, OfProbabilitiesIsZeroWithin32Octaves) {
   }
 }
 
-// The probabilities of a row are written with a stated error down to float32's smallest number,
-// also those of tokens that tiles leave no weight. Softmax is computed in 113 bits.
+// The probabilities of a row are reported with a stated error down to float32's smallest number,
+// also for tokens whose weight in the tile is 0. The test computes softmax in 113 bits.
 TEST(TileBound, OfWrittenProbabilitiesHoldsDownToTheSmallest) {
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   RandomRows random(7);
   int without_weight = 0, subnormal = 0;
-  double nearest = 0;  // largest error, as a share of its bound
+  double nearest = 0;  // largest error, as a fraction of its bound
   for (int i = 0; i < 60; ++i) {
     const std::size_t vocab = 2 + random.below(800);
     const float temperatures[] = {1, 0.1F, 0.7F, 1.41F, 30, kOctaves};
@@ -192,10 +194,10 @@ TEST(TileBound, OfWrittenProbabilitiesHoldsDownToTheSmallest) {
   }
   EXPECT_GT(without_weight, 1000);
   EXPECT_GT(subnormal, 1000);
-  EXPECT_GT(nearest, 0.25);  // a bound that is far above every error says little
+  EXPECT_GT(nearest, 0.25);  // a bound far above every error would say little
 }
 
-// Tests the bound's own arithmetic by computing the same row in 113 bits.
+// The test checks the bound's own arithmetic by computing the same row in 113 bits.
 TEST(TileBound, AgreesWithQuadruplePrecision) {
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   RandomRows random(6);

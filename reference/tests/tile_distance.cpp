@@ -15,14 +15,15 @@ namespace {
 
 static_assert(LDBL_MANT_DIG >= 64, "long double has 64 bits");
 
-// Relative error of a weight in this file's real arithmetic: three roundings of 2^-64 in the
-// distance, which is below 2^13 wherever an exponential is not 0 (2^-52 of the weight), and one ulp
-// of the exponential and of each product.
+// The relative error of a weight in this file's long double arithmetic: three roundings of 2^-64 in
+// the distance, which is below 2^13 wherever an exponential is not 0 (2^-52 of the weight), and one
+// ulp of the exponential and of each product.
 constexpr long double kOwnError = 0x1p-50L;
 
 constexpr long double kLog2E = 1.4426950408889634073599246810019L;
 
-/// Compares weights with A 2^-d of each token. `octaves` are the distances d, and `unit` is A.
+/// Compares the weight of each token with A 2^-d. The argument `octaves` has the distances d, and
+/// `unit` is A.
 template <typename ErrorAt>
 TileDistance compare(const IntegerRow& row, std::span<const long double> octaves, long double unit,
                      ErrorAt error_at) {
@@ -36,7 +37,7 @@ TileDistance compare(const IntegerRow& row, std::span<const long double> octaves
     const auto weight = static_cast<long double>(row.weight[id]);
     const long double exact = unit * std::exp2(-d);
     const long double error = std::abs(weight - exact);
-    // If 2^d may be infinite, the weight is 0 and its relative error 1.
+    // If 2^d may be infinite, the weight is 0 and its relative error is 1.
     const long double allowed = d < 64 ? error_at(static_cast<double>(d)) : 1.0;
     if (!(error <= (allowed + kOwnError) * exact)) ++seen.out_of_band;
     if (exact > 0) mean += error / unit;
@@ -46,8 +47,8 @@ TileDistance compare(const IntegerRow& row, std::span<const long double> octaves
         std::abs(weight / static_cast<long double>(row.total_unfiltered) - std::exp2(-d) / sum);
   }
   seen.distance = static_cast<double>(twice / 2);
-  // A sum of V terms is off by a relative V 2^-64; this applies to the sum of weights and to that
-  // of differences.
+  // A sum of V terms has a relative error of V 2^-64; this applies to the sum of weights and to the
+  // sum of differences.
   seen.own_error =
       static_cast<double>(kOwnError) * 2 + static_cast<double>(octaves.size()) * 0x1p-62;
   seen.mean_error = static_cast<double>(mean / sum);
@@ -64,7 +65,8 @@ TileDistance distance_to_softmax(std::span<const float> logits, float temperatur
     octaves.push_back((static_cast<long double>(largest) - static_cast<long double>(logit)) *
                       kLog2E / static_cast<long double>(temperature));
   }
-  // A is computed from the octaves of the maximum in the model, where a weight of 2^E is 2^103.
+  // The value A is computed from the octaves of the maximum in the model, where a weight of 2^E is
+  // 2^103.
   const double of_maximum =
       static_cast<double>(largest) * static_cast<double>(octaves_per_logit(temperature));
   const long double unit = std::exp2(static_cast<long double>(of_maximum - row.octave) + 103);

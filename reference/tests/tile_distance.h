@@ -1,4 +1,4 @@
-// Measures the distance of the integer model from real arithmetic, token by token on one row.
+// Measures the distance of the integer model from real arithmetic, for each token of a row.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace fairdraw::reference {
 struct TileDistance {
   double distance = 0;          ///< in total variation
   double bound = 0;             ///< bound on the distance for this row
-  double mean_error = 0;        ///< mean relative error of weights, over the real distribution
+  double mean_error = 0;        ///< mean relative error of weights under the real distribution
   double largest_error = 0;     ///< largest relative error of a weight within 20 octaves of the
                                 ///< maximum
-  std::size_t out_of_band = 0;  ///< tokens whose weight is off by more than its bound
+  std::size_t out_of_band = 0;  ///< number of tokens whose weight is off by more than its bound
   double own_error = 0;         ///< bound on the errors of `distance` and `mean_error` themselves
 };
 
@@ -21,7 +21,7 @@ struct TileDistance {
 TileDistance distance_to_softmax(std::span<const float> logits, float temperature);
 TileDistance distance_to_probs(std::span<const float> probs);
 
-/// Describes the distance, for messages.
+/// Returns a description of the distance, for messages.
 std::string describe(const TileDistance& distance);
 
 }  // namespace fairdraw::reference

@@ -1,9 +1,10 @@
-// Tests invariances under a permutation of a row's tokens, a shift of all logits, and tiles in
-// another order or from other rows. Within 32 octaves of its tile's maximum a weight loses no bit,
-// so it does not depend on the tile: octaves are monotone in the logit, and 32 octaves is an even
-// integer, which keeps ties where they are. So s <= 32.
+// Tests that results do not change under a permutation of a row's tokens, under a shift of all
+// logits, and if tiles come in another order or from other rows. Within 32 octaves of its tile's
+// maximum a weight loses no bit, so it does not depend on the tile: octaves are monotone in the
+// logit, and 32 octaves is an even integer, so that ties stay ties. So s <= 32.
 //
-// Each claim has a row just outside its condition, for which it does not hold.
+// For each invariance the test also has a row just outside of its condition, for which the result
+// does change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,10 +22,10 @@
 namespace fairdraw::reference {
 namespace {
 
-constexpr float kOctaves = 0x1.715476p0F;  // temperature at which logits are octaves
+constexpr float kOctaves = 0x1.715476p0F;  // at this temperature logits are octaves
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// Returns `count` logits that span exactly `span` octaves, both ends included.
+/// Returns `count` logits that span exactly `span` octaves; both ends of the span occur.
 std::vector<float> within(RandomRows& random, std::size_t count, float span, float highest) {
   std::vector<float> logits(count);
   highest = std::floor(highest * 0x1p16F) * 0x1p-16F;
@@ -63,7 +64,7 @@ TEST(TileInvariances, EqualLogitsWeighTheSameWithin32OctavesOfTheirTiles) {
   RandomRows random(1);
   for (int i = 0; i < 2000; ++i) {
     // The row has its maximum, and four tiles whose maxima are anywhere below it. The tested token
-    // is up to 32 octaves below each of these maxima.
+    // is up to 32 octaves below the maximum of each tile.
     const float highest = 100 * random.unit();
     const float logit = highest - 32 * random.unit();
     std::vector<float> logits(4 * kIdsOfATile, -1000);
@@ -97,7 +98,9 @@ TEST(TileInvariances, PermutationsOfRowsWithin32OctavesAreExact) {
     const std::vector<float> logits = within(random, 700, 32, 60 * random.unit() - 30);
     const std::vector<std::size_t> order = random_order(random, logits.size());
     RowParameters parameters = random.parameters(logits.size());
-    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // greedy rows keep the lowest id
+    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // greedy rows keep the lowest
+                                                                   // id, which a permutation
+                                                                   // changes
     parameters.temperature = kOctaves;
     const IntegerRow row = integer_model(logits, {}, parameters);
     const IntegerRow other = integer_model(permuted(logits, order), {}, parameters);
@@ -136,11 +139,12 @@ TEST(TileInvariances, PermutationsOfWiderRowsAreNot) {
   EXPECT_GT(changed, 0);
 }
 
-/// Temperatures at which c is 1, 1/8 and 16.
+/// At these temperatures the scale c is 1, 1/8 and 16.
 const std::pair<float, float> kPowersOfTwo[] = {
     {kOctaves, 1.0F}, {8 * kOctaves, 0.125F}, {kOctaves / 16, 16.0F}};
 
-/// Returns logits that span `span` octaves, multiples of 2^-14 octaves so that shifts are exact.
+/// Returns logits that span `span` octaves and are multiples of 2^-14 octaves, so that shifts are
+/// exact.
 std::vector<float> shiftable(RandomRows& random, float span, float scale) {
   std::vector<float> logits(600);
   for (float& x : logits) x = std::floor(random.unit() * span * 0x1p14F) * 0x1p-14F / scale;
@@ -178,8 +182,8 @@ TEST(TileInvariances, ShiftsByAnEvenNumberOfOctavesAreExact) {
   }
 }
 
-// If the maximum is on half an octave, an odd shift moves its own octave by one more or less. Such
-// a shift halves or doubles all weights of the row, and changes nothing else.
+// If the maximum is halfway between two octaves, an odd shift moves its own octave by one more or
+// less. Such a shift halves or doubles all weights of the row, and changes nothing else.
 TEST(TileInvariances, ShiftsByAnOddNumberOfOctavesKeepDrawsOfRowsWithin31Octaves) {
   RandomRows random(6);
   int doubled = 0;
@@ -221,7 +225,7 @@ TEST(TileInvariances, ShiftsByPartsOfAnOctaveAreNotExact) {
   EXPECT_FALSE(is_the_same);
 }
 
-/// Returns the total of tiles, in any order.
+/// Returns the sum of weights of the tiles, in any order.
 RowWeight total_of(const std::vector<TileOfRow>& tiles) {
   double highest = kNone;
   for (const TileOfRow& tile : tiles) highest = std::max(highest, tile.octave);
@@ -232,8 +236,8 @@ RowWeight total_of(const std::vector<TileOfRow>& tiles) {
   return total;
 }
 
-// Shards that begin at multiples of 256 have the row's tiles. The indexes of the shards, joined in
-// any order, give the row's total.
+// Shards that begin at multiples of 256 tokens have the same tiles as the row. The tile indexes of
+// the shards, joined in any order, give the row's total.
 TEST(TileInvariances, TilesOfShardsMergeInAnyOrder) {
   RandomRows random(8);
   for (int i = 0; i < 20 * kRowKinds; ++i) {
