@@ -1,5 +1,5 @@
-// Adapts the built-in samplers to the contract: fairdraw::sample for each instruction set, and the
-// GPU samplers by name.
+// Adapts the built-in samplers to the harness's contract: fairdraw::sample for each instruction
+// set, and the GPU samplers by name.
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/operation_view.h"
@@ -101,7 +101,7 @@ std::vector<std::string> distinct_sampler_names() {
 std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   for (const Builtin& builtin : builtins()) {
     if (builtin.name != name) continue;
-    // One thread per call, because the runner has one thread per case.
+    // Each call uses one thread, because the runner has one thread per case.
     const Execution execution{builtin.target, 1};
     return with_serving(std::make_unique<CpuSampler>(name, execution), execution);
   }

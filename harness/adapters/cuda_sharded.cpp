@@ -1,11 +1,11 @@
 // Adapts fairdraw/cuda_sharded.h to the contract as the sampler cuda:sharded:N, with all shards on
-// one GPU. Shards exchange blocks through memory that all of them address. If that would take too
-// much memory for one GPU, blocks go through the host.
+// one GPU. The shards exchange blocks of data through device memory that all shards address. If
+// that memory would be too large for one GPU, blocks go through the host instead.
 //
-// Each shard is a device state of its own, with a copy of the call of which it reads its columns.
-// All shards finish sending before any of them receives, because kernels that wait for another
-// shard's kernels could fill the GPU. All shards must return the same results; of masks, each
-// returns its columns.
+// Each shard has a device state of its own, and a copy of the call from which it reads its columns.
+// All shards finish sending before any shard receives, because kernels that wait for another
+// shard's kernels could fill the GPU. All shards must return the same results, except masks, of
+// which each shard returns its columns.
 #include "fairdraw/cuda_sharded.h"
 
 #include <algorithm>
@@ -33,19 +33,20 @@ namespace {
 
 using cuda::ShardedExchange;
 
-/// Maximum bytes of peer memory of all shards together. A million rows of two tokens would
-/// otherwise take 100 GB of peer memory.
+/// Maximum number of bytes of peer memory of all shards together. Without this limit, a million
+/// rows of two tokens would take 100 GB of peer memory.
 constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
 
 constexpr int kBitsOfWord = 32;
 
-/// Moves the arrays of a call's processing to column `first`, a multiple of 32.
+/// Moves the pointers of a call's processing arrays to column `first`, a multiple of 32.
 void split_processing(std::int64_t first, LogitsProcessing& processing) {
   if (processing.prompt_mask.given()) processing.prompt_mask.data += first / kBitsOfWord;
   if (processing.output_counts.given()) processing.output_counts.data += first;
 }
 
-/// Returns the columns at which the vocabulary is split: whole words of masks, as even as possible.
+/// Returns the columns at which the vocabulary is split: at whole words of masks, in shards as
+/// equal as possible.
 std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
   std::vector<std::int64_t> boundaries;
   const std::int64_t words = words_for(vocab);
@@ -57,7 +58,7 @@ std::vector<std::int64_t> word_boundaries(std::int64_t vocab, int shards) {
 }
 
 /// Runs `call` with one device state per shard, and releases the states afterwards. Returns the
-/// message of the first error.
+/// message of the first error, or an empty string.
 std::string on_devices(int shards,
                        const std::function<Error(const std::vector<DeviceState*>&)>& call) {
   std::vector<DeviceState*> states;
@@ -74,7 +75,7 @@ std::string on_devices(int shards,
   return with_states();
 }
 
-/// A copy of a call whose result arrays are its own, with the contents of the caller's.
+/// A copy of a call with result arrays of its own, which start with the contents of the caller's.
 class OwnResults {
  public:
   explicit OwnResults(const fairdraw_batch& given) : call_(given) {
@@ -99,7 +100,7 @@ class OwnResults {
   std::deque<std::vector<std::byte>> arrays_;
 };
 
-/// One shard of a call.
+/// One shard of a sharded call on the GPU.
 class ShardOnGpu {
  public:
   ShardOnGpu(const fairdraw_batch& given, DeviceState& state)
@@ -158,7 +159,7 @@ class ShardOnGpu {
     }
     return meet();
   }
-  /// Writes the block of any shard, also this one, to where this shard receives it.
+  /// Writes a shard's block, also this shard's own, to the place where this shard receives it.
   Error write_block(ShardedExchange exchange, int shard, const std::vector<std::byte>& block) {
     const auto bytes = static_cast<std::int64_t>(block.size());
     return state_.workspace.upload(at(call_.receive(exchange)) + shard * bytes, block.data(), bytes,
@@ -193,8 +194,9 @@ class ShardOnGpu {
   cuda::ShardedCall call_;
 };
 
-/// Copies the results of the first shard to a call, if all shards have the same results. Arrays for
-/// which is_of_columns(place) holds are left to the caller, because each shard has other columns.
+/// Copies the results of the first shard to a call, if all shards have the same results. The caller
+/// must merge the arrays for which is_of_columns(place) holds, because each shard has other
+/// columns.
 template <class IsOfColumns>
 Error copy_agreed_results(const std::deque<ShardOnGpu>& shards, const fairdraw_batch& call,
                           const IsOfColumns& is_of_columns) {
@@ -276,13 +278,13 @@ class CudaShardedSampler final : public Sampler {
     return {};
   }
 
-  /// Exchanges the blocks of all shards through the host, like a transport.
+  /// Exchanges the blocks of all shards through the host, as a network transport would.
   static Error gather(std::deque<ShardOnGpu>& shards, ShardedExchange kind) {
     int number = 0;
     std::vector<std::byte> block;
     for (ShardOnGpu& from : shards) {
       if (Error error = from.read_block(kind, block)) return error;
-      if (block.empty()) return {};  // this call has no exchange with that number
+      if (block.empty()) return {};  // this call has no exchange of this number
       for (ShardOnGpu& to : shards) {
         if (Error error = to.write_block(kind, number, block)) return error;
         if (Error error = to.meet()) return error;  // waits, because `block` is filled again
@@ -314,7 +316,8 @@ class CudaShardedSampler final : public Sampler {
     std::int32_t left = 0;
     if (Error error = shards.front().read_undecided(left)) return error;
     if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-    if (left > 0) {  // rows without filters, rows that propose, rows that no candidates decide
+    if (left > 0) {  // rows without filters, rows drawn by proposals, and rows that the candidates
+                     // do not decide
       if (Error error = go(ShardedExchange::tokens)) return error;
       if (Error error = go(ShardedExchange::sums)) return error;
       if (Error error = shards.front().read_undecided(left)) return error;
@@ -325,8 +328,8 @@ class CudaShardedSampler final : public Sampler {
     return go(ShardedExchange::ranks);
   }
 
-  /// Merges the results: those of the first shard if all shards agree, and each shard's columns of
-  /// masks and of whole rows of log-probabilities.
+  /// Merges the results: takes those of the first shard if all shards agree, and the columns of
+  /// each shard for masks and for log-probabilities of whole rows.
   static Error put_together(std::deque<ShardOnGpu>& shards,
                             const std::vector<std::int64_t>& boundaries,
                             const fairdraw_batch& batch) {
@@ -348,7 +351,7 @@ class CudaShardedSampler final : public Sampler {
     return {};
   }
 
-  /// Copies columns begin to end, exclusive, of each row. Does nothing if `to` is null.
+  /// Copies the columns from begin to end, exclusive, of each row. Does nothing if `to` is null.
   template <class T>
   static void copy_columns(const T* from, T* to, std::int64_t rows, std::int64_t stride,
                            std::int64_t begin, std::int64_t end) {

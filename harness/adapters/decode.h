@@ -1,4 +1,4 @@
-// Reads values of a call's matrices exactly, as float32.
+// Reads the values of a call's matrices exactly, as float32.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace fairdraw::harness {
 
-/// Returns value `index` of an array of dtype 0 (float32), 1 (float16) or 2 (bfloat16), at any
-/// alignment.
+/// Returns value number `index` of an array of dtype 0 (float32), 1 (float16) or 2 (bfloat16), at
+/// any alignment.
 inline float decode(const void* values, std::uint32_t dtype, std::int64_t index) {
   const bool wide = dtype == 0;
   const auto at = static_cast<std::size_t>(index) * (wide ? 4 : 2);

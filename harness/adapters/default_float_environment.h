@@ -1,11 +1,12 @@
-// Restores the default float environment for samplers that would otherwise compute in the caller's.
+// Restores the default floating-point environment for samplers that would otherwise compute in the
+// caller's environment.
 #pragma once
 
 #include <cfenv>
 
 namespace fairdraw::harness {
 
-/// Sets the default rounding mode, without flush to zero, until the end of the scope.
+/// Sets the default rounding mode and turns flush to zero off, until the end of the scope.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() {

@@ -7,12 +7,13 @@
 namespace fairdraw::harness {
 namespace {
 
-// Device addresses keep the residue of host addresses modulo this number, so that a misaligned row
-// stays misaligned.
+// Device addresses have the same remainder modulo this number as host addresses, so that a
+// misaligned row stays misaligned.
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlotAlignment = 256;
 
-/// Device states that no call is using. Each thread of the runner takes one device state.
+/// A pool of the device states that no call is using. Each thread of the runner takes one device
+/// state.
 class DeviceStates {
  public:
   std::unique_ptr<DeviceState> take(Error& error) {
@@ -49,8 +50,8 @@ std::string on_device(const std::function<Error(DeviceState&)>& call) {
   Error error;
   std::unique_ptr<DeviceState> state = device_states().take(error);
   if (!error) error = call(*state);
-  // Enqueued work reads host memory of the caller, so the work must end before this function
-  // returns.
+  // Enqueued work reads host memory of the caller, so this function must not return before the work
+  // ends.
   const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
   if (!error) error = unfinished;
   if (!error) device_states().give_back(std::move(state));
@@ -101,7 +102,8 @@ Error DeviceArrays::download(DeviceState& state) const {
 Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) {
   execution.stream = state.stream.get();
   execution.workspace_bytes = bytes;
-  constexpr std::int64_t kFewestBytes = 256;  // address that is not null, even for an empty batch
+  constexpr std::int64_t kFewestBytes = 256;  // gives even an empty batch an address that is not
+                                              // null
   if (Error error = state.workspace.reserve(std::max(bytes, kFewestBytes))) return error;
   execution.workspace = state.workspace.data();
   return {};

@@ -1,6 +1,6 @@
-// The arrays of one call on the device, copied there and back. Results are copied too, so that
-// untouched parts come back as they were. The rest of the device block is NaN, so that reads
-// outside a row show in the results.
+// Copies the arrays of one call to the device and back. Results are also copied to the device
+// first, so that parts that no kernel writes come back unchanged. The rest of the memory block is
+// NaN, so that a read outside a row changes the results.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,23 @@
 
 namespace fairdraw::harness {
 
-/// The device resources of a call, reused by later calls of any sampler.
+/// The device resources of a call, which later calls of any sampler reuse.
 struct DeviceState {
   cuda::Stream stream;
   cuda::DeviceBuffer arrays, workspace;
 };
 
 /// Runs `call` with a state that no other call is using, and waits until all enqueued work is over.
-/// Returns the message of the first error.
+/// Returns the message of the first error, or an empty string.
 std::string on_device(const std::function<Error(DeviceState&)>& call);
 
-/// The arrays of a call, each with its own place in one block of device memory.
+/// The arrays of a call, each at its own place in one block of device memory.
 class DeviceArrays {
  public:
-  /// Plans a place for `bytes` bytes of `host`, and returns its number. The place of a null array
-  /// is null, too.
+  /// Plans a place for `bytes` bytes of `host`, and returns its number. A null array has the place
+  /// null.
   std::size_t add(const void* host, std::int64_t bytes);
-  /// Does as add() for a result, which download() copies back.
+  /// Does the same as add() for a result, which download() copies back.
   std::size_t add_result(void* host, std::int64_t bytes);
 
   Error upload(DeviceState& state);
@@ -57,8 +57,8 @@ class DeviceArrays {
   char* base_ = nullptr;
 };
 
-/// A call of the contract with its arrays on the device. Only tests use another type for the
-/// parameter `Arrays`.
+/// A call of the contract whose arrays are on the device. The parameter `Arrays` is another type
+/// only in tests.
 template <class Call, class Arrays = DeviceArrays>
 class DeviceCall {
  public:
@@ -92,9 +92,9 @@ class DeviceCall {
   Arrays arrays_;
 };
 
-/// Makes the result the memory of the rows on the device too, if the given operation works in
-/// place; upload() copied it there with the rows. Does nothing for calls that do not work in place.
-/// Precondition: after upload().
+/// If the given operation works in place, makes the result the memory of the rows on the device
+/// too; upload() copied the result there with the rows. Does nothing for calls that do not work in
+/// place. Precondition: after upload().
 template <class Call>
 void keep_in_place(const Call& given, Call& moved) {
   if constexpr (requires { moved.values = moved.result; }) {
@@ -102,8 +102,8 @@ void keep_in_place(const Call& given, Call& moved) {
   }
 }
 
-/// Keeps a scalar seed on the host, because the library reads it there and takes it as a value.
-/// Precondition: after upload().
+/// Keeps a scalar seed on the host, because the library reads a scalar seed on the host and passes
+/// it by value. Precondition: after upload().
 template <class Call>
 void keep_host_seed(const Call& given, Call& moved) {
   if (given.seed_is_scalar == 0) return;
@@ -111,7 +111,7 @@ void keep_host_seed(const Call& given, Call& moved) {
   moved.offset = given.offset;
 }
 
-/// Gives a call the stream of the state, and a workspace of `bytes` bytes.
+/// Gives a call the stream of the device state, and a workspace of `bytes` bytes.
 Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution);
 
 }  // namespace fairdraw::harness

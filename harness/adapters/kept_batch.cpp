@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Maximum tokens of a request, prompt and output together.
+// Maximum number of tokens of a request, prompt and output together.
 constexpr std::int32_t kMostTokens = 8192;
 
 BatchRequest request_of(const fairdraw_event& event, std::int64_t row,
@@ -70,7 +70,7 @@ Error KeptBatch::step(const fairdraw_event& event) {
   return sample_ ? step_by_call(event) : step_processor(event);
 }
 
-/// Steps with a call whose row i is slot i.
+/// Makes a step by one call of the sampler, whose row i is slot i.
 Error KeptBatch::step_by_call(const fairdraw_event& event) {
   const auto slots = static_cast<std::size_t>(event.slots);
   const auto words = static_cast<std::size_t>(words_for(event.vocab));
@@ -115,7 +115,7 @@ Error KeptBatch::step_by_call(const fairdraw_event& event) {
   return {};
 }
 
-/// Steps with the processor, which takes rows in the order of slots.
+/// Makes a step with the processor, which takes rows in the order of slots.
 Error KeptBatch::step_processor(const fairdraw_event& event) {
   const auto slots = static_cast<std::size_t>(event.slots);
   const auto words = static_cast<std::size_t>(words_for(event.vocab));

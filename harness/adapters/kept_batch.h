@@ -1,5 +1,5 @@
-// Adapts the library's running batch to the contract's events: requests are kept in a BatchState,
-// and stepped by a FusedSamplingProcessor or by the caller's call on BatchState::sample_request().
+// Adapts the library's running batch to the contract's events: a BatchState keeps the requests, and
+// a FusedSamplingProcessor, or the caller's call on BatchState::sample_request(), makes the steps.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,14 @@
 
 namespace fairdraw::harness {
 
-/// Returns the request of row `row` of an add or restore event, with the tokens that it drew
-/// before. The offset of its next token is its first_offset plus the length of the output.
+/// Returns the request in row `row` of an add or restore event, with the tokens that the request
+/// drew before. The offset of the request's next token is its first_offset plus the length of its
+/// output.
 RequestSnapshot snapshot_of(const fairdraw_event& event, std::int64_t row, RequestId id);
 
 class KeptBatch {
  public:
-  /// A call over the rows of all slots; only the rows of the step are active.
+  /// A call that samples the rows of all slots, of which only the rows of the step are active.
   using Sample = std::function<Error(const SampleRequest& request, const SampleResult& result)>;
 
   KeptBatch() = default;
@@ -38,7 +39,7 @@ class KeptBatch {
   Sample sample_;
   std::unique_ptr<BatchState> state_;
   std::unique_ptr<FusedSamplingProcessor> processor_;
-  RequestId last_ = 0;  // ids of the BatchState: a restored request gets a new id
+  RequestId last_ = 0;  // id in the BatchState; a restored request gets a new id
 };
 
 }  // namespace fairdraw::harness

@@ -1,5 +1,5 @@
-// Reports log-probabilities for the sampler made of the integer model: the values of the
-// real-number oracle, rounded once.
+// Reports log-probabilities for the sampler `model`: the values of the real-number oracle, rounded
+// once.
 #include <algorithm>
 #include <limits>
 
@@ -53,7 +53,7 @@ void ModelSampler::report(const fairdraw_batch& batch, const std::vector<Row>& r
     for (std::int32_t sample = 0; sample < batch.num_samples; ++sample) {
       const std::int64_t at = output * batch.num_samples + sample;
       const std::int32_t token = batch.tokens[at];
-      // A mutated step may leave the vocabulary, or draw a token without a value.
+      // A mutated step may draw a token outside the vocabulary, or one without a value.
       const bool known = token >= 0 && static_cast<std::size_t>(token) < row.value.size();
       batch.report_values[at] = known ? value(token) : kNone;
       if (batch.report_ranks != nullptr) batch.report_ranks[at] = known ? row.rank(token, rule) : 0;

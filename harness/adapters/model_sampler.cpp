@@ -13,7 +13,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Returns ln of the share of a token's weight in a sum of weights, `total`.
+// Returns the logarithm of a token's share in the sum of weights, `total`.
 float log_share(reference::RowWeight weight, reference::RowWeight total) {
   return static_cast<float>(std::log(static_cast<double>(weight)) -
                             std::log(static_cast<double>(total)));
@@ -126,7 +126,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
   chosen_from_ = proposed_from_ = {};
   std::vector<reference::IntegerRow> rows;
-  std::vector<Row> given;  // the same rows, for their reports
+  std::vector<Row> given;  // the same rows as given, for reports
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const bool active = batch.active == nullptr || batch.active[r] != 0;

@@ -1,5 +1,5 @@
-// Makes the model a sampler that keeps the requests of a running batch. A step is one call with the
-// rows of all requests.
+// Implements the events of a running batch for the sampler `model`, which keeps the requests. A
+// step is one call with the rows of all requests of the step.
 #include <fmt/format.h>
 
 #include "harness/adapters/decode.h"

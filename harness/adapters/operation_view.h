@@ -1,6 +1,6 @@
-// Translates an operation of the contract to fairdraw/sampling.h: views over the call's own arrays
-// in host or device memory, and the call, which is the same on every backend. Scalar parameters are
-// read here, so they must be in host memory.
+// Translates an operation of the contract to the functions of fairdraw/sampling.h: makes views of
+// the call's own arrays in host or device memory, and makes the call, which is the same on every
+// backend. This code reads scalar parameters, so they must be in host memory.
 #pragma once
 
 #include "fairdraw/cuda.h"
@@ -10,8 +10,9 @@
 
 namespace fairdraw::harness {
 
-/// Declares the contract's operations that the library has. Log-softmax is the report of raw
-/// log-probabilities for every token of a row. The library has no mask by min_p.
+/// Declares the operations of the contract that the library has. The log-softmax of a row is the
+/// report of raw log-probabilities for all of its tokens. The library has no operation that masks
+/// by min_p.
 inline void declare_operations(SamplerDescription& description) {
   description.softmax = description.log_softmax = true;
   description.top_k_mask_logits = true;
@@ -27,14 +28,14 @@ inline FloatRows float_result_of(const fairdraw_operation& call) {
   return {static_cast<float*>(call.result), call.rows, call.result_stride};
 }
 
-/// Returns the only parameter of the call. Precondition: the call has the parameter.
+/// Returns the one parameter of the call. Precondition: the call has this parameter.
 template <class T>
 PerRequest<T> parameter_of(const fairdraw_operation& call, const T* values) {
   if (call.parameter_is_scalar != 0) return values[0];
   return {values, call.rows};
 }
 
-/// Returns the request whose report of raw log-probabilities is the log-softmax. The request also
+/// Returns a request whose report of raw log-probabilities is the log-softmax. The request also
 /// draws a token per row, into `tokens` [rows].
 inline SampleRequest logarithms_request_of(const fairdraw_operation& call) {
   SampleRequest request;
@@ -51,12 +52,12 @@ inline SampleResult logarithms_result_of(const fairdraw_operation& call, std::in
   return result;
 }
 
-/// Runs the row operation, unless it is log-softmax.
+/// Runs the operation, except log-softmax, which is no row operation.
 template <class Execution>
 Error run_row_operation(const fairdraw_operation& call, View<RowStatus> statuses,
                         const Execution& execution) {
-  // The type of `execution` picks the backend, because argument-dependent lookup searches its
-  // namespace.
+  // The type of `execution` selects the backend, because argument-dependent lookup searches the
+  // namespace of that type.
   switch (call.kind) {
     case FAIRDRAW_OPERATION_SOFTMAX:
       return softmax(rows_of(call), parameter_of(call, call.temperature), float_result_of(call),

@@ -5,7 +5,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// True if any value is not the default; NaN is not the default.
+// True if any of the values is not the default `off`; NaN is never the default.
 template <class T>
 bool any_is_set(const T* values, std::int64_t rows, T off) {
   return std::any_of(values, values + rows, [off](T value) { return !(value == off); });

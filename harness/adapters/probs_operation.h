@@ -1,5 +1,5 @@
 // Runs a batch of probabilities as an operation of fairdraw/sampling.h: finds the operation that
-// the batch asks for, and calls it, in the same way on every backend.
+// does what the batch requests, and calls it, in the same way on every backend.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace fairdraw::harness {
 
-/// The filters of an operation on probabilities. No operation of the library combines min_p with
-/// other filters.
+/// The set of filters of an operation on probabilities. The library has no operation that combines
+/// min_p with other filters.
 struct ProbsOperation {
   bool top_k = false, top_p = false, min_p = false;
   std::string refused;  ///< reason why no operation does what the batch requests; empty if one does
 };
 
-/// Finds the operation of a batch. The operation has each filter that some row sets to a value
-/// other than the default, so that it also sees every bad value. Precondition: the parameters are
-/// in host memory.
+/// Finds the operation that a batch requests. The operation has each filter that some row sets to a
+/// value other than the default, so that the operation also sees every bad value. Precondition: the
+/// parameters are in host memory.
 ProbsOperation probs_operation(const fairdraw_batch& batch);
 
 /// Calls the operation with the filters, seeds, offsets and indices of the request. The operation
@@ -28,8 +28,8 @@ ProbsOperation probs_operation(const fairdraw_batch& batch);
 template <class Execution>
 Error sample_from_probs(const ProbsOperation& operation, const SampleRequest& request,
                         const SampleResult& result, const Execution& execution) {
-  // The type of `execution` picks the backend, because argument-dependent lookup searches its
-  // namespace.
+  // The type of `execution` selects the backend, because argument-dependent lookup searches the
+  // namespace of that type.
   const RowsView& probs = request.logits;
   const DrawOptions options = {request.seed, request.offset, request.indices, request.num_samples};
   const DrawResult draws = {result.tokens, result.statuses};

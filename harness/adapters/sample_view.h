@@ -1,5 +1,6 @@
-// Translates a batch of the contract to fairdraw/sample.h: views over the batch's own arrays in
-// host or device memory. Scalar seeds are read by this code, so they must be in host memory.
+// Translates a batch of the contract to the structs of fairdraw/sample.h, which are views of the
+// batch's own arrays in host or device memory. This code reads scalar seeds, so they must be in
+// host memory.
 #pragma once
 
 #include "fairdraw/sample.h"
@@ -7,7 +8,7 @@
 
 namespace fairdraw::harness {
 
-/// Returns a view of an optional array.
+/// Returns a view of an optional array, which is empty if the array is null.
 template <class T>
 View<T> view_or_none(T* data, std::int64_t size) {
   return data != nullptr ? View<T>(data, size) : View<T>();
@@ -18,14 +19,14 @@ inline View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
   return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
 }
 
-/// Returns seeds or offsets: one for the call, or `size` of them.
+/// Returns the seeds or the offsets of a call: one for the call, or `size` of them.
 inline PerRequest<std::uint64_t> seeds_of(const std::uint64_t* values, std::int32_t is_scalar,
                                           std::int64_t size) {
   if (is_scalar != 0) return values[0];
   return {values, size};
 }
 
-/// Returns the processing of `rows` rows; neutral if none is given.
+/// Returns the logits processing of `rows` rows, which is neutral if the call gives none.
 inline LogitsProcessing processing_of(const fairdraw_processing& given, std::int64_t rows,
                                       std::int64_t vocab) {
   LogitsProcessing processing;
@@ -97,8 +98,8 @@ inline SampleRequest sample_request_of(const fairdraw_batch& batch) {
   return request;
 }
 
-/// Returns the results of a batch. `statuses` are a separate argument, because the contract stores
-/// them as plain integers.
+/// Returns the library's struct for the results of a batch. The argument `statuses` is separate,
+/// because the contract stores statuses as plain integers.
 inline SampleResult sample_result_of(const fairdraw_batch& batch, View<RowStatus> statuses) {
   const std::int64_t tokens = batch.outputs * batch.num_samples;
   SampleResult result;

@@ -16,7 +16,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// A sampler of rows with the calls of serving added.
+/// A sampler of rows to which the calls of serving are added.
 class ServingSampler : public Serves<> {
  public:
   explicit ServingSampler(std::unique_ptr<Sampler> rows)

@@ -45,7 +45,7 @@ SpeculationRequest owned(const fairdraw_verification& call) {
   request.max_depth = call.max_depth;
   request.vocab = call.vocab;
   request.trees = call.parents != nullptr;
-  // Copies the inputs that exist in the request under the same names.
+  // Copies those inputs of the call that the request has under the same names.
   CallArrays<fairdraw_verification>::each(call, [&](auto field, const CallArray& array) {
     if constexpr (!is_result<decltype(field(call))> && requires { field(request); }) {
       if constexpr (std::is_same_v<decltype(field(call)), const void* const&>) {

@@ -1,4 +1,5 @@
-// The model with the calls of serving: it verifies drafts and keeps requests.
+// Declares the sampler `model` with the calls of serving: the model verifies drafts and keeps
+// requests.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class ServingModel : public Serves<ModelSampler> {
   std::string run_event(const fairdraw_event& event) override;
 
  protected:
-  /// A request of a running batch as it was given, updated by the steps since.
+  /// A request of a running batch as it was given, with the changes of all steps since.
   struct KeptRequest {
     reference::RowParameters parameters;
     std::uint64_t seed = 0, offset = 0;
@@ -29,18 +30,18 @@ class ServingModel : public Serves<ModelSampler> {
   };
   std::vector<std::optional<KeptRequest>> kept_;  ///< by slot
 
-  // Steps that mutants override, like those of ModelSampler.
-  /// Returns a random word of a chain. `purpose` is accept, recover or bonus.
+  // Mutants override these steps, like those of ModelSampler.
+  /// Returns a random word of a chain. The argument `purpose` is accept, recover or bonus.
   virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                    std::uint32_t index);
-  /// Verifies one chain of the batch.
+  /// Verifies one drafted chain of the batch.
   virtual reference::ChainOutcome verify(std::span<const float> draft_probs,
                                          std::span<const std::int32_t> draft_tokens,
                                          std::span<const float> target_probs, std::size_t vocab,
                                          std::span<const std::uint64_t> accept_words,
                                          std::span<const std::uint64_t> recover_words,
                                          std::uint64_t bonus_word);
-  /// Verifies one request of a speculation call. A mutant may change the request.
+  /// Verifies one request with drafts. A mutant may change the argument `request`.
   virtual reference::SpeculationOutcome verify_request(DraftedTokens& request);
 
  private:

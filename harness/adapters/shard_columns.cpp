@@ -24,7 +24,7 @@ RowsView ShardColumns::of(const RowsView& rows) const {
   return columns;
 }
 
-/// Packs the shard's columns of a bit mask again, from bit 0 on.
+/// Returns the shard's columns of a bit mask, packed again from bit 0 on.
 BitRows<const std::uint32_t> ShardColumns::of(const BitRows<const std::uint32_t>& rows) {
   if (!rows.given()) return rows;
   const std::int64_t stride = std::max<std::int64_t>(words_for(end_ - begin_), 1);

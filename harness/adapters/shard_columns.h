@@ -1,4 +1,4 @@
-// Selects a shard's columns of the arrays that a call gives per token.
+// Selects the columns of a shard from the arrays that a call gives per token.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace fairdraw::harness {
 bool bit_at(const std::uint32_t* words, std::int64_t bit);
 void set_bit(std::uint32_t* words, std::int64_t bit, bool value);
 
-/// Columns begin to end, exclusive. of() returns views over the call's own arrays, except for
-/// packed bits, which this object stores.
+/// The columns from begin to end, exclusive. Each function of() returns views of the call's own
+/// arrays; this object only stores packed bits, which it must shift.
 class ShardColumns {
  public:
   ShardColumns(std::int64_t begin, std::int64_t end) : begin_(begin), end_(end) {}
@@ -25,7 +25,7 @@ class ShardColumns {
 
  private:
   std::int64_t begin_, end_;
-  std::deque<std::vector<std::uint32_t>> bits_;  // is a deque, because views point to its elements
+  std::deque<std::vector<std::uint32_t>> bits_;  // a deque, because views point to its elements
 };
 
 }  // namespace fairdraw::harness

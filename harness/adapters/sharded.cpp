@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// A shard with its columns of the request and its own results.
+/// A shard on the CPU, with its columns of the request and results of its own.
 class ShardOnCpu {
  public:
   ShardOnCpu(const ShardedRequest& whole, const SampleResult& wanted, int number)
@@ -28,8 +28,8 @@ class ShardOnCpu {
   ShardOnCpu(const ShardOnCpu&) = delete;
   ShardOnCpu& operator=(const ShardOnCpu&) = delete;
 
-  /// Copies the shard's columns of the mask into the whole mask. Padding rows of the mask are not
-  /// changed.
+  /// Copies the shard's columns of the mask into the whole mask. Rows of the mask that are padding
+  /// are not changed.
   void merge_mask(const SampleRequest& whole, const SampleResult& wanted) const {
     if (!wanted.mask.given()) return;
     for (std::int64_t row = 0; row < wanted.mask.rows; ++row) {
@@ -43,7 +43,7 @@ class ShardOnCpu {
     }
   }
 
-  /// Copies the shard's own outputs into the whole result.
+  /// Copies those outputs that are taken from this shard into the whole result.
   void copy_output(const SampleResult& wanted, std::int64_t output, std::int64_t samples) const {
     const auto copy = [output](const auto& from, const auto& to, std::int64_t each) {
       if (!to.given()) return;

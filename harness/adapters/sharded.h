@@ -1,5 +1,6 @@
-// Runs a call of `sample` in shards within this process. The columns are split, each shard makes
-// its own call of ShardedSample, and the blocks that they exchange are copied between them.
+// Runs a call of the function `sample` in shards within this process. Each shard has some of the
+// columns and makes its own call of ShardedSample, and this code copies the blocks that the shards
+// exchange.
 #pragma once
 
 #include <cstddef>
@@ -14,54 +15,55 @@
 
 namespace fairdraw::harness {
 
-/// The data that the shards sent.
+/// The amount of data that the shards sent.
 struct ShardTraffic {
-  std::int64_t bytes = 0;  ///< all blocks of all shards
+  std::int64_t bytes = 0;  ///< sum over the blocks of all shards
   std::int32_t exchanges = 0;
   std::int64_t gathered_rows = 0;  ///< rows that the candidates did not decide
 };
 
-/// Faults of a wrong engine, by default none. Each function is called once for each shard.
+/// The faults of a wrong engine, none by default. Each function is called once for each shard.
 struct ShardFaults {
-  /// Returns where the vocabulary is split; by default in equal shards.
+  /// Returns the columns at which the vocabulary is split; by default the shards are equal.
   std::function<std::vector<std::int64_t>(std::int64_t vocab)> boundaries;
   /// Changes a shard's request before its call begins.
   std::function<void(ShardedRequest& request)> request;
-  /// Changes the blocks that a shard received, [shards, block_bytes], after each exchange.
+  /// Changes the blocks [shards, block_bytes] that a shard received, after each exchange.
   std::function<void(const ShardedRequest& request, int exchange, std::byte* blocks,
                      std::int64_t block_bytes)>
       blocks;
-  /// Changes the shard's results of each output at the end of the call.
+  /// Changes the shard's results at the end of the call.
   std::function<void(const ShardedRequest& request, const SampleResult& result)> result;
 };
 
-/// Returns boundaries of shards that are as equal as the vocabulary allows.
+/// Returns the boundaries of shards that are as equal as the vocabulary size allows.
 std::vector<std::int64_t> equal_boundaries(std::int64_t vocab, int shards);
 
-/// Runs a call over whole rows in shards. `whole` has all columns, and the boundaries. Output i is
-/// copied from shard i % shards, so that the results of all shards are tested.
+/// Runs a call over whole rows in shards. The request `whole` has all columns, and the boundaries
+/// between shards. Output i is copied from shard i % shards, so that the results of all shards are
+/// tested.
 Error sample_in_shards(const ShardedRequest& whole, const SampleResult& result,
                        const Execution& execution, ShardTraffic* traffic = nullptr,
                        const ShardFaults& faults = {});
-/// Does the same for logits.
+/// Runs a call over rows of logits in shards, in the same way.
 Error sample_in_shards(const SampleRequest& request, const SampleResult& result,
                        const std::vector<std::int64_t>& boundaries, const Execution& execution,
                        ShardTraffic* traffic = nullptr, const ShardFaults& faults = {});
 
-/// Makes the sampler "cuda:sharded:N", N from 1 to 8, with all shards on one GPU. Returns null for
-/// a name that does not begin with "cuda:sharded:". Throws UsageError for another N, or with the
-/// reason if the sampler cannot run here.
+/// Makes the sampler "cuda:sharded:N", with N from 1 to 8, whose shards all run on one GPU. Returns
+/// null for a name that does not begin with "cuda:sharded:". Throws UsageError if N is another
+/// number or the sampler cannot run here; the message has the reason.
 std::unique_ptr<Sampler> make_cuda_sharded_sampler(const std::string& name);
 
-/// Returns the number after a prefix of a name, from 1 to `most`; 0 for a name without this prefix.
-/// Throws UsageError if the number in the name is not within the range.
+/// Returns the number after `prefix` in a sampler's name, which is from 1 to `most`; returns 0 for
+/// a name without this prefix. Throws UsageError if the number in the name is not within the range.
 int shards_in_name(const std::string& name, const std::string& prefix, int most);
 
-/// Makes the sampler "sharded:N", N from 1 to 64; returns null for a name without this prefix.
-/// Throws UsageError for another N.
+/// Makes the sampler "sharded:N", with N from 1 to 64; returns null for a name without this prefix.
+/// Throws UsageError if N is another number.
 std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name);
 
-/// Makes the sampler "sharded:N" with faults, for tests of the gate.
+/// Makes the sampler "sharded:N" with the given faults, for tests of the gate.
 std::unique_ptr<Sampler> make_sharded_sampler(std::string name, int shards, ShardFaults faults);
 
 }  // namespace fairdraw::harness

@@ -1,5 +1,5 @@
-// Adapts calls in N shards to the contract as the sampler sharded:N. Each call is split, and the
-// shards' results are put together again.
+// Adapts calls that run in N shards to the contract, as the sampler sharded:N. Each call is split
+// over the shards, and the results of the shards are merged.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostShards = 64;
 
-/// Returns -inf in the low bytes of a word.
+/// Returns -inf of a dtype in the low bytes of a word.
 std::uint32_t minus_infinity_of(DType dtype) {
   if (dtype == DType::float32) return 0xff800000U;
   return dtype == DType::float16 ? 0xfc00U : 0xff80U;
@@ -122,14 +122,14 @@ class ShardedSampler final : public Serves<> {
     return faults_.boundaries ? faults_.boundaries(vocab) : equal_boundaries(vocab, shards_);
   }
 
-  /// Samples whole rows in shards.
+  /// Samples whole rows, in shards.
   Error sample_all(ShardedRequest& whole, const SampleResult& result) const {
     const std::vector<std::int64_t> boundaries = boundaries_of(whole.rows.logits.vocab);
     whole.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     return sample_in_shards(whole, result, execution_, nullptr, faults_);
   }
 
-  /// Writes the call's rows, with -inf for tokens that are not in the mask. The result may use the
+  /// Writes the call's rows, with -inf for tokens that are not in the mask. The result may be the
   /// same memory as the rows.
   static void write_masked(const fairdraw_operation& call, const BitRows<std::uint32_t>& mask) {
     const auto bytes = static_cast<std::size_t>(element_bytes(call.dtype));
@@ -143,7 +143,7 @@ class ShardedSampler final : public Serves<> {
         const std::uint32_t word = mask.data[row * mask.row_stride + id / 32];
         const bool is_kept = ((word >> (id % 32)) & 1U) != 0;
         const std::size_t at = static_cast<std::size_t>(id) * bytes;
-        // Little endian: the low bytes of `dropped` are those of a 16-bit value.
+        // On a little-endian machine, the low bytes of `dropped` are those of a 16-bit value.
         std::memmove(to + at, is_kept ? from + at : reinterpret_cast<const std::byte*>(&dropped),
                      bytes);
       }
@@ -154,7 +154,7 @@ class ShardedSampler final : public Serves<> {
   int shards_;
   ShardFaults faults_;
   Execution execution_;
-  // The requests that every rank would keep; a step is one sharded call.
+  // The batch holds the requests that every rank would keep; a step is one sharded call.
   KeptBatch batch_{[this](const SampleRequest& request, const SampleResult& result) {
     ShardedRequest whole;
     whole.rows = request;

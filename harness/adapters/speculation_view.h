@@ -1,5 +1,5 @@
-// Translates chains and requests with drafted tokens of the contract to fairdraw/sampling.h and
-// fairdraw/speculative.h: views over the call's own arrays in host or device memory.
+// Translates chains and requests with drafted tokens from the contract to fairdraw/sampling.h and
+// fairdraw/speculative.h, as views of the call's own arrays in host or device memory.
 #pragma once
 
 #include "fairdraw/sampling.h"
@@ -66,7 +66,7 @@ inline LawFilters draft_filters_of(const fairdraw_verification& call) {
   return filters;
 }
 
-/// Returns the draft's distribution, `rows` rows.
+/// Returns the distribution of the drafts, which has `rows` rows.
 inline RowsView draft_of(const fairdraw_verification& call, std::int64_t rows) {
   return {call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
 }
@@ -93,8 +93,8 @@ inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
           tree.draft_filters};
 }
 
-/// Returns the results of a call. `statuses` are a separate argument, because the contract stores
-/// them as plain integers.
+/// Returns the library's struct for the results of a call. The argument `statuses` is separate,
+/// because the contract stores statuses as plain integers.
 inline VerifyChainResult chain_result_of(const fairdraw_verification& call,
                                          View<RowStatus> statuses) {
   return {{call.tokens, call.batch * (call.max_draft + 1)},

@@ -1,9 +1,9 @@
-// The arrays of the contract's calls; each array is described once. Everything that walks over the
-// arrays of a call (guards, hashes, copies to a device and back, names in messages) derives from
-// this description.
+// Describes the arrays of the contract's calls, each array once. All code that walks over the
+// arrays of a call (guards, hashes, copies to a device and back, names in messages) uses this
+// description.
 //
-// The C structs tell the rest: `const T*` is an input, `T*` a result, T is the type of a value, and
-// void stands for the call's dtype.
+// The types in the C structs say the rest: `const T*` is an input and `T*` a result, T is the type
+// of a value, and void stands for the dtype of the call.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@ namespace fairdraw::harness {
 
 constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
 
-/// Returns the bytes of a value of `dtype`, a dtype of fairdraw_batch.
+/// Returns the number of bytes of a value of `dtype`, as fairdraw_batch.dtype defines it.
 constexpr std::int64_t element_bytes(std::uint32_t dtype) { return dtype == 0 ? 4 : 2; }
 
-/// One array of a call: `rows` rows of `width` values, `stride` values apart.
+/// One array of a call: `rows` rows of `width` values, whose starts are `stride` values apart.
 struct CallArray {
   const char* name = nullptr;
   bool optional = false;  ///< may be null
   std::int64_t value_bytes = 0;
   std::int64_t rows = 0, width = 0, stride = 0;
 
-  /// Returns the bytes from the first value to the end of the last row. Returns 0 if the sizes are
-  /// invalid; the sampler must refuse such a call.
+  /// Returns the number of bytes from the first value to the end of the last row. Returns 0 if the
+  /// sizes are invalid, because the sampler must refuse such a call.
   constexpr std::int64_t bytes() const {
     const bool sensible = rows > 0 && width > 0 && stride >= 0;
     return sensible ? ((rows - 1) * stride + width) * value_bytes : 0;
   }
 };
 
-/// True if the sampler writes to this pointer of a call.
+/// True if the sampler writes to this pointer of a call, so that it is a result.
 template <class Pointer>
 inline constexpr bool is_result =
     !std::is_const_v<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
@@ -45,7 +45,7 @@ inline constexpr bool is_result =
 template <class Pointer>
 using ValueOf = std::remove_const_t<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
 
-/// Accessor of a field within a nested struct.
+/// The accessor of a field within a nested struct.
 template <class Outer, class Inner>
 struct NestedField {
   template <class Of>
@@ -54,8 +54,8 @@ struct NestedField {
   }
 };
 
-/// Passes the arrays of `call` to visit(field, CallArray). field(call) is the pointer; field(x) is
-/// the member of the same name in any other struct.
+/// Passes the arrays of `call` to visit(field, CallArray). The accessor field(call) returns the
+/// pointer, and field(x) the member of the same name in any other struct.
 template <class Call, class Visit>
 class ArrayDescriber {
  public:
@@ -100,8 +100,8 @@ class ArrayDescriber {
 #define FAIRDRAW_FIELD(member) \
   #member, [](auto& of) constexpr -> decltype((of.member)) { return of.member; }
 
-/// Descriptions of the arrays of each type of call: CallArrays<Call>::each(call, visit) visits all
-/// of them in a fixed order.
+/// The descriptions of the arrays of each type of call: CallArrays<Call>::each(call, visit) visits
+/// all arrays in a fixed order.
 template <class Call>
 struct CallArrays;
 
@@ -111,7 +111,7 @@ struct ListNames {
 
 template <>
 struct CallArrays<fairdraw_processing> {
-  /// Calls visit(ListNames, field) for each fairdraw_token_lists.
+  /// Calls visit(ListNames, field) for each member of type fairdraw_token_lists.
   template <class Visit>
   static constexpr void each_lists(const Visit& visit) {
     const auto lists = [&visit](const char* /*name*/, auto field, const ListNames& names) {
@@ -207,12 +207,12 @@ struct CallArrays<fairdraw_operation> {
     const std::int64_t parameters = call.parameter_is_scalar != 0 ? 1 : rows;
     const ArrayDescriber arrays(call, visit);
     arrays.required_rows(FAIRDRAW_FIELD(values), rows, call.vocab, call.row_stride);
-    // The kind of the operation decides which parameter must be given.
+    // The kind of the operation decides which of the parameters must be given.
     arrays.optional(FAIRDRAW_FIELD(temperature), parameters);
     arrays.optional(FAIRDRAW_FIELD(top_k), parameters);
     arrays.optional(FAIRDRAW_FIELD(top_p), parameters);
     arrays.optional(FAIRDRAW_FIELD(min_p), parameters);
-    const auto result = [&](const char* name, auto field) {  // the result has its own dtype
+    const auto result = [&](const char* name, auto field) {  // the result has a dtype of its own
       visit(field, CallArray{name, false, element_bytes(call.result_dtype), rows, call.vocab,
                              call.result_stride});
     };
@@ -221,8 +221,8 @@ struct CallArrays<fairdraw_operation> {
   }
 };
 
-/// Calls visit(pointer, CallArray) for every array of a call, given or not. `visit` may change each
-/// pointer.
+/// Calls visit(pointer, CallArray) for every array of a call, whether it is given or not. `visit`
+/// may change each pointer.
 template <class Call, class Visit>
 constexpr void each_array(Call& call, const Visit& visit) {
   CallArrays<std::remove_const_t<Call>>::each(
@@ -242,7 +242,7 @@ struct NamedArray {
   const void* first;
 };
 
-/// Lists the arrays that a call gives, with their names, for messages about addresses.
+/// Lists the arrays that are given in a call, with their names, for messages about addresses.
 template <class Call>
 std::vector<NamedArray> named_arrays(const Call& call) {
   std::vector<NamedArray> names;

@@ -1,4 +1,4 @@
-// Exceptions that end the whole run, not only the case in which they are thrown.
+// An exception that ends the whole run, not only the case that throws it.
 #pragma once
 
 #include "harness/contract/usage_error.h"

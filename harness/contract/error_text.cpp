@@ -12,9 +12,9 @@ namespace {
 constexpr const char* kNoMemory =
     "memory ran out: less is free than this call needs, or than a limit on the process allows";
 
-// True for the messages of containers that were given an impossible length:
+// True for the messages that standard containers throw for an impossible length:
 // "vector::_M_default_append", "cannot create std::vector larger than max_size()",
-// "basic_string::_M_create". Messages of fairdraw have other beginnings.
+// "basic_string::_M_create". Messages of fairdraw begin differently.
 bool is_of_containers(std::string_view text) {
   return text.starts_with("vector::") || text.starts_with("basic_string::") ||
          text.starts_with("cannot create std::");

@@ -1,4 +1,4 @@
-// Samplers whose calls can be ended from outside.
+// Declares an interface of samplers whose calls can be ended from outside.
 #pragma once
 
 #include "harness/run/running_clock.h"
@@ -8,8 +8,8 @@ namespace fairdraw::harness {
 class Interruptible {
  public:
   virtual ~Interruptible() = default;
-  ///   Sets the deadline. A call that has not answered by `end` is ended, and the sampler is then
-  ///   broken.
+  ///   Sets the deadline. Ends any call that has not returned by `end`; the sampler is broken after
+  /// that.
   virtual void end_calls_at(RunningClock::time_point end) = 0;
 };
 

@@ -1,9 +1,9 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * The header is C11, and needs only the five headers that it includes, next to it. A plugin defines
- * the first three symbols, the fourth where it verifies drafted chains, the fifth where it verifies
- * requests with drafts, the sixth where it keeps the requests of a running batch, and the seventh
- * where it has operations on rows; one that has nothing else leaves out the third:
+ * The header is C11, and needs only the five headers next to it that it includes. A plugin defines
+ * the first three of these symbols. It defines the fourth if it verifies drafted chains, the fifth
+ * if it verifies requests with drafts, the sixth if it keeps the requests of a running batch, and
+ * the seventh if it has operations on rows; a plugin that only has operations leaves out the third.
  *
  *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
  *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);
@@ -13,9 +13,9 @@
  *     int32_t fairdraw_plugin_run_event(const fairdraw_event*, char*, size_t);
  *     int32_t fairdraw_plugin_run_operation(const fairdraw_operation*, char*, size_t);
  *
- * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
- * its own must not print, and must read and write only within its arrays: violations are
- * reported.
+ * A plugin is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a
+ * process of its own must not print, and must read and write only within the call's arrays;
+ * violations are reported.
  *
  * Errors: A function returns 0, or another number after it has written a message, with its 0, into
  * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it
@@ -36,15 +36,16 @@
 extern "C" {
 #endif
 
-/** Verifies drafted chains. Exported only with FAIRDRAW_CAN_CHAINS. */
+/** Verifies drafted chains. A plugin exports this function only with FAIRDRAW_CAN_CHAINS. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* chain, char* message,
                                                          size_t message_size);
 
-/** Verifies requests with drafted tokens. Exported only with FAIRDRAW_CAN_VERIFY. */
+/** Verifies requests with drafted tokens. A plugin exports this function only with
+ * FAIRDRAW_CAN_VERIFY. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
     const fairdraw_verification* speculation, char* message, size_t message_size);
 
-/** Receives the events of the requests of a running batch. Exported only with
+/** Receives the events of the requests of a running batch. A plugin exports this function only with
  * FAIRDRAW_KEEPS_STATE. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_event(const fairdraw_event* event, char* message,
                                                          size_t message_size);

@@ -16,26 +16,27 @@ namespace {
 
 using reference::Semantics;
 
-// Members that may be any number in [0, largest]; all other members have named values. The limits
-// lie beyond the values of all engines, and still leave something to judge.
+// Members of Semantics that may be any number in [0, largest]; all other members have named values.
+// The limits are above the values of all engines, but low enough that something is left to judge.
 struct Number {
   const char* name;
   double Semantics::*member;
   double largest;
   const char* why;     ///< the reason for the limit
-  double usual;        ///< the largest value in engines; the report mentions larger ones
-  const char* allows;  ///< text of the report, with {} for the number
+  double usual;        ///< the largest value in engines; the report mentions larger values
+  const char* allows;  ///< text of the report, with {} in place of the number
 };
 constexpr Number kNumbers[] = {
-    // Engines make temperatures below 1e-5 greedy (profiles_torch.cpp), or raise temperatures below
-    // 0.01 (vLLM). The limit is ten times 0.01, still below every temperature that a user requests.
+    // Engines treat temperatures below 1e-5 as greedy (profiles_torch.cpp), or raise temperatures
+    // below 0.01 (vLLM). The limit is ten times 0.01, which is still below every temperature that a
+    // user requests.
     {"greedy_below", &Semantics::greedy_below, 0.1,
      "a sampler that is greedy at larger temperatures does not sample at them", 1e-5,
      "makes temperatures below {} greedy"},
     {"least_temperature", &Semantics::least_temperature, 0.1,
      "a sampler that raises larger temperatures ignores what it is asked for", 0.01,
      "raises temperatures below {} to that"},
-    // rosellm keeps 1e-9. With a floor of 1e-6 the 2^17 tokens of a large vocabulary get 13 % of
+    // rosellm keeps 1e-9. With a floor of 1e-6, the 2^17 tokens of a large vocabulary get 13 % of
     // the draws.
     {"masked_probability_floor", &Semantics::masked_probability_floor, 1e-6,
      "with more, filtered tokens of a large vocabulary are drawn as often as the others", 0,

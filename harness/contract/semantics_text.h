@@ -1,4 +1,4 @@
-// Parses semantics by name, as a command line, a plugin or a capsule gives them.
+// Parses semantics that a command line, a plugin or a capsule gives by name.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace fairdraw::harness {
 
-/// Parses a profile with its deviations: "hf", or "hf,top_k_ties=any_k,greedy_below=1e-5". Fields
-/// and values have the names of reference/semantics.h. The result's name is the whole text, so that
-/// it is never mistaken for the profile itself. Throws UsageError for an unknown name (with the
-/// closest one), a number out of range, and a repeated field.
+/// Parses the name of a profile and its deviations, such as "hf" or
+/// "hf,top_k_ties=any_k,greedy_below=1e-5". Fields and values have the same names as in
+/// reference/semantics.h. The name of the result is the whole text, so that deviations are never
+/// mistaken for the profile itself. Throws UsageError for an unknown name (the message has the
+/// closest one), a number out of range, or a repeated field.
 reference::Semantics semantics_from_text(std::string_view text);
 
-/// Returns a sentence for each way in which semantics leave rows unjudged or allow more than
-/// engines do, because a green report then says less than it seems to. Returns no sentence for
+/// Returns a sentence for each way in which the semantics leave rows unjudged or allow more than
+/// engines do, because a passing report then means less than it seems to. Returns no sentences for
 /// semantics that define everything.
 std::vector<std::string> allowances_of(const reference::Semantics& semantics);
 

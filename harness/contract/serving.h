@@ -1,5 +1,5 @@
-// The calls of serving, and the samplers that take them. A sampler of the core has a single
-// function for them, Sampler::run_serving(), so that the core does not depend on serving.
+// Declares the calls of serving, and the samplers that take them. The core has only one function
+// for these calls, Sampler::run_serving(), so that the core does not depend on serving.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ struct ServingCall {
   std::variant<const fairdraw_chain*, const fairdraw_verification*, const fairdraw_event*> call;
 };
 
-/// A sampler `Rows` that also takes calls of serving. All functions return as run() does.
+/// A sampler `Rows` to which the calls of serving are added. All functions return an empty string
+/// or a reason, as run() does.
 template <class Rows = Sampler>
 class Serves : public Rows {
  public:
@@ -46,7 +47,8 @@ class Serves : public Rows {
     return this->description().name + " verifies no requests";
   }
 
-  /// Receives an event of a running batch. Precondition: description().keeps_state.
+  /// Receives an event of a running batch, and updates the requests that the sampler keeps.
+  /// Precondition: description().keeps_state.
   virtual std::string run_event(const fairdraw_event& /*event*/) {
     return this->description().name + " keeps no requests";
   }

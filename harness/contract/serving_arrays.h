@@ -1,4 +1,4 @@
-// Descriptions of the arrays of serving calls, like those of the other calls in call_arrays.h.
+// Describes the arrays of the calls of serving, as call_arrays.h does for the other calls.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct CallArrays<fairdraw_verification> {
     const std::int64_t batch = call.batch, rows = call.rows, vocab = call.vocab;
     const std::int64_t seeds = call.seed_is_scalar != 0 ? 1 : batch;
     const ArrayDescriber arrays(call, visit);
-    // `parents` must be visited first: it tells whether the call has trees, and `visit` may set
-    // this pointer.
+    // `parents` must be visited first, because it says whether the call has trees, and `visit` may
+    // set this pointer.
     arrays.optional(FAIRDRAW_FIELD(parents), call.places);
     const bool trees = call.parents != nullptr;
     const std::int64_t depth = trees ? call.max_depth : call.max_draft;
@@ -74,7 +74,7 @@ struct CallArrays<fairdraw_event> {
   static constexpr void each(const fairdraw_event& call, const Visit& visit) {
     const std::int64_t rows = call.rows;
     const ArrayDescriber arrays(call, visit);
-    // All arrays are optional because the kind of the event decides which are given.
+    // All arrays of an event are optional, because the kind of the event decides which are given.
     arrays.optional(FAIRDRAW_FIELD(slot), rows);
     arrays.optional(FAIRDRAW_FIELD(temperature), rows);
     arrays.optional(FAIRDRAW_FIELD(top_k), rows);

@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Counts the letters that are inserted, left out, replaced, or swapped with their neighbour.
+// Counts the letters that are inserted, missing, replaced, or swapped with a neighbour.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -27,8 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// True for abbreviations such as "bf16" of "bfloat16": the first letter, the last one, and some
-// letters between in their order.
+// True for abbreviations such as "bf16" of "bfloat16", which have the first letter, the last
+// letter, and some letters between them in order.
 bool is_abbreviation(std::string_view given, std::string_view name) {
   constexpr std::size_t kShortest = 3;
   if (given.size() < kShortest || given.size() > name.size()) return false;
@@ -43,7 +43,7 @@ bool begins(std::string_view given, std::string_view name) {
   return given.size() >= kShortest && name.starts_with(given);
 }
 
-// Returns the names that `given` may mean: names that begin with it; otherwise names that it
+// Returns the names that `given` may mean: names that begin with `given`; otherwise names that it
 // abbreviates; otherwise the closest names, if at most a third of the letters are wrong.
 std::vector<std::string_view> meant(std::string_view given, std::span<const std::string> known) {
   std::vector<std::string_view> names;
@@ -56,7 +56,7 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
   std::size_t least = std::max<std::size_t>(1, given.size() / kLettersAMistake);
   for (const std::string& name : known) {
     const std::size_t distance = edit_distance(given, name);
-    // A name that shares no letter with the given one is as far away as an empty text.
+    // A name that shares no letter with the given name is as far away as an empty text.
     if (distance > least || distance >= std::max(given.size(), name.size())) continue;
     if (distance < least) names.clear();
     least = distance;

@@ -1,5 +1,5 @@
-// Tests that the description of a call's arrays misses no pointer of the C structs, and that all
-// code that walks over arrays follows it, even for a new array.
+// Tests that the description of a call's arrays includes every pointer of the C structs, and that
+// all code that walks over arrays uses this description, also for a new array.
 #include "harness/contract/call_arrays.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace fairdraw::harness {
 
-/// A batch of a later contract, with one more input and one more result.
+/// A batch of a later version of the contract, with one more input and one more result.
 struct WiderBatch : fairdraw_batch {
   const std::uint16_t* extra;
   std::int32_t* extra_result;
@@ -89,12 +89,13 @@ TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
   EXPECT_EQ(described<fairdraw_verification>(), pointers_in(header, "fairdraw_verification"));
   EXPECT_EQ(described<fairdraw_event>(), pointers_in(header, "fairdraw_event"));
   EXPECT_EQ(described<fairdraw_operation>(), pointers_in(header, "fairdraw_operation"));
-  EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // checks that the parser sees them
+  EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // checks that the parser finds
+                                                                 // pointers
 }
 
 // --- One array more ------------------------------------------------------------------------------
 
-/// A call of the wider batch that gives only its new arrays.
+/// A call with the wider batch that gives only its new arrays.
 struct WiderCall {
   WiderBatch batch{};
   PlacedArrays arrays{std::pmr::get_default_resource()};
@@ -151,7 +152,7 @@ TEST(CallArrays, namesFollowTheDescription) {
   EXPECT_EQ(names, (std::set<std::string>{"extra", "extra_result"}));
 }
 
-/// A stand-in for the device: lists the moved arrays, at its own addresses.
+/// A stand-in for the device that lists the moved arrays, with addresses of its own.
 struct ListedArrays {
   std::vector<std::pair<const void*, std::int64_t>> moved, results;
 
@@ -188,7 +189,8 @@ TEST(CallArrays, movesToADeviceFollowTheDescription) {
 
 // --- Every array of a real call ------------------------------------------------------------------
 
-/// Damages array `victim` of every call: changes an input, or writes after a result.
+/// A faulty sampler that damages array number `victim` of every call: changes an input, or writes
+/// after the end of a result.
 class Vandal final : public Serves<> {
  public:
   Vandal() { description_.reports_status = true; }
@@ -222,8 +224,8 @@ class Vandal final : public Serves<> {
   SamplerDescription description_;
 };
 
-/// Damages every array in the calls that `run` makes, and expects each damage to be found. The
-/// calls come in several forms; all arrays except `in_none` of them are given in some form.
+/// Damages every array in the calls that `run` makes, and expects each damage to be reported. The
+/// calls have several forms; each array, except `in_none` of them, is given in at least one form.
 template <class Call, class Run>
 void expect_found(int forms, const Run& run, std::size_t in_none = 0) {
   std::set<std::size_t> given;

@@ -23,7 +23,7 @@ std::string text_of(const Work& work) {
 TEST(CutText, keeps_what_fits_and_says_how_much_there_was) {
   EXPECT_EQ(cut_text("four", 4), "four");
   EXPECT_EQ(cut_text("fives", 4), "five... (5 bytes in all)");
-  // "ü" has two bytes, and the second one is the fourth byte of this text.
+  // The letter "ü" has two bytes, and the second of them is the fourth byte of this text.
   EXPECT_EQ(cut_text("abc\xc3\xbcx", 4), "abc... (6 bytes in all)");
   EXPECT_EQ(cut_text("ab\xc3\xbcx", 4), "ab\xc3\xbc... (5 bytes in all)");
 }

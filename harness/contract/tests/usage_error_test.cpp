@@ -1,4 +1,4 @@
-// Tests which names are suggested for an unknown one, and when none is.
+// Tests which names are suggested for an unknown name, and when none is suggested.
 #include "harness/contract/usage_error.h"
 
 #include <gtest/gtest.h>
@@ -44,11 +44,13 @@ TEST(UnknownName, SuggestsWhatIsAbbreviated) {
 }
 
 TEST(UnknownName, SuggestsWhatIsMisspelt) {
-  EXPECT_EQ(suggested("vllm_toch", kProfiles), "'vllm_torch'");  // 1 of 9 letters left out
-  EXPECT_EQ(suggested("hff", kProfiles), "'hf'");                // 1 letter more than the 3
+  EXPECT_EQ(suggested("vllm_toch", kProfiles), "'vllm_torch'");  // 1 of 9 letters is missing
+  EXPECT_EQ(suggested("hff", kProfiles), "'hf'");                // 1 of the 3 letters is too many
   EXPECT_EQ(suggested("cpu:avx3", kSamplers), "'cpu:avx2'");     // 1 of 8 letters replaced
-  EXPECT_EQ(suggested("cpu;avx3", kSamplers), "'cpu:avx2'");     // 2 of 8, just below a third
-  EXPECT_EQ(suggested("lits", {"list", "lint"}), "'list'");      // a swap is one mistake
+  EXPECT_EQ(suggested("cpu;avx3", kSamplers), "'cpu:avx2'");     // 2 of 8 letters are wrong, just
+                                                                 // below a third
+  EXPECT_EQ(suggested("lits", {"list", "lint"}), "'list'");      // swapped neighbours count as one
+                                                                 // mistake
   EXPECT_EQ(suggested("bat", {"cat", "rat", "dog"}), "'cat' or 'rat'");
 }
 
