@@ -41,13 +41,13 @@ struct RankedWeights {
   bool may_tie(std::size_t i, std::size_t j) const;
 };
 
-/// Ranks logits. Ranks a row of logits, without banned tokens and logits of -inf. Precondition:
+/// Ranks a row of logits, without banned tokens and logits of -inf. Precondition:
 /// `temperature` > 0.
 RankedWeights rank_logits(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                           double temperature, double min_p, const Semantics& semantics,
                           const WeightBound& bound);
 
-/// Ranks probabilities. Ranks a row of probabilities, without tokens of probability 0.
+/// Ranks a row of probabilities, without tokens of probability 0.
 RankedWeights rank_probs(std::span<const float> probs, double min_p, const Semantics& semantics,
                          bool truncation);
 

@@ -6,7 +6,7 @@
 
 namespace fairdraw::harness {
 
-/// Sets the default rounding mode and turns flush to zero off, until the end of the scope.
+/// A guard that sets the default rounding mode, without flush to zero, until the end of the scope.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() {

@@ -84,7 +84,7 @@ class DeviceCall {
   }
   Error download(DeviceState& state) const { return arrays_.download(state); }
 
-  /// Returns the call. Returns the call, whose pointers are all device addresses after upload().
+  /// Returns the call, whose pointers are all device addresses after upload().
   Call& call() { return call_; }
 
  private:

@@ -8,8 +8,8 @@ namespace fairdraw::harness {
 class Interruptible {
  public:
   virtual ~Interruptible() = default;
-  ///   Sets the deadline. Ends any call that has not returned by `end`; the sampler is broken after
-  /// that.
+  /// Sets the deadline. Any call that has not returned by `end` is ended, and the sampler is broken
+  /// after that.
   virtual void end_calls_at(RunningClock::time_point end) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Logits captured by an engine.
+// A matrix of logits that an engine captured.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace fairdraw::harness {
 
-/// Returns the bytes of one value.
+/// Returns the number of bytes of one value.
 std::size_t value_size(DType dtype);
 
-/// A matrix of logits as the file holds it.
+/// The matrix of logits as the file holds it.
 struct CapturedLogits {
-  std::string name;  ///< the file's name without folder and extension
+  std::string name;  ///< file's name without folder and extension
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
-  std::vector<std::byte> data;  ///< rows x vocab values, C order, little endian
+  std::vector<std::byte> data;  ///< rows x vocab values, in C order, little endian
 
   /// Returns row `index` as float32, exactly. Throws std::out_of_range if `index` is outside [0,
   /// rows).

@@ -1,4 +1,4 @@
-// Random words as a pure function of a key and an index, and values made of these words.
+// Computes random words as a pure function of a key and an index, and values made of these words.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,8 @@ namespace fairdraw::harness {
 /// generators", OOPSLA 2014): 2^64 divided by the golden ratio, made odd.
 inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
 
-/// Returns the output of SplitMix64 for a state: a bijection on 64 bits (Stafford's variant 13).
+/// Returns the output of SplitMix64 for a state; this is a bijection on 64-bit words (Stafford's
+/// variant 13).
 constexpr std::uint64_t mix(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
   word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
@@ -22,12 +23,12 @@ class CounterRandom {
  public:
   explicit constexpr CounterRandom(std::uint64_t key) : key_(key) {}
 
-  /// Returns the stream of a family, a seed and a row; each combination has its own.
+  /// Returns the stream of a family, a seed and a row; each combination has a stream of its own.
   static constexpr CounterRandom of(std::uint64_t family, std::uint64_t seed, std::uint64_t row) {
     return CounterRandom(mix(mix(mix(family + kGoldenRatio) ^ seed) + row * kGoldenRatio + 1));
   }
 
-  /// Returns another stream of the same row, for example for the order of the ids.
+  /// Returns another stream of the same row, for example to order the ids.
   constexpr CounterRandom substream(std::uint64_t number) const {
     return CounterRandom(mix(key_ ^ mix(number + kGoldenRatio)));
   }
@@ -37,8 +38,8 @@ class CounterRandom {
     return mix(key_ + (index + 1) * kGoldenRatio);
   }
 
-  /// Returns an integer in [0, bound), uniform up to bound / 2^64. Precondition: bound in [1,
-  /// 2^32].
+  /// Returns an integer in [0, bound), uniform up to a bias of bound / 2^64. Precondition: bound in
+  /// [1, 2^32].
   constexpr std::uint64_t below(std::uint64_t bound, std::uint64_t index) const {
     return ((word(index) >> 32) * bound) >> 32;
   }
@@ -47,19 +48,19 @@ class CounterRandom {
   std::uint64_t key_;
 };
 
-/// Returns (k + 1/2) 2^-52, where k is the top 52 bits of `word`. The result is within (0, 1),
-/// never at an end, symmetric about 1/2, and exact (53 significant bits), as is 1 minus it.
+/// Returns (k + 1/2) 2^-52, where k is the top 52 bits of `word`. The result is strictly between 0
+/// and 1, symmetric about 1/2, and exact (53 significant bits); so is 1 minus the result.
 inline double open_uniform(std::uint64_t word) {
   const double in_1_2 = std::bit_cast<double>((word >> 12) | 0x3ff0000000000000);
   return in_1_2 - 0x1.fffffffffffffp-1;  // 1 - 2^-53
 }
 
 /// A pseudorandom order of 0 .. size - 1, computed one element at a time: rounds of invertible
-/// mixing on the next power of two, repeated until the result is below `size` (cycle walking; fewer
-/// than two steps on average).
+/// mixing on the next power of two are repeated until the result is below `size` (cycle walking,
+/// fewer than two steps on average).
 class Permutation {
  public:
-  /// Makes an order of `size` elements, 1 to 2^31.
+  /// Makes an order of `size` elements; `size` is from 1 to 2^31.
   Permutation(const CounterRandom& random, std::uint64_t size)
       : size_(size),
         bits_(static_cast<int>(std::bit_width(size - 1))),
@@ -72,7 +73,8 @@ class Permutation {
 
   std::uint64_t operator()(std::uint64_t index) const {
     do {
-      // Odd multiplication, addition, and xor with the upper half are all bijections.
+      // Each of these steps is a bijection: odd multiplication, addition, and xor with the upper
+      // half.
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         index = (index * multiplier_[round] + increment_[round]) & mask_;
         index ^= index >> ((bits_ + 1) / 2);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-/// Numbers of substreams. Words of elements come from the row's stream itself, all other words from
-/// these substreams.
+/// Numbers of substreams. The random words of a row's elements come from the row's stream itself,
+/// and all other words from these substreams.
 constexpr std::uint64_t kOrderStream = 1, kAmountStream = 2, kOffsetStream = 3,
                         kReplacementStream = 4;
 
@@ -28,7 +28,7 @@ struct FamilyName {
   const char* description;
 };
 
-// Descriptions in the order of the enum Family, because to_string indexes them.
+// The descriptions are in the order of the enum Family, because to_string indexes them.
 constexpr auto kFamilies = std::to_array<FamilyName>({
     {Family::gaussian, "gaussian", "flat: many tokens near every cut, a large nucleus"},
     {Family::gaussian_wide, "gaussian_wide", "the spread of a trained model, without its head"},
@@ -59,7 +59,7 @@ constexpr auto kFamilies = std::to_array<FamilyName>({
      "as a grammar leaves it: filters that keep every token, the smallest one too"},
 });
 
-/// The default rounding mode, no flush to zero, until the end of the scope.
+/// A guard that sets the default rounding mode, without flush to zero, until the end of the scope.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() {
@@ -75,7 +75,8 @@ class DefaultFloatEnvironment {
 };
 
 /// Sets row[i] = (float)(mean + deviation * z_i). 95 of 100 values are in the central range of the
-/// quantile, whose code runs branch-free over a block; the others are computed again.
+/// quantile function, whose code runs without branches over a block; the other values are computed
+/// again.
 void fill_gaussian(const CounterRandom& random, double mean, double deviation,
                    std::span<float> row) {
   constexpr std::size_t kBlock = 256;
@@ -95,8 +96,8 @@ void fill_gaussian(const CounterRandom& random, double mean, double deviation,
   }
 }
 
-/// Returns an integer in [-8, 8] for the whole row, so that rows differ even if their shape does
-/// not.
+/// Returns an integer in [-8, 8] to add to the whole row, so that rows differ even if their shape
+/// does not.
 float row_offset(const CounterRandom& random) {
   return static_cast<float>(random.substream(kOffsetStream).below(17, 0)) - 8.0f;
 }
@@ -122,9 +123,10 @@ void fill_peaked(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_flat(const CounterRandom& random, std::span<float> row) {
-  // Stratified quantiles: the token of rank r takes its quantile from the middle half of [r, r + 1]
-  // / V, so that neighbours are at least 0.01 sqrt(2 pi) / (2 V) >= 1.1e-8 apart. All values are
-  // below 2^-4, where float32 resolves 3.8e-9, so no two are equal.
+  // The values are stratified quantiles: the token of rank r takes its quantile from the middle
+  // half of [r, r + 1] / V, so that neighbours are at least 0.01 sqrt(2 pi) / (2 V) >= 1.1e-8
+  // apart. All values are below 2^-4, where neighbouring float32 values are 3.8e-9 apart, so no two
+  // values are equal.
   const Permutation rank(random.substream(kOrderStream), row.size());
   const auto vocab = static_cast<double>(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -134,7 +136,7 @@ void fill_flat(const CounterRandom& random, std::span<float> row) {
   }
 }
 
-/// Assigns values to consecutive groups of ids, in a pseudorandom order of the ids.
+/// Assigns one value to each group of ids, in a pseudorandom order of the ids.
 class GroupFiller {
  public:
   GroupFiller(const CounterRandom& random, std::span<float> row)
@@ -155,10 +157,10 @@ class GroupFiller {
 };
 
 void fill_ties_at_k(const CounterRandom& random, std::span<float> row) {
-  // Group boundaries are at 3, 12, 48, 192, ..., which users do not choose as k. From the third
-  // group on, each group has four times as many tokens as the one before. The step of 1.25 is a
-  // little less than ln 4, so that all groups keep some mass and the token that crosses p is tied
-  // too.
+  // Groups end at the ranks 3, 12, 48, 192, ..., which users do not choose as k. From the third
+  // group on, each group has four times as many tokens as the one before. The step of 1.25 between
+  // values is a little less than ln 4, so that all groups keep some mass and the token that crosses
+  // p is tied too.
   GroupFiller groups(random, row);
   float value = row_offset(random);
   for (std::size_t size = 3; groups.left() > 0; value -= 1.25f) {
@@ -168,16 +170,18 @@ void fill_ties_at_k(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
-  // Group j = 1, 2, ... has mass 2^-j, spread over a power of two of tokens. The last group repeats
-  // the mass before it, so that all masses add up to 1. Group sizes never decrease, so that groups
-  // are ordered by logit: first up to four single tokens, then one group per bit of the remaining
-  // vocabulary size. The smallest weight is 2^-40 of the largest (at vocab 2^20 - 1). Weights by
-  // tiles represent powers of two exactly within 48 octaves.
+  // Group j = 1, 2, ... has the mass 2^-j, and its number of tokens is a power of two. The last
+  // group has the same mass as the group before it, so that all masses add up to 1. Group sizes
+  // never decrease, so that groups are ordered by logit: first come up to four single tokens, then
+  // one group per bit of the remaining vocabulary size. The smallest weight is 2^-40 of the largest
+  // (for a vocabulary of 2^20 - 1 tokens). Weights by tiles represent powers of two exactly within
+  // 48 octaves.
   constexpr std::size_t kSingles = 4;
   GroupFiller groups(random, row);
   const float largest = row_offset(random);
   int exponent = 0;  // exponent of the previous group's mass
-  // The first logit is `largest` whatever its weight is; with two tokens or more the weight is 1/2.
+  // The first logit is `largest`, whatever its weight is; in rows of two tokens or more its weight
+  // is 1/2.
   const int first = row.size() > 1 ? 1 : 0;
   const auto add = [&](std::size_t size) {
     const bool last = groups.left() == size;
@@ -190,7 +194,7 @@ void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_dyadic(const CounterRandom& random, std::span<float> row) {
-  // Integers within [-19, 19], so weights span 38 octaves and none is rounded.
+  // The values are integers within [-19, 19], so weights span 38 octaves and no weight is rounded.
   constexpr float kToInteger = 0x1.8p23f;  // adding this constant rounds to nearest even
   fill_gaussian(random, 0.0, 3.0, row);
   for (float& value : row) {
@@ -205,7 +209,7 @@ void fill_subnormal(const CounterRandom& random, std::span<float> row) {
   }
 }
 
-// Fills N(0, 1) at `allowed` ids in pseudorandom places, and -inf elsewhere.
+// Fills a row with N(0, 1) at `allowed` ids in pseudorandom places, and with -inf elsewhere.
 void fill_some(const CounterRandom& random, std::size_t allowed, std::span<float> row) {
   fill_gaussian(random, 0.0, 1.0, row);
   const Permutation rank(random.substream(kOrderStream), row.size());
@@ -244,12 +248,12 @@ void fill_head_and_tail(const CounterRandom& random, std::span<float> row) {
 }
 
 bool is_at_an_end(std::size_t id, std::size_t vocab) {
-  constexpr std::size_t kTile = 256, kMargin = 40;  // so that the margin exceeds a vector of 32
+  constexpr std::size_t kTile = 256, kMargin = 40;  // the margin exceeds a vector of 32 values
   return id % kTile == 0 || id % kTile == kTile - 1 || id < kMargin || id + kMargin >= vocab;
 }
 
 // Returns the id for the row's maximum: the first or last id of a block of 2^2 to 2^16 ids, or one
-// of the row's last four ids. All 34 kinds are equally likely.
+// of the last four ids of the row. All 34 kinds are equally likely.
 std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
   constexpr std::uint64_t kSizes = 15, kLast = 4;
   const std::uint64_t kind = random.below(2 * kSizes + kLast, 0);
@@ -262,7 +266,7 @@ std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
 }
 
 void fill_tile_ends(const CounterRandom& random, std::span<float> row) {
-  constexpr float kGap = 12.0f;  // 2^20 ids at this gap have mass 6
+  constexpr float kGap = 12.0f;  // 2^20 ids at this gap have a total weight of 6
   fill_gaussian(random, 0.0, 1.0, row);
   for (std::size_t id = 0; id < row.size(); ++id) {
     if (!is_at_an_end(id, row.size())) row[id] -= kGap;
@@ -276,7 +280,7 @@ void fill_signed_zeros(const CounterRandom& random, std::span<float> row) {
   const CounterRandom kind = random.substream(kAmountStream);
   for (std::size_t id = 0; id < row.size(); ++id) {
     const std::uint64_t word = kind.word(id);
-    // Keeps values out of (-2^-10, 0), so that no dtype rounds one to zero.
+    // This keeps values out of (-2^-10, 0), so that no dtype rounds them to zero.
     const float below = -0x1p-10f - std::max(row[id], -row[id]);
     const float zero = (word >> 32 & 1) != 0 ? -0.0f : 0.0f;
     row[id] = id > 0 && word % 3 == 0 ? zero : below;
@@ -330,7 +334,8 @@ void fill(Family family, const CounterRandom& random, std::span<float> row) {
 }
 
 /// Moves the maximum away from id 0, so that a sampler that returns 0 when it has no answer is
-/// always wrong. Id 0 trades places with a smaller value, found from a pseudorandom id on.
+/// always wrong. Id 0 swaps its value with the first smaller one that is found from a pseudorandom
+/// id on.
 void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (row[0] != *std::max_element(row.begin(), row.end())) return;
   const auto is_less = [largest = row[0]](float value) { return value < largest; };
@@ -341,7 +346,8 @@ void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (other != row.end()) std::iter_swap(row.begin(), other);
 }
 
-// Not inlined, so that the compiler moves no operation before the change of the float environment.
+// The function is not inlined, so that the compiler moves no operation before the change of the
+// floating-point environment.
 [[gnu::noinline]] void generate(Family family, const CounterRandom& random, std::span<float> row) {
   fill(family, random, row);
   keep_maximum_off_id_0(random, row);

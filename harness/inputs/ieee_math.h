@@ -1,5 +1,6 @@
-// Natural logarithm and normal quantile, from IEEE + - * / sqrt in a fixed order, so that every
-// machine gets the same bits. The logarithm of a libm may differ between machines.
+// Computes the natural logarithm and the normal quantile from the IEEE operations + - * / sqrt in a
+// fixed order, so that every machine gets the same bits. The logarithm of a C library may differ
+// between machines.
 #pragma once
 
 #include <bit>
@@ -8,7 +9,7 @@
 
 namespace fairdraw::harness {
 
-/// Returns ln(x) for finite normal x > 0, within 2 units in the last place (measured by the tests
+/// Returns ln(x) for finite normal x > 0, within 2 units in the last place (the tests measure this
 /// against long double; the truncated rest of the series is 2e-20 of its value).
 inline double natural_log(double x) {
   // Splits x = 2^exponent * m with m in [sqrt(1/2), sqrt(2)).
@@ -33,21 +34,22 @@ inline double natural_log(double x) {
   series = series * z + 1.0 / 7;
   series = series * z + 1.0 / 5;
   series = series * z + 1.0 / 3;
-  // Uses 2 s = f - f s, so that f carries the leading part without the rounding error of the
-  // division.
+  // The formula uses 2 s = f - f s, so that f carries the leading part of the result without the
+  // rounding error of the division.
   const double log_m = f - s * (f - 2.0 * z * series);
 
-  // ln 2 as a sum of two parts. The first part of ln 2 ends in 21 zero bits, so its product is
-  // exact.
+  // These two constants add up to ln 2. The first part of ln 2 ends in 21 zero bits, so its product
+  // with an exponent is exact.
   constexpr double kLn2High = 0x1.62e42fee00000p-1;
   constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
   return exponent * kLn2High + (exponent * kLn2Low + log_m);
 }
 
-/// normal_quantile uses its central branch for p in [kQuantileTail, 1 - kQuantileTail].
+/// The function normal_quantile uses its central branch for p in [kQuantileTail, 1 -
+/// kQuantileTail].
 inline constexpr double kQuantileTail = 0.02425;
 
-/// Computes the central branch: a ratio of polynomials in (p - 1/2)^2.
+/// Computes the normal quantile in the central branch, as a ratio of polynomials in (p - 1/2)^2.
 inline double normal_quantile_central(double p) {
   const double q = p - 0.5;
   const double r = q * q;
@@ -69,7 +71,8 @@ inline double normal_quantile_central(double p) {
   return numerator / denominator;
 }
 
-/// Computes the lower tail, p in (0, kQuantileTail): a ratio of polynomials in sqrt(-2 ln p).
+/// Computes the normal quantile in the lower tail, p in (0, kQuantileTail), as a ratio of
+/// polynomials in sqrt(-2 ln p).
 inline double normal_quantile_lower(double p) {
   const double q = std::sqrt(-2.0 * natural_log(p));
   const double numerator =
@@ -87,9 +90,10 @@ inline double normal_quantile_lower(double p) {
   return numerator / denominator;
 }
 
-/// Returns the z below which the standard normal distribution has probability p, for p in (0, 1)
-/// with 1 - p exact. P. J. Acklam, "An algorithm for computing the inverse normal cumulative
-/// distribution function" (2003): relative error below 1.15e-9, a fiftieth of a float32 rounding.
+/// Returns the z below which the standard normal distribution has probability p; p is in (0, 1),
+/// and 1 - p must be exact. The method is that of P. J. Acklam, "An algorithm for computing the
+/// inverse normal cumulative distribution function" (2003); its relative error is below 1.15e-9, a
+/// fiftieth of a float32 rounding.
 inline double normal_quantile(double p) {
   if (p < kQuantileTail) return normal_quantile_lower(p);
   if (p > 1.0 - kQuantileTail) return -normal_quantile_lower(1.0 - p);

@@ -12,8 +12,8 @@
 
 #include "harness/contract/usage_error.h"
 
-// The format: numpy.lib.format, "NPY format" (magic, version, length of the header, header as a
-// Python dict literal, data).
+// The file format is described in numpy.lib.format, "NPY format": magic, version, length of the
+// header, the header as a Python dict literal, and the data.
 namespace fairdraw::harness {
 namespace {
 
@@ -23,7 +23,7 @@ constexpr std::string_view kMagic = "\x93NUMPY";
   throw UsageError(path.string() + ": " + what);
 }
 
-/// Returns `text` in quotes with unprintable bytes as \xNN, so that a bad file cannot send control
+/// Returns `text` in quotes, with unprintable bytes as \xNN, so that a bad file cannot send control
 /// characters to the terminal.
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 60;
@@ -48,7 +48,8 @@ struct Header {
   std::vector<std::uint64_t> shape;
 };
 
-/// Parses the header's dict: the three keys, each once, in any order, and nothing else.
+/// Parses the dict of the header: it must have the three keys, each once, in any order, and nothing
+/// else.
 class HeaderParser {
  public:
   HeaderParser(const std::filesystem::path& path, std::string_view text)
@@ -174,7 +175,7 @@ class File {
 
   std::uintmax_t left() const { return left_; }
 
-  /// Reads `size` bytes. Reads `size` bytes; `what` names them in messages.
+  /// Reads `size` bytes; messages call these bytes `what`.
   void read(void* target, std::size_t size, const std::string& what) {
     if (size > left_) {
       fail(path_, "truncated " + what + ": " + std::to_string(size) + " bytes expected, " +
@@ -192,7 +193,7 @@ class File {
 };
 
 Header read_header(const std::filesystem::path& path, File& file) {
-  char preamble[8];  // magic, major and minor version
+  char preamble[8];  // magic string, major and minor version
   file.read(preamble, sizeof(preamble), "magic and version");
   if (std::string_view(preamble, kMagic.size()) != kMagic) {
     fail(path, "not a .npy file: it begins with " +
@@ -209,8 +210,8 @@ Header read_header(const std::filesystem::path& path, File& file) {
   file.read(length_bytes, major == 1 ? 2 : 4, "header length");
   std::size_t length = 0;
   for (int i = 3; i >= 0; --i) length = length << 8 | length_bytes[i];
-  // The length is checked against the bytes left before anything is allocated, because a bad file
-  // may state any length.
+  // The length is compared with the bytes left in the file before memory is allocated, because a
+  // bad file may state any length.
   std::string text(length <= file.left() ? length : 0, '\0');
   file.read(text.data(), length, "header");
   return HeaderParser(path, text).parse();

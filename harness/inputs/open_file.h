@@ -11,7 +11,7 @@ namespace fairdraw::harness {
 /// A file that is closed at the end of the scope.
 class OpenFile {
  public:
-  /// Opens without blocking, because opening a pipe without a writer would wait for ever.
+  /// Opens the file without blocking, because opening a pipe without a writer would wait for ever.
   explicit OpenFile(const std::filesystem::path& path)
       : number_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~OpenFile() {
@@ -20,7 +20,8 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// Returns the file's descriptor; negative if the file could not be opened, and errno says why.
+  /// Returns the file's descriptor, which is negative if the file could not be opened; errno then
+  /// has the reason.
   int number() const { return number_; }
 
  private:

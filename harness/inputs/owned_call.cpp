@@ -32,7 +32,8 @@ void OwnedCall::allocate(DType type, std::int64_t row_count, std::int64_t vocabu
   vocab = vocabulary;
   row_stride = stride;
   shift = shift_bytes;
-  // The array ends with the last row, so that a read beyond that row is beyond the block of memory.
+  // The array ends with the last row, so that a read beyond that row is also beyond the block of
+  // memory.
   const std::int64_t count = rows > 0 ? (rows - 1) * stride + vocab : 0;
   values.assign(shift + static_cast<std::size_t>(count) * size_of(dtype), 0xff);
 }

@@ -1,5 +1,5 @@
-// The owning model of a call of `sample`, which tests run on several backends: arrays on the host,
-// and views over them in host or device memory.
+// A struct that owns the arrays of a call of `sample`, which tests run on several backends: the
+// arrays are on the host, and views of them are in host or device memory.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace fairdraw::harness {
 
-/// A parameter of requests: one value per request if is_array, otherwise one scalar.
+/// A parameter of requests: one value per request if is_array is true, otherwise one scalar.
 template <class T>
 struct CallParameter {
   T scalar{};
   std::vector<T> values;
   bool is_array = false;
 
-  /// Makes it one scalar.
+  /// Sets the parameter to one scalar.
   CallParameter& operator=(T value) {
     scalar = value;
     values.clear();
@@ -39,12 +39,12 @@ struct CallParameter {
   }
 };
 
-/// A call that owns its arrays. An empty vector means that the array is not given.
+/// A call that owns its arrays. An empty vector means that the call does not give the array.
 struct OwnedCall {
   DType dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0, row_stride = 0;
-  std::size_t shift = 0;             ///< bytes before the first value
-  std::vector<std::uint8_t> values;  ///< values of the dtype, beginning at byte `shift`
+  std::size_t shift = 0;             ///< number of bytes before the first value
+  std::vector<std::uint8_t> values;  ///< values of the dtype, from byte `shift` on
   CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
   CallParameter<std::int32_t> top_k{0, {}};
   CallParameter<std::uint64_t> seed, offset;
@@ -67,7 +67,7 @@ struct OwnedCall {
   /// Gives each request its own temperature, top_k, top_p and min_p.
   void make_parameter_arrays(std::int64_t requests);
   void set_parameters(std::int64_t request, const reference::RowParameters& parameters);
-  /// Allocates the rows. Bytes between rows are NaN in every dtype.
+  /// Allocates the rows. The bytes between rows are NaN in every dtype.
   void allocate(DType type, std::int64_t row_count, std::int64_t vocabulary, std::int64_t stride,
                 std::size_t shift_bytes);
   /// Stores a row, rounded to the dtype.

@@ -38,7 +38,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.output_lengths.push_back(row.output_length);
     form.grown ? arrays.output.add_grown(row.output) : arrays.output.add(row.output);
     if (form.prompt_mask) {
-      // Bits beyond the vocabulary are set because they must have no effect.
+      // Bits beyond the vocabulary are set, because they must have no effect.
       std::vector<std::uint32_t> words(static_cast<std::size_t>(arrays.mask_stride), ~0U);
       std::fill_n(words.begin(), vocab / 32, 0U);
       if (vocab % 32 != 0) words[static_cast<std::size_t>(vocab / 32)] <<= vocab % 32;
@@ -51,7 +51,8 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     }
     if (form.output_counts) {
       std::vector<std::int32_t> counts(static_cast<std::size_t>(arrays.counts_stride), 0);
-      std::fill(counts.begin() + vocab, counts.end(), -1);  // fails the row if this entry is read
+      std::fill(counts.begin() + vocab, counts.end(), -1);  // a kernel that reads this entry fails
+                                                            // the row
       for (const std::int32_t id : row.output) {
         if (is_token(id)) ++counts[static_cast<std::size_t>(id)];
       }

@@ -1,5 +1,5 @@
-// The only owning model of logits processing: arrays on the host, and views over them in host or
-// device memory.
+// The only struct that owns the arrays of logits processing: the arrays are on the host, and views
+// of them are in host or device memory.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace fairdraw::harness {
 
-/// Places a call's arrays for the CPU: in the vectors themselves. Tests and benchmarks on the GPU
-/// have similar classes whose in() copies arrays to the device.
+/// Gives a call's arrays to the CPU, which uses the vectors themselves. Tests and benchmarks on the
+/// GPU have similar classes, whose function in() copies arrays to the device.
 class HostArrays {
  public:
   template <class T>
@@ -31,7 +31,7 @@ View<const T> view_in(const std::vector<T>& values, Arrays& arrays) {
   return {arrays.in(values), static_cast<std::int64_t>(values.size())};
 }
 
-/// Lists of ids in one buffer, one list per row. The lists count as not given if there are no
+/// Lists of ids in one buffer, with one list per row. The lists count as not given if there are no
 /// lengths.
 struct OwnedLists {
   std::vector<std::int32_t> data;
@@ -39,7 +39,7 @@ struct OwnedLists {
   std::vector<std::int32_t> lengths;
 
   void add(const std::vector<std::int32_t>& ids);
-  /// Adds a list. If the list begins with all ids of the list before, both share memory.
+  /// Adds a list. If the list begins with all ids of the list before, both lists share memory.
   void add_grown(const std::vector<std::int32_t>& ids);
   template <class Arrays>
   TokenLists in(Arrays& arrays) const {
@@ -48,18 +48,18 @@ struct OwnedLists {
   }
 };
 
-/// The forms in which histories are given.
+/// The forms in which a call gives histories.
 struct HistoryArrays {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
-  bool output_counts = false;  ///< dense, in addition to the lists; ids that are no tokens are left
-                               ///< out
-  bool grown = false;          ///< rows whose output continues the output of the row before share
-                               ///< its memory
-  std::int64_t gap = 0;        ///< values between two rows of the mask and of the counts
+  bool output_counts = false;  ///< counts of all tokens, in addition to lists; ids that are no
+                               ///< tokens are left out
+  bool grown = false;          ///< if the output of a row continues that of the row before, both
+                               ///< share memory
+  std::int64_t gap = 0;        ///< number of values between two rows of the mask and of the counts
 };
 
-/// The owning form of LogitsProcessing. An empty vector means a feature that is not given, so its
-/// value is neutral.
+/// The owning form of LogitsProcessing. An empty vector means that the call does not give the
+/// feature, so its value is neutral.
 struct ProcessingArrays {
   std::int64_t rows = 0;
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) std::vector<type> name;
@@ -76,7 +76,7 @@ struct ProcessingArrays {
   OwnedLists bad_words, bad_word_lengths;
   OwnedLists allowed_ids;
 
-  /// Returns views that are valid as long as this object and `arrays` exist unchanged.
+  /// Returns views, which are valid as long as this object and `arrays` exist unchanged.
   template <class Arrays>
   LogitsProcessing in(Arrays& arrays) const {
     LogitsProcessing view;

@@ -45,7 +45,7 @@ void add_words(reference::RowProcessing& row, std::mt19937_64& random, std::int6
                bool wide) {
   for (std::uint64_t words = random() % (wide ? 80 : 4); words > 0; --words) {
     std::vector<std::int32_t> word = random_ids(random, vocab, 3);
-    if (random() % 2 == 0) {  // begins with the last ids of the output
+    if (random() % 2 == 0) {  // the word begins with the last ids of the output
       const std::size_t length =
           std::min<std::size_t>(random() % (wide ? 4 : 3), row.output.size());
       word.assign(row.output.end() - static_cast<std::ptrdiff_t>(length), row.output.end());
@@ -84,7 +84,7 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
       const float value =
           pick(random, {0.0F, -0.0F, 0.25F, 5.0F, -100.0F, 100.0F, fraction, -kInfinity, -0x1p64F});
       row.biases.push_back({id, value});
-      // If an id is repeated, its last bias counts.
+      // If an id occurs twice, its last bias counts.
       if (random() % 4 == 0) row.biases.push_back({id, pick(random, {1.0F, -3.0F, -kInfinity})});
     }
   }
@@ -156,8 +156,8 @@ void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<floa
       row.allowed_ids.push_back(std::numeric_limits<std::int32_t>::max());
       break;
     case ProcessingFault::overflow:
-      // Half of the last place of the largest float is 2^103, so adding 2^64 would not change it. A
-      // repetition penalty below 1 multiplies the logit instead.
+      // Half a unit in the last place of the largest float is 2^103, so adding 2^64 would not
+      // change this logit. So a repetition penalty below 1 makes the logit infinite instead.
       logits.back() = std::numeric_limits<float>::max();
       row.prompt.push_back(vocab - 1);
       row.repetition_penalty = 0.5F;

@@ -1,4 +1,4 @@
-// Generates rows of logits processing.
+// Generates logits processing for rows.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class ProcessingFault {
   nan_penalty,
   zero_repetition,
   negative_min_tokens,
-  prompt_id,  ///< id that is no token; also in the fields of the next faults
+  prompt_id,  ///< an id that is no token; also in the fields of the next faults
   output_id,
   negative_output_length,
   nan_bias,
@@ -30,22 +30,23 @@ enum class ProcessingFault {
 };
 inline constexpr int kProcessingFaults = 16;
 
-/// The steps that a random row may contain.
+/// The steps of processing that a random row may contain.
 struct ProcessingSteps {
   bool penalties = true, bias = true, min_tokens = true, bad_words = true, allowed_ids = true;
-  /// Gives some rows lists of hundreds of ids (rarely more than a block of threads takes at once),
+  /// Gives some rows lists of hundreds of ids (seldom more than a block of threads takes at once),
   /// and penalties at the ends of their ranges.
   bool wide = false;
 };
 
-/// Generates random processing of a row of `vocab` tokens: short lists with repetitions, ids at
-/// both ends of the vocabulary, placeholders, words that the output completes, neutral and extreme
-/// values. Uses only integer arithmetic on `random`, so that every machine makes the same row.
+/// Generates random processing for a row of `vocab` tokens: short lists with repeated ids, ids at
+/// both ends of the vocabulary, placeholders, bad words that the output completes, and neutral and
+/// extreme values. The function uses only integer arithmetic on `random`, so that every machine
+/// makes the same row.
 reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t vocab,
                                            const ProcessingSteps& steps = {});
 
-/// Puts a fault into the processing of a row. `logits` are the row's; an overflow needs a large
-/// one, so they may change.
+/// Puts a fault into the processing of a row. The argument `logits` has the logits of the row,
+/// which may change, because an overflow needs a large logit.
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits);
 
 }  // namespace fairdraw::harness

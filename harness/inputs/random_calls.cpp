@@ -23,7 +23,7 @@ void choose_seeds(Dice& dice, OwnedCall& call) {
   }
 }
 
-/// Omits features at random, because kernels have other code for absent features than for neutral
+/// Omits features at random, because kernels have separate code for absent features and for neutral
 /// ones.
 void leave_out(Dice& dice, const ProcessingSteps& steps, ProcessingArrays& arrays) {
   for (auto* penalties :
@@ -76,7 +76,7 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
       }
       break;
     }
-    case 2: {  // a bad value; -inf is a good bias
+    case 2: {  // a bad value; -inf is a valid bias
       const float bad = dice.pick({kNan, kInfinity, 0x1.000002p64F, -0x1.000002p64F});
       if (dice.once_in(4)) {
         replace_one(dice, arrays.bias_values, bad);

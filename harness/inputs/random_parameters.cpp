@@ -1,4 +1,4 @@
-// Generates parameters of filters that are critical for a random row, such as cuts inside ties.
+// Generates filter parameters that are critical for a random row, such as cuts inside ties.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -13,10 +13,11 @@ namespace {
 
 using reference::RowParameters;
 
-/// The temperature at which one unit of logit is one octave, so that c of the specification is 1.
+/// At this temperature one unit of logit is one octave, so that the scale c of the specification
+/// is 1.
 constexpr float kOctave = 0x1.715476p0F;
-/// Maximum vocabulary of dyadic rows. Dyadic rows have no mass below 2^-20, so wider rows would
-/// consist almost only of such masses.
+/// Maximum vocabulary size of dyadic rows. Dyadic rows have no mass below 2^-20, so wider rows
+/// would consist almost only of tokens with this mass.
 constexpr std::size_t kMaxDyadicVocab = 1 << 15;
 
 // Returns a row's finite values in descending order.
@@ -27,8 +28,9 @@ std::vector<float> ranked(const std::vector<float>& row) {
   return sorted;
 }
 
-// Returns octaves of a row whose masses are powers of two and sum to 1: one token of mass 1 is
-// halved again and again. No mass is below 2^-20, so that the mass of every group is a float32.
+// Returns the octaves of a row whose masses are powers of two and sum to 1: the function starts
+// with one token of mass 1 and halves masses again and again. No mass is below 2^-20, so that the
+// mass of every group is a float32.
 std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
   constexpr int kDeepest = 20;  // 2^20 tokens, enough for every vocabulary
   std::vector<int> octaves = {0};
@@ -44,8 +46,8 @@ std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
   return octaves;
 }
 
-// Makes the row dyadic, and sets top_p to the mass above one of its values or to a float32 next to
-// it.
+// Makes the row dyadic, and sets top_p to the mass above one of its values or to a neighbouring
+// float32.
 void meet_top_p(Dice& dice, std::vector<float>& row, bool probabilities,
                 RowParameters& parameters) {
   const std::vector<int> octaves = dyadic_octaves(dice, row.size());
@@ -101,8 +103,8 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const auto vocab = static_cast<std::int64_t>(row.size());
   RowParameters parameters;
   if (!dice.once_in(3)) parameters.temperature = any_temperature(dice, options.faults);
-  // Dense rows omit a filter once in `left_out` rows; other rows have a filter once in `given`
-  // rows. A third of the values of any_top_k turn the filter off.
+  // In dense rows a filter is missing in one of `left_out` rows; in other rows it is present in one
+  // of `given` rows. A third of the values of any_top_k turn the filter off.
   const auto is_on = [&](std::uint64_t left_out, std::uint64_t given) {
     return options.dense ? !dice.once_in(left_out) : dice.once_in(given);
   };
@@ -112,7 +114,7 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const std::vector<float> sorted = ranked(row);
   if (sorted.empty() || dice.once_in(2)) return parameters;
 
-  // Makes parameters that exactly match a tie, a mass or a ratio of the row.
+  // These cases make parameters that exactly match a tie, a mass or a ratio of the row.
   switch (dice.below(4)) {
     case 0: {  // k is at the edge of a group of ties
       const float value = dice.pick(sorted);
@@ -137,7 +139,7 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
       if (std::isnan(parameters.min_p)) parameters.min_p = 0;
       break;
     }
-    default: {  // copies of one value, so that the cut falls among them
+    default: {  // the row has copies of one value, so that the cut falls among them
       const float value = dice.pick(sorted);
       for (std::uint64_t i = dice.below(4) + 1; i > 0; --i) row[dice.below(row.size())] = value;
     }

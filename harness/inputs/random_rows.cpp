@@ -30,7 +30,7 @@ float rounded(DType dtype, float value) {
 
 using Fill = std::function<float(std::int64_t)>;
 
-// Returns a pattern of logits, a function of the token's id.
+// Returns a pattern of logits, as a function of the token's id.
 Fill logits_pattern(Dice& dice, std::int64_t vocab) {
   const float base = dice.once_in(3) ? any_float(dice) : static_cast<float>(dice.between(-20, 20));
   const double scale = dice.pick({0.1, 1.0, 1.0, 3.0, 10.0, 100.0});
@@ -44,7 +44,7 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
         return dice.once_in(share) ? base : base - step;
       };
     }
-    case 2: {  // a coarse grid: ties everywhere
+    case 2: {  // values on a coarse grid: many ties
       const float unit = dice.pick({1.0F, 0.5F, 0.693147182F, 0x1.715476p0F, 0.125F});
       return [&dice, unit](std::int64_t) { return unit * static_cast<float>(dice.between(-4, 3)); };
     }
@@ -56,11 +56,11 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
         }
         return std::isinf(value) ? base : value;
       };
-    case 4:  // the grid of bfloat16
+    case 4:  // values on the grid of bfloat16
       return [&dice, scale](std::int64_t) {
         return rounded(DType::bfloat16, static_cast<float>(dice.bell() * scale));
       };
-    case 5: {  // octaves, whose weights are powers of two at temperature 1 / ln 2
+    case 5: {  // values in octaves, whose weights are powers of two at temperature 1 / ln 2
       const std::int64_t deepest = dice.pick<std::int64_t>({3, 8, 39, 41, 64});
       return
           [&dice, deepest](std::int64_t) { return -static_cast<float>(dice.between(0, deepest)); };
@@ -84,7 +84,7 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
   }
 }
 
-// Writes runs of `value`, of one token up to half of the row.
+// Writes runs of `value`, each of one token up to half of the row.
 void write_runs(Dice& dice, std::vector<float>& row, float value) {
   for (std::uint64_t runs = dice.below(3) + 1; runs > 0; --runs) {
     const std::size_t first = dice.below(row.size());
@@ -98,7 +98,7 @@ Fill probabilities_pattern(Dice& dice, std::int64_t vocab) {
   switch (dice.below(7)) {
     case 0:
       return [base](std::int64_t) { return base; };
-    case 1: {  // any scale, down to subnormals
+    case 1: {  // probabilities in any scale, down to subnormals
       const auto scale = static_cast<int>(dice.between(-130, 69));
       const std::int64_t spread = dice.pick<std::int64_t>({2, 29});
       const bool dyadic = dice.once_in(2);
@@ -108,7 +108,7 @@ Fill probabilities_pattern(Dice& dice, std::int64_t vocab) {
         return std::ldexp(mantissa, std::clamp(exponent, -149, 90));
       };
     }
-    case 2: {  // dyadic, so that sums are exact
+    case 2: {  // dyadic probabilities, so that sums are exact
       const std::int64_t deepest = dice.pick<std::int64_t>({3, 10, 40, 41});
       return [&dice, deepest](std::int64_t) {
         return std::ldexp(1.0F, static_cast<int>(-dice.between(0, deepest)));
@@ -118,7 +118,7 @@ Fill probabilities_pattern(Dice& dice, std::int64_t vocab) {
       return [&dice, base](std::int64_t) {
         return dice.once_in(2) ? base : std::nextafter(base, 0.0F);
       };
-    case 4: {  // one token holds nearly everything
+    case 4: {  // one token has nearly all of the mass
       const auto top = static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(vocab)));
       return [&dice, top](std::int64_t id) {
         return id == top ? 1.0F : static_cast<float>(dice.unit() * 1e-9);
@@ -147,7 +147,8 @@ std::vector<float> fill(const Fill& pattern, std::int64_t vocab, DType dtype) {
   return row;
 }
 
-// Returns a row of a family; in some rows with few distinct values, or with zeros of both signs.
+// Returns a row of a family; some rows are changed to have few distinct values, or zeros of both
+// signs.
 std::vector<float> family_row(Dice& dice, std::int64_t vocab, DType dtype) {
   std::vector<float> row(static_cast<std::size_t>(vocab));
   const Family family = dice.pick(all_families());
@@ -172,7 +173,7 @@ std::int64_t random_vocab(Dice& dice, std::int64_t max_vocab) {
   if (dice.once_in(3)) {
     vocab = dice.between(1, 12);
   } else {
-    // Mostly returns one of the first nine widths, because wide rows are expensive and seldom
+    // The size is mostly one of the first nine widths, because wide rows are expensive and seldom
     // needed.
     const auto within = std::upper_bound(std::begin(kWidths), std::end(kWidths), max_vocab);
     const auto count = static_cast<std::uint64_t>(within - std::begin(kWidths));

@@ -1,4 +1,4 @@
-// Special float32 values for inputs of edge cases.
+// Lists special float32 values for inputs of edge cases.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Tests the property that each family exists for.
+// Tests, for each family, the property for which the family exists.
 
 #include "harness/inputs/families.h"
 
@@ -42,7 +42,8 @@ std::size_t number_of_values(const std::vector<float>& row) {
   return std::set<float>(row.begin(), row.end()).size();
 }
 
-/// Returns the bits of a row, so that comparisons distinguish -0 and NaNs.
+/// Returns the bits of the values of a row, so that comparisons distinguish -0 from +0 and
+/// different NaNs.
 std::vector<std::uint32_t> bits_of(const std::vector<float>& row) {
   std::vector<std::uint32_t> bits;
   for (const float value : row) bits.push_back(std::bit_cast<std::uint32_t>(value));
@@ -90,8 +91,8 @@ TEST(Families, the_maximum_is_never_at_id_0_where_there_are_two_values) {
         const std::vector<float> row = generated(family, vocab, 3, row_number);
         const auto [smallest, largest] = std::minmax_element(row.begin(), row.end());
         if (*smallest == *largest) {
-          // In rows of fewer than five tokens all may tie, by design or by chance (dyadic); in
-          // wider rows only in all_equal.
+          // In rows of fewer than five tokens all values may be equal, by design or by chance
+          // (dyadic); in wider rows only those of all_equal are.
           EXPECT_TRUE(vocab < 5 || family == Family::all_equal)
               << to_string(family) << " " << vocab;
         } else {
@@ -141,7 +142,8 @@ TEST(Families, the_callers_float_environment_changes_nothing_and_is_kept) {
   }
 }
 
-/// Returns the largest distance between the empirical CDF of `values` and N(mean, deviation^2).
+/// Returns the largest distance between the empirical distribution function of `values` and that of
+/// N(mean, deviation^2).
 double kolmogorov_distance(std::vector<float> values, double mean, double deviation) {
   std::sort(values.begin(), values.end());
   const boost::math::normal normal(mean, deviation);
@@ -157,17 +159,17 @@ double kolmogorov_distance(std::vector<float> values, double mean, double deviat
 
 TEST(Families, gaussian_families_have_their_distribution) {
   constexpr std::size_t kVocab = 200'000;
-  // Dvoretzky-Kiefer-Wolfowitz-Massart: P(distance > t) <= 2 exp(-2 n t^2), here 1e-9. Rounding to
-  // float32 moves the CDF by less than 2^-24.
+  // The bound is that of Dvoretzky, Kiefer, Wolfowitz and Massart: P(distance > t) <= 2 exp(-2 n
+  // t^2), here 1e-9. Rounding to float32 moves the distribution function by less than 2^-24.
   const double bound = std::sqrt(std::log(2 / 1e-9) / (2.0 * kVocab)) + 0x1p-24;
   EXPECT_LT(kolmogorov_distance(generated(Family::gaussian, kVocab), 0, 1), bound);
   EXPECT_LT(kolmogorov_distance(generated(Family::gaussian_wide, kVocab), 0, 2), bound);
   EXPECT_LT(kolmogorov_distance(generated(Family::flat, kVocab), 0, 0.01), bound);
-  // At values near -100 a float32 rounds by up to 2^-18 (half of 2^-17), at a density of at most
-  // 0.4.
+  // Near -100 a float32 rounds by up to 2^-18 (half of 2^-17), where the density is at most 0.4.
   EXPECT_LT(kolmogorov_distance(generated(Family::all_negative, kVocab), -100, 1),
             bound + 0.4 * 0x1p-18);
-  // The same bound must tell a deviation of 2 from 1.97: the CDFs differ by 0.0036 at 2.
+  // The same bound must distinguish a deviation of 2 from one of 1.97: the distribution functions
+  // differ by 0.0036 at 2.
   EXPECT_GT(kolmogorov_distance(generated(Family::gaussian_wide, kVocab), 0, 1.9), bound);
 }
 
@@ -175,7 +177,8 @@ TEST(Families, flat_values_are_all_different_and_nearly_equal) {
   for (const std::size_t vocab : {2u, 1000u, 128256u, 1u << 20}) {
     const std::vector<float> row = sorted_descending(generated(Family::flat, vocab));
     EXPECT_EQ(std::adjacent_find(row.begin(), row.end()), row.end()) << vocab;
-    // The largest value is 0.01 times the quantile of 1 - 2^-22, which is 5.2, so it is below 2^-4.
+    // The largest value is 0.01 times the quantile of 1 - 2^-22, which is 5.2, so the value is
+    // below 2^-4.
     EXPECT_LT(row.front(), 0x1p-4f);
     EXPECT_GT(row.back(), -0x1p-4f);
   }
@@ -195,9 +198,9 @@ TEST(Families, zipf_holds_minus_ln_of_every_rank) {
 }
 
 TEST(Families, peaked_raises_64_ids_of_a_gaussian_of_deviation_2) {
-  // The body is N(0, 2^2). Without the 64 largest values, at most the tail above 2 * 6 is missing
-  // from the distribution. A Gaussian row of 128256 tokens exceeds 12 with probability 128256 *
-  // 1e-9 < 1.3e-4, and the row is fixed. An exponential of mean 4 passes 12 - 2 * 2 with
+  // The body is N(0, 2^2). Without the 64 largest values, the distribution lacks at most the tail
+  // above 2 * 6. A Gaussian row of 128256 tokens has a value above 12 with probability 128256 *
+  // 1e-9 < 1.3e-4, and the row is fixed. An exponential of mean 4 exceeds 12 - 2 * 2 with
   // probability e^-2.
   const std::vector<float> row = sorted_descending(generated(Family::peaked, 128256));
   EXPECT_GT(row[0], 12.0f);
@@ -229,14 +232,14 @@ TEST(Families, ties_at_k_cuts_usual_k_inside_a_tie_and_top_p_at_one) {
       double above = 0;
       std::size_t kept = 0;
       while (above < p * total) above += std::exp(static_cast<double>(row[kept++] - row[0]));
-      // The token at which the cumulative mass crosses p is one of several equal ones.
+      // The token at which the cumulative mass crosses p is one of several equal tokens.
       EXPECT_GT(std::count(row.begin(), row.end(), row[kept - 1]), 1) << vocab << " p " << p;
     }
   }
 }
 
-/// Returns 2^(value - largest) * 2^40 as an integer, for integer differences: the weight at T =
-/// 0x1.715476p0.
+/// Returns 2^(value - largest) * 2^40, the weight at T = 0x1.715476p0, as an integer; the
+/// difference must be an integer.
 std::uint64_t dyadic_weight(float value, float largest) {
   const float difference = largest - value;
   EXPECT_EQ(difference, std::floor(difference));
@@ -269,7 +272,7 @@ TEST(Families, mass_exactly_p_has_partial_sums_of_1_2_3_4_7_8_exactly) {
       }
       sum += dyadic_weight(row[i], row[0]);
       if (vocab >= 2 && i < std::min(std::size_t{4}, vocab - 1)) {
-        // Each of the first tokens alone completes the next partial sum.
+        // Each of the first tokens completes the next partial sum by itself.
         ASSERT_EQ(sum, total - (total >> (i + 1))) << vocab << " " << i;
       }
     }
@@ -281,7 +284,7 @@ TEST(Families, dyadic_logits_are_integers_within_38) {
   for (const float value : row) ASSERT_EQ(value, std::nearbyint(value));
   EXPECT_LE(row.front() - row.back(), 38.0f);
   EXPECT_GE(dyadic_weight(row.back(), row.front()), 4u);  // 2^40 / 2^38
-  // N(0, 3^2) must at least have the integers within two deviations.
+  // The values of N(0, 3^2) must at least contain the integers within two deviations.
   EXPECT_GE(number_of_values(row), 13u);
 }
 
@@ -311,7 +314,7 @@ TEST(Families, single_support_has_one_finite_value) {
 TEST(Families, few_allowed_leaves_two_to_nine_tokens_and_each_number_of_them) {
   for (const std::size_t vocab : kVocabs) {
     std::set<std::ptrdiff_t> numbers;
-    // Each of the 8 counts is missing from 200 rows with probability (7/8)^200 = 3e-12.
+    // The probability that one of the 8 counts is missing from 200 rows is (7/8)^200 = 3e-12 each.
     for (std::uint64_t row_number = 0; row_number < 200; ++row_number) {
       const std::vector<float> row = generated(Family::few_allowed, vocab, 1, row_number);
       numbers.insert(std::count_if(row.begin(), row.end(), [](float v) { return v > -kInf; }));
@@ -330,26 +333,27 @@ TEST(Families, huge_range_reaches_every_exponent_and_both_signs) {
     ASSERT_TRUE(std::isfinite(value));
     exponents.insert(static_cast<int>(std::bit_cast<std::uint32_t>(value) >> 23));
   }
-  // A pattern has the 9 bits of sign and exponent, without the exponent of infinity. Each of the
-  // 510 patterns is missing with probability (1 - 1/510)^32000 < 1e-27.
+  // A pattern consists of the 9 bits of sign and exponent; the exponent of infinity does not occur.
+  // Each of the 510 patterns is missing with probability (1 - 1/510)^32000 < 1e-27.
   EXPECT_EQ(exponents.size(), 510u);
 }
 
 TEST(Families, all_negative_is_negative) {
   const std::vector<float> row = generated(Family::all_negative, 128256);
-  // The limit is 10 deviations from -100, exceeded with probability 1e-23 per value.
+  // The limit is 10 deviations above -100; a value exceeds it with probability 1e-23.
   EXPECT_LT(*std::max_element(row.begin(), row.end()), -90.0f);
 }
 
 TEST(Families, bf16_rounded_is_gaussian_wide_through_bfloat16_with_ties) {
   const std::vector<float> row = generated(Family::bf16_rounded, 128256);
   for (const float value : row) ASSERT_EQ(from_bfloat16(to_bfloat16(value)), value);
-  // Two signs and 128 values per binade; |z| < 16, and all but about 2^-10 of the values are above
-  // 2^-11.
+  // A binade has 128 values of each sign; |z| is below 16, and all values but about 2^-10 of them
+  // are above 2^-11.
   EXPECT_LT(number_of_values(row), row.size() / 10);
   const double half_ulp = 0x1p-9;  // relative
   const double bound = std::sqrt(std::log(2 / 1e-9) / (2.0 * 128256));
-  // Moving z by z half_ulp moves the CDF by at most half_ulp max(z phi(z)) = half_ulp 0.242.
+  // Changing z by z half_ulp moves the distribution function by at most half_ulp max(z phi(z)) =
+  // half_ulp 0.242.
   EXPECT_LT(kolmogorov_distance(row, 0, 2), bound + 0.242 * half_ulp);
 }
 
@@ -358,7 +362,7 @@ TEST(Families, head_and_tail_has_one_head_at_a_gap_of_18) {
     const std::vector<float> row = sorted_descending(generated(Family::head_and_tail, vocab));
     EXPECT_EQ(row[0] - row[1], 18.0f);
     EXPECT_EQ(row[1], row[vocab - 1]);
-    // The gap of the family is 18 because 1 + e^-18 is 1 in float32.
+    // The family has a gap of 18, because 1 + e^-18 is 1 in float32.
     EXPECT_EQ(1.0f + static_cast<float>(std::exp(-18.0)), 1.0f);
   }
 }
@@ -383,15 +387,15 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
       const bool end = is_end(id, 256) || id < 40 || id + 40 >= kVocab || id == best;
       (end ? ends : others) += std::exp(static_cast<double>(row[id]));
     }
-    // The other ids have a total weight of about 50000 e^-12, the ends 472, both times the same
-    // mean of e^z.
+    // The other ids have a total weight of about 50000 e^-12, and the ends have 472, both times the
+    // same mean of e^z.
     EXPECT_LT(others, 0.01 * ends);
   }
-  // These are 4 of 34 kinds of rows, so 40 are expected; 10 or fewer have probability 1e-8
-  // (binomial tail).
+  // The last four ids are 4 of 34 kinds of rows, so 40 such rows are expected; 10 or fewer have
+  // probability 1e-8 (binomial tail).
   EXPECT_GT(last_four, 10U);
-  // Each end of a block of 4096 holds the maximum in 10 of 340 rows; in none with probability 3e-5,
-  // and rows are fixed.
+  // Each end of a block of 4096 is expected to hold the maximum in 10 of 340 rows; it holds the
+  // maximum of no row with probability 3e-5, and the rows are fixed.
   EXPECT_TRUE(residues.count(0) == 1 && residues.count(4095) == 1);
 }
 

@@ -1,8 +1,8 @@
-// Compares the bits of every family with stored hashes. A generator that changes a bit changes the
-// meaning of every stored seed and every past failure. This test is built several times, with
+// Compares the bits of every family with stored hashes. If a generator changes a bit, all stored
+// seeds and all past failures change their meaning. This test is built several times, with
 // different compiler options.
 //
-// The hashes do not cover elements beyond the two rows of each vocabulary here.
+// The hashes only cover two rows for each of these vocabulary sizes.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@
 namespace fairdraw::harness {
 namespace {
 
-/// Sizes around the block of the Gaussian loop, around a power of two, and of models.
+/// The sizes are near the block size of the Gaussian loop, near a power of two, and those of
+/// models.
 constexpr std::size_t kVocabs[] = {1, 2, 7, 64, 257, 32000, 128256};
 
 struct StoredHashes {
@@ -24,12 +25,12 @@ struct StoredHashes {
   std::uint64_t hashes[std::size(kVocabs)];
 };
 
-// The test of a new family fails and prints the row to paste here.
+// The test of a new family fails and prints the line to paste here.
 constexpr StoredHashes kStored[] = {
 #include "harness/inputs/tests/family_hashes.inc"
 };
 
-/// Returns the FNV-1a hash, 64 bits, of the little-endian bytes of rows 0 and 1 of seed 7.
+/// Returns the FNV-1a hash (64 bits) of the little-endian bytes of rows 0 and 1 of seed 7.
 std::uint64_t hash_of(Family family, std::size_t vocab) {
   std::uint64_t hash = 0xcbf29ce484222325;
   std::vector<float> row(vocab);

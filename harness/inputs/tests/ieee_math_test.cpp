@@ -11,7 +11,7 @@
 namespace fairdraw::harness {
 namespace {
 
-/// Returns the distance in units of the last place of `expected`.
+/// Returns the difference in units in the last place of `expected`.
 long double ulps(double actual, long double expected) {
   const auto rounded = static_cast<double>(expected);
   const double ulp = std::nextafter(std::abs(rounded), INFINITY) - std::abs(rounded);
@@ -22,8 +22,7 @@ TEST(NaturalLog, is_within_two_ulps_of_long_double) {
   const CounterRandom random(1);
   long double largest = 0;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
-    // Half of the arguments cover all normal exponents; the others are near 1, where ln passes
-    // zero.
+    // Half of the arguments cover all normal exponents; the others are near 1, where ln is 0.
     const std::uint64_t word = random.word(i);
     const std::uint64_t exponent = i % 2 == 0 ? 1 + (word >> 52) % 2046 : 1022 + (word >> 52) % 2;
     const auto x = std::bit_cast<double>(exponent << 52 | (word & 0x000fffffffffffff));
@@ -34,15 +33,16 @@ TEST(NaturalLog, is_within_two_ulps_of_long_double) {
 
 TEST(NaturalLog, is_rounded_to_nearest_at_the_points_that_matter) {
   EXPECT_EQ(natural_log(1.0), 0.0);
-  EXPECT_EQ(natural_log(2.0), 0x1.62e42fefa39efp-1);  // ln 2 rounded to nearest
+  EXPECT_EQ(natural_log(2.0), 0x1.62e42fefa39efp-1);  // ln 2, rounded to nearest
   EXPECT_EQ(natural_log(0.5), -0x1.62e42fefa39efp-1);
   EXPECT_EQ(natural_log(1.0 + 0x1p-52), 0x1.fffffffffffffp-53);  // x - x^2 / 2 = 2^-52 - 2^-105
   EXPECT_EQ(natural_log(1.0 - 0x1p-53), -0x1p-53);
 }
 
 TEST(NormalQuantile, has_the_relative_error_of_its_source) {
-  // Acklam states a relative error of 1.15e-9, reached near the ends of the branches, so the scan
-  // is dense there. 1 - p is exact for these p, so the same bound holds for the upper half.
+  // Acklam states a relative error of 1.15e-9, which is reached near the ends of the branches, so
+  // the scan is dense there. The difference 1 - p is exact for these p, so the same bound holds for
+  // the upper half.
   constexpr double kStatedRelativeError = 1.15e-9;
   const boost::math::normal normal;
   const auto check = [&](double p) {

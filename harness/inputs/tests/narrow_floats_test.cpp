@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// Returns the value that a 16-bit format defines, in double.
+/// Returns the value of a bit pattern in a 16-bit format, by the format's definition, as a double.
 double defined_value(std::uint16_t bits, int fraction_bits, int bias) {
   const int exponent = (bits & 0x7fff) >> fraction_bits;
   const int fraction = bits & ((1 << fraction_bits) - 1);
@@ -58,15 +58,15 @@ TEST(Bfloat16, all_patterns_have_their_value_and_come_back) {
   }
 }
 
-/// Tests three points between every two neighbours, which decide all of float32 because rounding is
-/// monotone.
+/// Tests three points between every two neighbouring values; these points decide all float32
+/// values, because rounding is monotone.
 void expect_nearest_even(std::uint16_t (*to)(float), float (*from)(std::uint16_t),
                          std::uint16_t infinity) {
   for (std::uint16_t low = 0; low + 1 < infinity; ++low) {
     const auto high = static_cast<std::uint16_t>(low + 1);
     const std::uint16_t even = low % 2 == 0 ? low : high;
-    const float middle = std::midpoint(from(low), from(high));  // exact, because the value needs
-                                                                // one bit more
+    const float middle = std::midpoint(from(low), from(high));  // exact, because the midpoint needs
+                                                                // only one bit more
     for (const int sign : {0x0000, 0x8000}) {
       const auto round = [&](float magnitude) { return to(sign == 0 ? magnitude : -magnitude); };
       ASSERT_EQ(round(std::nextafter(middle, 0.0f)), low | sign) << low;
@@ -81,7 +81,7 @@ TEST(Float16, rounds_to_nearest_even_between_all_neighbours) {
 }
 
 TEST(Bfloat16, rounds_to_nearest_even_between_all_neighbours) {
-  // Half of the smallest subnormal is 2^-134, which float32 represents exactly, like every
+  // Half of the smallest subnormal is 2^-134, which float32 represents exactly, as it does every
   // midpoint.
   expect_nearest_even(to_bfloat16, from_bfloat16, 0x7f80);
 }

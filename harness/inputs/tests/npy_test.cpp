@@ -34,7 +34,7 @@ class Npy : public testing::Test {
     return load_npy(file_, bfloat16);
   }
 
-  /// Returns the message of the UsageError, without the file's path at its beginning.
+  /// Returns the message of the UsageError, without the file's path at the beginning.
   std::string message(const std::filesystem::path& path, bool bfloat16 = false) const {
     try {
       load_npy(path, bfloat16);
@@ -60,7 +60,8 @@ std::string little_endian(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// Returns a file with this header and data. The header ends in a newline, as the format requires.
+/// Returns the bytes of a .npy file with this header and data. The header ends in a newline, as the
+/// format requires.
 std::string npy(const std::string& dict, const std::string& data, int major = 1) {
   const std::string header = dict + "\n";
   std::string bytes = "\x93NUMPY";
@@ -178,7 +179,7 @@ TEST_F(Npy, truncated_files_say_where) {
             "truncated header: " + std::to_string(header) + " bytes expected, 30 left");
   EXPECT_EQ(message_of(whole.substr(0, whole.size() - 1)),
             "truncated data: 8 bytes expected, 7 left");
-  // A length that no file has must not be allocated first.
+  // A length that no file has must not be allocated before it is checked.
   EXPECT_EQ(message_of("\x93NUMPY" + std::string("\x02\0\xff\xff\xff\xff{}", 8)),
             "truncated header: 4294967295 bytes expected, 2 left");
   EXPECT_EQ(message_of(npy(dict("<f4", "(1000000000, 1048576)"), "")),
@@ -236,8 +237,8 @@ TEST_F(Npy, shapes_out_of_range_are_refused) {
   EXPECT_EQ(shape_message("(0,)"), "field 'shape' is (0,); allowed vocab: 1 to 1048576");
   EXPECT_EQ(shape_message("(1, 1048577)"),
             "field 'shape' is (1, 1048577); allowed vocab: 1 to 1048576");
-  // 2^41 rows of 2^20 values of 4 bytes are 2^63 bytes. A file of one row less passes this check,
-  // but not the check of the size.
+  // The shape 2^41 rows of 2^20 values of 4 bytes needs 2^63 bytes. A file of one row less passes
+  // this check, but fails the check of the file's size.
   EXPECT_EQ(shape_message("(2199023255552, 1048576)"),
             "field 'shape' is (2199023255552, 1048576); its size in bytes overflows 63 bits");
   EXPECT_EQ(
@@ -288,11 +289,12 @@ TEST_F(Npy, bytes_of_a_bad_file_do_not_reach_the_terminal) {
   const std::string text = message_of(npy(dict("\x1b[31m", "(1, 2)"), ""));
   EXPECT_NE(text.find("\"\\x1b[31m\""), std::string::npos) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  // A long header is truncated in the message.
+  // The message truncates a long header.
   EXPECT_LT(message_of(npy(std::string(5000, 'x'), "")).size(), 150u);
 }
 
-// A valid file with any byte changed, or truncated anywhere, either loads or throws UsageError.
+// A valid file with any byte changed, or truncated anywhere, either loads or makes load_npy throw
+// UsageError.
 TEST_F(Npy, no_damaged_file_does_anything_else) {
   const std::string whole = npy(dict("<f4", "(1, 2)"), bytes_of<float>({1, 2}));
   for (std::size_t i = 0; i < whole.size(); ++i) {
