@@ -1,5 +1,5 @@
-// The kinds of calls that a plugin takes: the symbol that it exports for each, and how the call is
-// made.
+// Lists the kinds of calls that a plugin takes: for each kind the symbol that the plugin exports,
+// and how the call is made.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 namespace fairdraw::harness::plugin {
 
 struct CallKind {
-  const char* symbol;   ///< exported by plugins that declare the kind
-  const char* lacking;  ///< the refusal of a plugin without the symbol
+  const char* symbol;   ///< exported by plugins that declare this kind of call
+  const char* lacking;  ///< message if a plugin lacks the symbol
   bool (*declared)(const SamplerDescription&);
   std::size_t bytes;  ///< size of the call's struct
   std::vector<NamedArray> (*arrays)(const void* call);
@@ -32,20 +32,20 @@ struct PluginCall {
   const void* call;
 };
 
-// The kinds of calls of the core; the kinds of serving follow.
+// The kinds of calls of the core; the kinds of calls of serving follow.
 inline constexpr std::uint32_t kOperation = 0, kBatch = 1, kCoreKinds = 2;
 
-std::uint32_t call_kinds();  ///< the number of kinds
+std::uint32_t call_kinds();  ///< the number of kinds of calls
 const CallKind& call_kind(std::uint32_t number);
 
-// This function is defined in serving.cpp.
+// The file serving.cpp defines this function.
 std::span<const CallKind> serving_kinds();
 PluginCall plugin_call(const ServingCall& call);
 
-/// The message of a plugin that refuses a call.
+/// A buffer for the message of a plugin that refuses a call.
 using Message = std::array<char, 1024>;
 
-/// Returns the message up to its 0 or the end of the buffer, on one line.
+/// Returns the message up to its terminating 0 or the end of the buffer, on one line.
 std::string text_of(const Message& message);
 
 template <class Call>
@@ -56,7 +56,7 @@ std::string ask_plugin(void* function, const void* given, bool on_the_device) {
     auto* const ask = reinterpret_cast<std::int32_t (*)(const Call*, char*, std::size_t)>(function);
     if (ask(&asked, message.data(), message.size()) == 0) return {};
     const std::string text = text_of(message);
-    // The text is never empty, because an empty string means that the call ran.
+    // The text is never empty, because an empty string would mean that the call succeeded.
     return text.empty() ? "the plugin gives no reason" : text;
   };
   if (!on_the_device) return refused_by(call);
@@ -66,7 +66,7 @@ std::string ask_plugin(void* function, const void* given, bool on_the_device) {
     if (Error error = there.upload(state)) return error;
     keep_in_place(call, there.call());
     if (Error error = state.stream.synchronise()) return error;
-    refused = refused_by(there.call());  // a refusal is no error of the device
+    refused = refused_by(there.call());  // a refusal is not an error of the device
     return there.download(state);
   });
   return refused.empty() ? trouble : refused;

@@ -1,4 +1,4 @@
-// Translates the bits of a plugin's description to abilities and promises of the harness.
+// Translates the bits of a plugin's description to the abilities and promises of the harness.
 #include <fmt/format.h>
 
 #include "fairdraw/types.h"
@@ -23,7 +23,7 @@ constexpr Ability kAbilities[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// Bits of declined promises; a set bit means that the promise is not made.
+// The bits of promises that a plugin can decline; a set bit means that the promise is not made.
 constexpr Ability kDeclinable[] = {
 #define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
 #define FAIRDRAW_PROMISE(member, bit, reason)
@@ -55,8 +55,8 @@ constexpr Promise kPromises[] = {
 #include "harness/run/evidence/abilities.inc"
 };
 
-// Statuses have one definition in C and one in C++. Two statuses, of stop criteria and beams, have
-// no name in C because plugins have no such calls.
+// Statuses are defined once in C and once in C++. Two statuses, those of stop criteria and beams,
+// have no name in C, because plugins have no such calls.
 constexpr bool same(fairdraw_row_status plugin, RowStatus status) {
   return static_cast<std::int32_t>(plugin) == static_cast<std::int32_t>(status);
 }
@@ -83,11 +83,11 @@ static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
               same(FAIRDRAW_ROW_INVALID_DRAFT_TREE, RowStatus::invalid_draft_tree) &&
               same(FAIRDRAW_ROW_INVALID_TOP_N_SIGMA, RowStatus::invalid_top_n_sigma) &&
               FAIRDRAW_ROW_INVALID_DRAFT_TREE + 3 == FAIRDRAW_ROW_INVALID_TOP_N_SIGMA &&
-              // A call of a plugin has one tie rule and one filter order, so it needs no status for
-              // a row's own.
+              // A call of a plugin has one tie rule and one filter order, so the C header needs no
+              // status for rows with wrong rules of their own.
               static_cast<int>(RowStatus::invalid_top_n_sigma) + 3 == kRowStatuses);
 
-// Throws if bits are set that are not in `known`, the bits with a meaning.
+// Throws if `given` has bits that are not in `known`, the bits with a meaning.
 void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,
                        const std::string& sampler) {
   const std::uint64_t unknown = given & ~known;
@@ -136,7 +136,8 @@ SamplerDescription to_sampler_description(const Description& description,
     }
     sampler.acceptance_rule = rule.rule;
   }
-  if (sampler.exact_integer) {  // because the specification defines bad rows and the rule
+  if (sampler.exact_integer) {  // because the specification defines the results of bad rows and the
+                                // acceptance rule
     if (!sampler.bad_rows) {
       refuse(
           "claims the integer arithmetic and declines bad rows; a sampler that claims the integer "

@@ -20,8 +20,8 @@ struct Trap {
 };
 
 #if defined(__x86_64__)
-// In MXCSR, a set bit masks a floating-point exception. Both control registers have the exception
-// bits in the same order.
+// In the register MXCSR, a set bit masks a floating-point exception. Both control registers have
+// the exception bits in the same order.
 constexpr unsigned kAll = 0x3f, kShiftOfVector = 7;
 constexpr Trap kTraps[] = {{1, "invalid operation"}, {2, "subnormal operand"},
                            {4, "division by zero"},  {8, "overflow"},
@@ -33,7 +33,7 @@ unsigned trapping(const FloatState& state) {
   return (~state.x87_control | ~(state.control >> kShiftOfVector)) & kAll;
 }
 
-// Reads only the registers, because fegetenv() would take longer than a plugin's call may.
+// Reads only the control registers, because fegetenv() would take longer than a plugin's call may.
 FloatState registers() {
   unsigned short x87_control = 0;
   asm volatile("fnstcw %0" : "=m"(x87_control));
@@ -42,7 +42,7 @@ FloatState registers() {
 
 void set_registers(const FloatState& state) {
   const auto x87_control = static_cast<unsigned short>(state.x87_control);
-  // Clears pending exceptions first, because unmasking one would end the process.
+  // Pending exceptions are cleared first, because unmasking one of them would end the process.
   asm volatile("fnclex\n\tfldcw %0" : : "m"(x87_control));
   _mm_setcsr(state.control);
 }
@@ -60,7 +60,8 @@ FloatState masked(const FloatState& own, unsigned traps) {
   return {own.control | traps << kShiftOfVector, own.x87_control | traps};
 }
 #elif defined(__aarch64__)
-// In FPCR, a set bit lets a floating-point exception trap, on processors that can.
+// In the register FPCR, a set bit lets a floating-point exception trap, on processors that support
+// traps.
 constexpr unsigned kAll = 0x9f00;
 constexpr Trap kTraps[] = {{1U << 8, "invalid operation"}, {1U << 9, "division by zero"},
                            {1U << 10, "overflow"},         {1U << 11, "underflow"},
@@ -94,7 +95,8 @@ constexpr Trap kTraps[] = {{0, ""}};
 unsigned trapping(const FloatState&) { return 0; }
 FloatState registers() { return {static_cast<std::uint32_t>(std::fegetround()), 0}; }
 void set_registers(const FloatState& state) {
-  std::fesetround(static_cast<int>(state.control));  // refuses values that are no rounding mode
+  std::fesetround(static_cast<int>(state.control));  // fails for values that are not a rounding
+                                                     // mode
 }
 bool is_known(const FloatState& state) { return state.x87_control == 0; }
 FloatState with_modes(const FloatState&, const FloatState& given) { return given; }

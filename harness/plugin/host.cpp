@@ -27,20 +27,21 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-// Calls only functions that a signal handler may call.
+// This function only calls functions that a signal handler may call.
 void report_fault(int signal, siginfo_t* info, void* /*context*/) {
   Answer answer;
   answer.kind = AnswerKind::fault;
   answer.signal = signal;
-  const bool of_an_instruction = info->si_code > 0;  // a real fault, not from raise() or kill()
+  const bool of_an_instruction = info->si_code > 0;  // a real fault, and not raise() or kill()
   if (of_an_instruction) answer.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   send(kSocketFile, &answer, kAnswerHead, MSG_DONTWAIT | MSG_NOSIGNAL);
-  // The instruction runs again and ends the process as it would have without this handler.
+  // The instruction runs again and ends the process as it would have done without this handler.
   std::signal(signal, SIG_DFL);
   if (!of_an_instruction) std::raise(signal);
 }
 
-// Bytes of the handler's own stack, needed if the plugin's stack overflowed.
+// The number of bytes of the handler's own stack, which it needs if the plugin's stack has
+// overflowed.
 constexpr std::size_t kSignalStack = std::size_t{1} << 16;
 
 void catch_faults() {
@@ -85,7 +86,7 @@ void set_text(Answer& answer, const std::string& text) {
 }
 
 bool reply(const Answer& answer) {
-  // Flushes the plugin's output into the pipe before the judge looks for it.
+  // The plugin's output is flushed into the pipe before the judge looks for output.
   std::fflush(nullptr);
   const std::size_t size = kAnswerHead + answer.text_bytes;
   return send(kSocketFile, &answer, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
@@ -162,7 +163,8 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     reply(not_loaded(error.what()));
     return kExitUsage;
   }
-  // No limit, because the CUDA driver reserves huge address space and uses little of it.
+  // With device pointers there is no limit, because the CUDA driver reserves a huge address space
+  // and uses little of it.
   if (library->description().pointers == FAIRDRAW_DEVICE_POINTERS) limit_memory(0);
   if (!reply(described(library->description()))) return kExitUsage;
   for (Command command; recv(kSocketFile, &command, sizeof(command), 0) == sizeof(command);) {

@@ -1,4 +1,4 @@
-// Describes in words how a process ended, and tells when it ends.
+// Describes in words how a process ended, and detects its end.
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +10,12 @@ namespace fairdraw::harness::plugin {
 /// Returns the name of a signal, such as "SIGSEGV".
 std::string signal_name(int signal);
 
-/// Describes a status of wait(): "ended its process with exit code 7", "crashed with SIGSEGV".
+/// Returns a description of a status of wait(), such as "ended its process with exit code 7" or
+/// "crashed with SIGSEGV".
 std::string how_it_ended(int status);
 
-/// Opens a file that poll() reports as readable once the process has ended; -1 if the system has
-/// none.
+/// Opens a file that poll() reports as readable once the process has ended; returns -1 if the
+/// system has no such files.
 int file_of_process(pid_t process);
 
 }  // namespace fairdraw::harness::plugin

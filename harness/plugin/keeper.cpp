@@ -22,14 +22,14 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// Lists the processes whose parent is now `parent`.
+// Lists the processes whose parent is `parent` now.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
-  // A /proc of another process namespace is of no use: its numbers mean other processes.
+  // A /proc of another process namespace cannot be used, because its numbers mean other processes.
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self", error);
   if (error || self != std::to_string(getpid())) return children;
-  // Uses increment(), because operator++ throws.
+  // The loop uses increment(), because operator++ throws.
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename();
@@ -37,7 +37,7 @@ std::vector<pid_t> children_of(pid_t parent) {
     std::ifstream file(entry->path() / "stat");
     std::string line;
     std::getline(file, line);
-    // The line is "pid (name) state parent ...", and the name may contain anything.
+    // The line is "pid (name) state parent ...", and the name may contain any characters.
     const std::size_t after_name = line.rfind(") ");
     constexpr std::size_t kToParent = 4;
     if (after_name == std::string::npos || after_name + kToParent >= line.size()) continue;
@@ -48,9 +48,9 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Ends all descendants of this process. Orphans become children of this process because it is their
-// subreaper, so each round ends the processes that the round before orphaned. Gives up after 10 s,
-// in case processes start others faster than they are found.
+// Ends all descendants of this process. Orphaned processes become children of this process because
+// it is their subreaper, so each round ends the processes that the last round orphaned. The
+// function gives up after 10 s, in case processes start others faster than they are found.
 void end_descendants() {
   using Steady = std::chrono::steady_clock;
   RunningClock::duration left = std::chrono::seconds(10);
@@ -65,10 +65,10 @@ void end_descendants() {
   }
 }
 
-// Waits until the child is gone or the judge closes the leash.
+// Waits until the child is gone or the judge closes the stream `leash`.
 void wait_for_the_end(pid_t child, int leash) {
   const int gone = file_of_process(child);
-  constexpr int kTick = 20;  // milliseconds; used only if the system has no files of processes
+  constexpr int kTick = 20;  // milliseconds; used only if the system has no files for processes
   pollfd files[] = {{leash, POLLRDHUP, 0}, {gone, POLLIN, 0}};
   for (;;) {
     const int ready = poll(files, 2, gone >= 0 ? -1 : kTick);

@@ -15,7 +15,8 @@ namespace fairdraw::harness::plugin {
 namespace {
 
 std::string bounded(const char* text) {
-  constexpr std::size_t kMaxBytes = 400;  // four such texts fit into one message to the judge
+  constexpr std::size_t kMaxBytes = 400;  // so that four such texts fit into one message to the
+                                          // judge
   if (text == nullptr) return {};
   return on_one_line({text, strnlen(text, kMaxBytes)}).substr(0, kMaxBytes);
 }
@@ -49,7 +50,7 @@ void expect_file(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     throw UsageError(fmt::format("plugin '{}': is a folder, not a shared library", path));
   }
-  // The file must be regular, because opening a pipe would block.
+  // The file must be a regular file, because opening a pipe would block.
   if (!std::filesystem::is_regular_file(path, error)) {
     throw UsageError(fmt::format("plugin '{}': is no regular file", path));
   }
@@ -58,8 +59,8 @@ void expect_file(const std::string& path) {
 
 Library::Library(const std::string& path) : path_(path) {
   expect_file(path);
-  // A path without a slash gets one, because dlopen() would search for it in the system's library
-  // folders.
+  // The path is made absolute, because dlopen() would search for a name without a slash in the
+  // system's library folders.
   handle_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread
@@ -76,13 +77,13 @@ Library::Library(const std::string& path) : path_(path) {
           path, abi, FAIRDRAW_PLUGIN_ABI));
     }
     describe();
-    // Throws if the plugin's description is inconsistent.
+    // This call throws if the plugin's description is inconsistent.
     const SamplerDescription sampler = to_sampler_description(description_, path);
     for (std::uint32_t kind = 0; kind < call_kinds(); ++kind) {
       const CallKind& of = call_kind(kind);
       functions_.push_back(of.declared(sampler) ? needed_symbol(of.symbol) : nullptr);
     }
-    // A plugin with operations need not have fairdraw_plugin_run.
+    // A plugin that has operations may lack fairdraw_plugin_run.
     if (has_operations(sampler)) functions_[kBatch] = symbol("fairdraw_plugin_run");
     description_.samples = functions_[kBatch] != nullptr;
   } catch (...) {

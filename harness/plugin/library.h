@@ -1,4 +1,4 @@
-// Loads a plugin's shared library into this process, describes it, and calls it.
+// Loads a plugin's shared library into this process, gets its description, and calls it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ namespace fairdraw::harness::plugin {
 
 struct PluginCall;  // call_kind.h
 
-/// A plugin's description of itself. Each text of the description is on one line (one_line.h).
+/// The description that a plugin gives of itself. Each text of the description is on one line
+/// (one_line.h).
 struct Description {
   std::string name, version, semantics, overrides;
   std::uint64_t abilities = 0, randomness = 0;
@@ -22,9 +23,9 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 
-/// Translates a description to the terms of the harness. `sampler_name` is the argument of
-/// --sampler. Throws UsageError if the description has an unknown profile, override, ability, or
-/// place of pointers.
+/// Translates a plugin's description to the terms of the harness. The argument `sampler_name` is
+/// that of the option --sampler. Throws UsageError if the description has an unknown profile,
+/// override, ability, or kind of pointers.
 SamplerDescription to_sampler_description(const Description& description,
                                           const std::string& sampler_name);
 
@@ -39,7 +40,7 @@ std::string ability_names(const SamplerDescription& sampler);
 
 class Library {
  public:
-  /// Loads the library. Throws UsageError, which names the file, if the library cannot be loaded,
+  /// Loads the library. Throws a UsageError that names the file if the library cannot be loaded,
   /// lacks a symbol, was built for another version of the ABI, or does not describe itself.
   explicit Library(const std::string& path);
   ~Library();
@@ -48,8 +49,9 @@ class Library {
 
   const Description& description() const { return description_; }
 
-  /// Runs a call. Returns an empty string, or the reason why the call was refused. Arrays are in
-  /// host memory; if the plugin takes device pointers, they are copied to the device and back.
+  /// Runs a call. Returns an empty string, or the reason why the call was refused. The arrays are
+  /// in host memory; if the plugin takes device pointers, this function copies the arrays to the
+  /// device and back.
   std::string run(const PluginCall& call) const;
 
  private:
@@ -59,7 +61,8 @@ class Library {
 
   std::string path_;
   void* handle_ = nullptr;
-  std::vector<void*> functions_;  ///< indexed by kind of call; null if the plugin lacks it
+  std::vector<void*> functions_;  ///< indexed by kind of call; null if the plugin lacks the
+                                  ///< function
   Description description_;
 };
 

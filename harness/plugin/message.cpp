@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kTexts = 4;  // texts of a description
 
-// Splits the texts of a description, each of which ends with a 0.
+// Splits the texts of a description, each of which ends with a zero byte.
 std::array<std::string, kTexts> texts_of(std::string_view text) {
   std::array<std::string, kTexts> texts;
   for (std::string& one : texts) {

@@ -1,6 +1,7 @@
-// Messages between the judge and the process that holds a plugin, over a socket that preserves
-// message boundaries. Both sides run the same executable, so layouts agree. Messages hold no
-// arrays: they are in shared memory, at the same addresses on both sides.
+// Defines the messages between the judge and the process that holds a plugin; the messages use a
+// socket that preserves message boundaries. Both sides run the same executable, so the structs have
+// the same layout. Messages do not hold arrays, because arrays are in shared memory at the same
+// addresses on both sides.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// Numbers of the files that are open in the child when it starts.
+// The numbers of the files that are open in the child process when it starts.
 inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
 inline constexpr int kLeashFile = 5;  // stream of the keeper (keeper.h)
@@ -20,13 +21,14 @@ inline constexpr int kLeashFile = 5;  // stream of the keeper (keeper.h)
 struct Command {
   std::uint32_t kind = 0;    ///< kind of the call (call_kind.h)
   std::uint32_t number = 0;  ///< number of the call, from 1 on
-  std::int32_t threads = 1;  ///< OpenMP threads that the call may use
-  FloatState floats;         ///< float state of the caller
+  std::int32_t threads = 1;  ///< maximum number of OpenMP threads of the call
+  FloatState floats;         ///< floating-point state of the caller
   alignas(std::max_align_t) std::byte call[1024] = {};
 };
 
 enum class AnswerKind : std::uint32_t {
-  described,   ///< loaded; text: name, version, semantics and overrides, each ended by a 0
+  described,   ///< the plugin is loaded; text: name, version, semantics and overrides, each ended
+               ///< by a zero byte
   not_loaded,  ///< text: the reason
   ran,
   refused,  ///< text: the reason
@@ -35,20 +37,20 @@ enum class AnswerKind : std::uint32_t {
 
 struct Answer {
   AnswerKind kind = AnswerKind::ran;
-  std::uint32_t number = 0;  ///< number of the call that this answers; 0: of no call
+  std::uint32_t number = 0;  ///< number of the call that this message answers; 0: none
   std::int32_t signal = 0;
   std::uint64_t address = 0;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
   std::uint32_t samples = 0;  ///< in a description: 0 if there is no fairdraw_plugin_run
   std::uint32_t text_bytes = 0;
-  FloatState floats;  ///< float state in which the call left the thread
+  FloatState floats;  ///< floating-point state in which the call left the thread
   char text[2048] = {};
 };
 
 inline constexpr std::size_t kAnswerHead = offsetof(Answer, text);
 
-// A plugin may send anything over the socket, so messages are validated before their fields are
+// A plugin may send any bytes over the socket, so a message is validated before its fields are
 // read. Fields that a kind of answer does not use are 0.
 
 /// True for a valid message of `bytes` bytes that answers call `number` (0: the loading of the

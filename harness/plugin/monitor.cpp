@@ -24,7 +24,8 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// The result of work that ended by itself. A pipe transfers the result in one piece.
+// The result of work that ended by itself, and was not ended by a crash or exit(). A pipe transfers
+// the struct in one piece.
 struct Outcome {
   int code = 0;
   bool threw = false;
@@ -32,15 +33,16 @@ struct Outcome {
 };
 static_assert(sizeof(Outcome) <= 4096);
 
-int to_monitor = -1;  // pipe to the monitor, used in the child
+int to_monitor = -1;  // the child's pipe to the monitor
 
-// Flushes only these files, because a thread that hangs may hold the lock of another for ever.
+// Only these files are flushed, because a thread that hangs may hold the lock of another file for
+// ever.
 void flush_output() {
   std::fflush(stdout);
   std::fflush(stderr);
 }
 
-// Sends the outcome and exits at once, because the plugin's exit handlers are no part of the work.
+// Sends the outcome and exits at once, because the plugin's exit handlers are not part of the work.
 [[noreturn]] void tell(const Outcome& outcome) {
   flush_output();
   if (to_monitor < 0) _exit(outcome.code);
@@ -61,15 +63,16 @@ void flush_output() {
 
 volatile sig_atomic_t worker = 0;  // NOLINT: for the handler of signals
 
-// Passes a signal on to the worker. Signals of a terminal reach both processes anyway; all others
-// reach only this one.
+// Passes a signal on to the worker process. Signals from a terminal reach both processes anyway;
+// all other signals reach only this process.
 void pass_on(int signal, siginfo_t* info, void* /*context*/) {
   if (info->si_code <= 0) kill(static_cast<pid_t>(worker), signal);
 }
 
 constexpr std::array<int, 4> kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-// Blocks or unblocks, in this thread and for its lifetime, the signals that are passed on.
+// A guard that blocks or unblocks, in this thread and during its lifetime, the signals that are
+// passed on.
 class SignalMask {
  public:
   explicit SignalMask(int how) {
@@ -88,7 +91,7 @@ class SignalMask {
   sigset_t before_{};
 };
 
-// Waits until the keeper has ended, and returns the exit status of the worker.
+// Waits until the keeper has ended, and returns the exit status of the worker process.
 int wait_for(pid_t keeper, int leash) {
   int status = 0, of_keeper = 0;
   const bool said = recv(leash, &status, sizeof(status), MSG_WAITALL) == sizeof(status);
@@ -97,8 +100,8 @@ int wait_for(pid_t keeper, int leash) {
   return said ? status : of_keeper;
 }
 
-// Waits for the worker. The worker first sends its process id; from then on signals are passed to
-// the worker.
+// Waits for the worker process. The worker first sends its process id; from then on, this process
+// passes signals to the worker.
 int wait_for(pid_t keeper, int leash, int from_worker) {
   pollfd file{from_worker, POLLIN, 0};
   while (poll(&file, 1, -1) < 0 && errno == EINTR) {
@@ -122,11 +125,11 @@ int wait_for(pid_t keeper, int leash, int from_worker) {
   return status;
 }
 
-// The two ends of the leash: the parent's and the child's.
+// The two ends of the stream to the keeper: the parent's and the child's.
 using Pair = std::array<int, 2>;
 
-// Forks the worker, in a child of the monitor. Does not return, neither in the worker nor in the
-// monitor.
+// Forks the worker process, in a child of the monitor. This function does not return, neither in
+// the worker nor in the monitor.
 [[noreturn]] void start_worker(const Pair& outcome, const Pair& leash, const SignalMask& signals,
                                const std::function<int()>& work) {
   close(outcome[0]);
@@ -147,9 +150,9 @@ int monitored(const std::string& plugins, const std::function<int()>& work) {
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash.data()) != 0) {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }
-  flush_output();                       // otherwise both processes would print buffered output
+  flush_output();                       // otherwise both processes would print the buffered output
   const SignalMask blocked(SIG_BLOCK);  // because a signal that arrives now is meant for the worker
-  // If this process inherited an ignored SIGCHLD, the child's status would be lost.
+  // If this process had inherited an ignored SIGCHLD, the child's status would be lost.
   struct sigaction by_default {
   }, before{};
   by_default.sa_handler = SIG_DFL;

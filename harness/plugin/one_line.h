@@ -1,5 +1,5 @@
-// Makes the output of a plugin fit for a line of a message. A newline in a plugin's output would
-// begin a line that looks like the judge's own.
+// Makes the output of a plugin suitable for one line of a message. A newline in a plugin's output
+// would begin a line that looks like one of the judge.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Replaces newlines, tabs and carriage returns by spaces, removes them at the end, and writes
-/// other ASCII control characters as \xNN. All other bytes stay, because reports escape bytes that
-/// hide text.
+/// Replaces newlines, tabs and carriage returns by spaces, removes trailing ones, and writes other
+/// ASCII control characters as \xNN. All other bytes are kept, because reports themselves escape
+/// bytes that hide text.
 std::string on_one_line(std::string_view text);
 
 }  // namespace fairdraw::harness::plugin

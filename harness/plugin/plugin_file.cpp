@@ -20,8 +20,8 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// Reads up to `size` bytes, fewer at the end of the file. The file is not mapped, because the
-// process would crash if the file is truncated meanwhile.
+// Reads up to `size` bytes, or fewer at the end of the file. The file is not mapped into memory,
+// because the process would crash if the file were truncated meanwhile.
 std::string bytes_at(const OpenFile& file, std::uint64_t from, std::size_t size) {
   std::string bytes(size, '\0');
   std::size_t done = 0;
@@ -91,14 +91,14 @@ bool is_same(const struct stat& one, const struct stat& other) {
          is_same_time(one.st_mtim, other.st_mtim) && is_same_time(one.st_ctim, other.st_ctim);
 }
 
-// True if the last change is so old that its time identifies the file: two changes within one tick
-// of the clock have the same time.
+// True if the file's last change is so old that its time identifies the contents; two changes
+// within one tick of the clock would have the same time.
 bool has_settled(const struct stat& file) {
   constexpr std::time_t kTick = 1;  // seconds, the clock tick of old file systems
   return std::time(nullptr) > file.st_ctim.tv_sec + kTick;
 }
 
-// The texts about plugin files that plugin_files() returns.
+// The texts about plugin files, which plugin_files() returns.
 struct Known {
   std::mutex mutex;
   std::map<std::string, std::string> texts;
@@ -129,7 +129,7 @@ std::string build_id_of(const std::string& path) {
 
 PluginFile::PluginFile(const std::string& path) : path_(path) {
   expect_file(path);
-  // Metadata are read before the bytes, so that a change in between is noticed the next time.
+  // Metadata are read before the bytes, so that the next check notices a change in between.
   stat(path.c_str(), &seen_);
   settled_ = has_settled(seen_);
   sha256_ = sha256_of(path);
@@ -147,7 +147,7 @@ void PluginFile::expect_unchanged() {
   struct stat now {};
   const bool is_there = stat(path_.c_str(), &now) == 0 && S_ISREG(now.st_mode);
   if (is_there && settled_ && is_same(now, seen_)) return;
-  settled_ = is_there && has_settled(now);  // must be read before the bytes
+  settled_ = is_there && has_settled(now);  // must be computed before the bytes are read
   const std::string found = is_there ? "SHA-256 " + sha256_of(path_) : "no file";
   if (is_there && found.ends_with(sha256_)) {
     seen_ = now;  // the file was touched or copied again, with the same bytes

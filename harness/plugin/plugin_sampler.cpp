@@ -40,7 +40,7 @@ class PluginSampler : public Sampler {
   SamplerDescription description_;
 };
 
-/// Calls the library directly, in this process.
+/// A sampler that calls the plugin's library directly, in this process.
 class TrustedSampler final : public PluginSampler {
  public:
   TrustedSampler(const std::string& name, SamplerDescription description)
@@ -60,7 +60,7 @@ class TrustedSampler final : public PluginSampler {
   Library library_;
 };
 
-/// Calls the plugin's library in a process of its own.
+/// A sampler that calls the plugin's library in a process of its own.
 class IsolatedSampler final : public PluginSampler, public Interruptible {
  public:
   IsolatedSampler(const std::string& name, std::shared_ptr<PluginFile> file, Description said,
@@ -87,8 +87,8 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       try {
         process_.emplace(path_, options_, arrays(), end_);
       } catch (const UsageError& error) {
-        return give_up(error.what());  // it loaded before, so this failure counts against the
-                                       // sampler
+        return give_up(error.what());  // the plugin loaded before, so this failure is the sampler's
+                                       // fault
       }
       file_->expect_unchanged();  // checked before the plugin has answered anything
       if (process_->description() != said_) {
@@ -108,22 +108,23 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       return give_up(end->how + place + end->printed);
     }
     const Answer& answer = std::get<Answer>(outcome);
-    // Takes over the plugin's float modes, as if the call had been made here, but never its traps,
-    // because the judge's next operation might hit one.
+    // This thread takes over the plugin's rounding and flush modes, as if the call had been made
+    // here, but never its traps, because the judge's next operation might trap.
     take_float_modes(answer.floats);
     const std::string unmasked =
         unmasked_traps(float_traps(command.floats), float_traps(answer.floats));
     return unmasked.empty() ? text_of(answer) : give_up(unmasked);
   }
 
-  // Describes an address: " at address 0x..., 64 bytes past the start of tokens".
+  // Returns a text about an address: " at address 0x..., 64 bytes past the start of tokens".
   std::string place_of(std::uint64_t address, const std::vector<NamedArray>& named) {
     std::string place = fmt::format(" at address {:#x}", address);
     const auto near = reinterpret_cast<std::uintptr_t>(arrays().array_near(address));
     if (near == 0) return place;
     for (const NamedArray& array : named) {
       const auto first = reinterpret_cast<std::uintptr_t>(array.first);
-      // An array begins shortly after its memory, because guards precede the first element.
+      // An array begins shortly after the start of its memory, because guard bytes precede its
+      // first element.
       constexpr std::uintptr_t kGuardBytes = 256;
       if (first < near || first - near > kGuardBytes) continue;
       const bool past = address >= first;

@@ -1,4 +1,4 @@
-// `--sampler plugin:PATH`: a third-party sampler in a shared library.
+// Makes samplers of `--sampler plugin:PATH`, which are third-party samplers in shared libraries.
 #pragma once
 
 #include <map>
@@ -16,18 +16,18 @@ inline constexpr const char* kPrefix = "plugin:";
 
 inline bool is_plugin(const std::string& sampler) { return sampler.starts_with(kPrefix); }
 
-/// Makes samplers of plugins. The loader describes each plugin once; from then on the plugin's file
-/// must not change (plugin_file.h). A sampler starts its own process at its first call, so that a
-/// verdict depends on no other case.
+/// A factory of samplers from plugins. The loader gets the description of each plugin once; after
+/// that, the plugin's file must not change (plugin_file.h). Each sampler starts its own process at
+/// its first call, so that a verdict depends on no other case.
 class Loader {
  public:
   explicit Loader(Options options) : options_(std::move(options)) {}
 
-  /// Makes the sampler `name`, a path with its prefix. Throws UsageError, which names the file and
-  /// its fault.
+  /// Makes the sampler `name`, which is a path after the prefix "plugin:". Throws a UsageError that
+  /// names the file and what is wrong with it.
   std::unique_ptr<Sampler> make(const std::string& name);
 
-  /// Returns the description that make() found.
+  /// Returns the description of the sampler that make() found.
   Description describe(const std::string& name);
 
  private:

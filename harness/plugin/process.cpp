@@ -23,13 +23,14 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-constexpr std::size_t kPrintedKept = 600;  // last bytes of the output that a message keeps
+constexpr std::size_t kPrintedKept = 600;  // number of bytes at the end of the output that a
+                                           // message keeps
 
 void expect(bool good, const char* what) {
   if (!good) throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Closes a file of this process, also when an exception is thrown.
+// A file of this process, which is closed also when an exception is thrown.
 class OwnFile {
  public:
   explicit OwnFile(int file) : file_(file) {}
@@ -48,8 +49,8 @@ class OwnFile {
   int file_;
 };
 
-// Duplicates a file of this process to a number that is none of the child's. The duplicate is
-// closed in every child.
+// Duplicates a file of this process to a number that is not one of the child's files. Every child
+// process closes the duplicate.
 OwnFile moved_up(const OwnFile& file) {
   constexpr int kFirst = 16;
   OwnFile moved(fcntl(file.number(), F_DUPFD_CLOEXEC, kFirst));
@@ -66,7 +67,7 @@ Pair moved_up(const std::array<int, 2>& files) {
   return {moved_up(judge), moved_up(child)};
 }
 
-// Calls poll() again when a signal interrupts it.
+// Calls poll(), and calls it again when a signal interrupts it.
 int poll_for(pollfd& file, int milliseconds) {
   using Clock = RunningClock;
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
@@ -77,7 +78,7 @@ int poll_for(pollfd& file, int milliseconds) {
   }
 }
 
-// Opens a pipe that is read without blocking, because a plugin may print without end.
+// Opens a pipe whose read end does not block, because a plugin may print without end.
 Pair open_output() {
   std::array<int, 2> files{};
   expect(pipe2(files.data(), O_CLOEXEC) == 0, "pipe");
@@ -113,8 +114,8 @@ pid_t spawn(std::vector<std::string> words, const Files& files) {
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  // The parent of this process may have set signals to be ignored. With SIGCHLD ignored, the status
-  // of a child would be lost.
+  // The parent of this process may have set signals to be ignored, so the defaults are restored. If
+  // SIGCHLD were ignored, the status of a child would be lost.
   sigset_t all;
   sigfillset(&all);
   posix_spawnattr_setsigdefault(&attributes, &all);
@@ -155,7 +156,8 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
     leash_ = leash.judge.release();
     output_ = output.judge.release();
   }
-  exit_ = file_of_process(keeper_);  // -1 if the system has no such file; poll() then ignores it
+  exit_ = file_of_process(keeper_);  // -1 if the system has no such file; poll() then ignores the
+                                     // entry
   const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds, last);
   std::string why;
   if (const Ended* const end = std::get_if<Ended>(&outcome)) {
@@ -179,7 +181,7 @@ int Process::end_all() {
   int status = 0;
   if (keeper_ <= 0) return status;
   // The keeper ends all remaining processes, and reports the status of the plugin's process. A
-  // keeper that takes longer than this limit was stopped.
+  // keeper that takes longer than this limit has been stopped.
   constexpr int kPatience = 15'000;  // milliseconds
   shutdown(leash_, SHUT_WR);
   pollfd leash{leash_, POLLIN, 0};
@@ -206,7 +208,7 @@ void Process::read_output() {
   std::array<char, 4096> buffer;
   for (;;) {
     const ssize_t size = read(output_, buffer.data(), buffer.size());
-    if (size == 0) {  // closed at the other end, so nothing more will come
+    if (size == 0) {  // the other end is closed, so nothing more will come
       close(output_);
       output_ = -1;
     }
@@ -214,8 +216,8 @@ void Process::read_output() {
     printed_bytes_ += static_cast<std::uint64_t>(size);
     printed_.append(buffer.data(), static_cast<std::size_t>(size));
     if (printed_.size() > kPrintedKept) printed_.erase(0, printed_.size() - kPrintedKept);
-    // Only the end of the output is kept. Reading stops here, so that the time limit also ends a
-    // plugin that prints for ever.
+    // Only the end of the output is kept. Reading stops after this number of bytes, so that the
+    // time limit also ends a plugin that prints for ever.
     if (printed_bytes_ > (std::uint64_t{1} << 26)) return;
   }
 }
@@ -268,7 +270,7 @@ std::variant<Answer, Ended> Process::wait_for_answer(double seconds, Clock::time
     }
     if (files[0].revents == 0 && files[2].revents == 0) continue;
     // The process is gone or about to end, because its end of the socket is closed. The process
-    // gets a moment to end with its own exit code.
+    // gets some time to end with its own exit code.
     constexpr int kLastMoment = 2000;  // milliseconds
     pollfd gone{exit_, POLLIN, 0};
     if (exit_ >= 0 && files[2].revents == 0) poll_for(gone, kLastMoment);
@@ -287,7 +289,7 @@ std::variant<Answer, Ended> Process::ask(Command& command, Clock::time_point end
   read_output();
   printed_.clear();
   printed_bytes_ = 0;
-  // If the process is already gone, waiting for its answer will tell.
+  // If the process is already gone, the code that waits for the answer will notice.
   send(socket_, &command, sizeof(command), MSG_NOSIGNAL);
   std::variant<Answer, Ended> outcome = wait_for_answer(seconds_, end);
   if (std::holds_alternative<Ended>(outcome)) return outcome;

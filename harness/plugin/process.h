@@ -1,4 +1,4 @@
-// The judge's side of a process that holds a plugin.
+// Declares the judge's side of a process that holds a plugin.
 #pragma once
 
 #include <sys/types.h>
@@ -16,50 +16,51 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Returns the command that starts host_plugin(); a path, an address and a limit are appended. The
-/// default is this executable with the word "plugin-host". Other programs (a Python interpreter)
-/// must set it before the first plugin is loaded.
+/// Returns the command that starts host_plugin(); the code appends a path, an address and a limit.
+/// The default command is this executable with the word "plugin-host". Other programs, such as a
+/// Python interpreter, must set the command before the first plugin is loaded.
 std::vector<std::string>& host_command();
 
 struct Options {
-  bool trusted = false;             ///< the plugin runs in this process, unguarded
-  double seconds = 60;              ///< maximum time of each call
+  bool trusted = false;             ///< true: the plugin runs in this process, without guards
+  double seconds = 60;              ///< maximum time of each call in seconds
   double load_seconds = 60;         ///< maximum time to start the process and load the plugin
-  std::uint64_t mebibytes = 16384;  ///< maximum memory beyond the arrays of a call; 0: no limit
+  std::uint64_t mebibytes = 16384;  ///< maximum memory in MiB beyond the arrays of a call; 0: no
+                                    ///< limit
   std::vector<std::string> host = host_command();
 };
 
-/// How a process ended or was ended, and where a crash happened.
+/// How a process ended or was ended, and at which address it crashed.
 struct Ended {
   std::string how;            ///< a clause such as "crashed with SIGSEGV", "gave no answer in 2 s"
   std::string printed;        ///< "; it printed ...", or nothing
-  std::uint64_t address = 0;  ///< address touched by a crash; 0 if not known
+  std::uint64_t address = 0;  ///< address whose access crashed; 0 if not known
 };
 
 class Process {
  public:
   using Clock = RunningClock;
 
-  /// Starts the process by a new exec, so that it inherits no memory of this process. Throws
+  /// Starts the process by a new exec, so that the process inherits no memory of this one. Throws
   /// std::system_error if the process cannot be started. Throws UsageError if the plugin cannot be
   /// loaded or does not describe itself by `last` or in the time that the options allow.
   Process(const std::string& path, const Options& options, const SharedArrays& arrays,
           Clock::time_point last);
-  /// Ends the plugin's process, and every process that it started.
+  /// Ends the plugin's process, and every process that the plugin started.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   const Description& description() const { return description_; }
 
-  /// Sends a command and waits for the answer, until `end` and at most as long as the options
+  /// Sends a command and waits for the answer until `end`, but at most as long as the options
   /// allow. If no answer comes in time, or the plugin prints, the process cannot be used again.
   std::variant<Answer, Ended> ask(Command& command, Clock::time_point end);
 
  private:
   /// Waits for the plugin's answer until `last`, but at most `seconds` seconds.
   std::variant<Answer, Ended> wait_for_answer(double seconds, Clock::time_point last);
-  /// Receives a message of the plugin's process, if there is one: an answer to call `calls_`, or
+  /// Receives a message from the plugin's process, if there is one: an answer to call `calls_`, or
   /// how the process has ended.
   std::optional<std::variant<Answer, Ended>> receive();
   void read_output();

@@ -1,4 +1,4 @@
-// The calls of serving that a plugin takes.
+// Implements the calls of serving that a plugin takes.
 #include "harness/contract/serving.h"
 
 #include "harness/contract/serving_arrays.h"
@@ -6,7 +6,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// Entries are in the order of ServingCall's alternatives.
+// The entries are in the order of the alternatives of ServingCall.
 std::span<const CallKind> serving_kinds() {
   static constexpr CallKind kKinds[] = {
       kind_of<fairdraw_chain>("fairdraw_plugin_run_chain", "verifies no drafted chains",

@@ -9,10 +9,11 @@ namespace {
 
 using Wide = unsigned __int128;
 
-// Returns the first 32 fractional bits of a root of `number`: the constants of the standard.
+// Returns the first 32 bits of the fraction of a root of `number`; these are the constants of the
+// standard.
 template <int kRoot>
 constexpr std::uint32_t fraction_of_root(std::uint64_t number) {
-  // Finds the largest integer x with x^n <= number 2^(32 n).
+  // The loop finds the largest integer x with x^n <= number 2^(32 n).
   constexpr int kFraction = 32;
   const Wide wanted = Wide{number} << (kFraction * kRoot);
   std::uint64_t root = 0;
@@ -32,7 +33,7 @@ constexpr bool is_prime(std::uint64_t number) {
   return true;
 }
 
-// Computes the constants of SHA-256 for the first primes.
+// Computes the constants of SHA-256 from the first primes.
 template <int kRoot, std::size_t kCount>
 constexpr std::array<std::uint32_t, kCount> fractions_of_roots() {
   std::array<std::uint32_t, kCount> fractions{};
@@ -47,7 +48,7 @@ constexpr std::array<std::uint32_t, kCount> fractions_of_roots() {
 
 constexpr std::array<std::uint32_t, 64> kRounds = fractions_of_roots<3, 64>();
 
-// The functions of section 4.1.2 of the standard.
+// These are the functions of section 4.1.2 of the standard.
 constexpr std::uint32_t sum0(std::uint32_t x) {
   return std::rotr(x, 2) ^ std::rotr(x, 13) ^ std::rotr(x, 22);
 }
@@ -97,7 +98,7 @@ void Sha256::add(std::span<const unsigned char> bytes) {
 
 std::string Sha256::digits() {
   const std::uint64_t bits = 8 * bytes_;
-  constexpr std::size_t kLength = 8;  // bytes of the length field, at the end of the last block
+  constexpr std::size_t kLength = 8;  // number of bytes of the length, at the end of the last block
   add(std::array<unsigned char, 1>{0x80});
   while (bytes_ % kBlock != kBlock - kLength) add(std::array<unsigned char, 1>{0});
   for (int shift = 56; shift >= 0; shift -= 8) {

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to identify the files that a run has judged.
+// Computes SHA-256 (FIPS 180-4), to identify the files that a run has judged.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace fairdraw::harness::plugin {
 class Sha256 {
  public:
   void add(std::span<const unsigned char> bytes);
-  /// Returns 64 hexadecimal digits. After this call add() must not be called.
+  /// Returns 64 hexadecimal digits. Precondition of add(): digits() has not been called.
   std::string digits();
 
  private:

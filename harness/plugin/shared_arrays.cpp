@@ -5,11 +5,11 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-// Addresses that are far from programs, heaps and libraries, in the first half of a 47-bit address
+// These addresses are far from programs, heaps and libraries, in the first half of a 47-bit address
 // space, and outside the ranges of the address sanitizer.
 constexpr std::uint64_t kFirstAddress = 0x2000'0000'0000;
 constexpr std::uint64_t kLastAddress = 0x5000'0000'0000;
-constexpr std::uint64_t kApart = std::uint64_t{512} << 30;  // more than the slots of one judge
+constexpr std::uint64_t kApart = std::uint64_t{512} << 30;  // more than all slots of one judge
 constexpr int kTries = 64;
 
 std::uint64_t next_address() {

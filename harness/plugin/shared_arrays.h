@@ -1,5 +1,5 @@
-// Memory that two processes map at the same addresses. Arrays of a call are created in this memory,
-// so that nothing is copied between the processes and pointers mean the same in both.
+// Memory that two processes map at the same addresses. The arrays of a call are created in this
+// memory, so that nothing is copied between the processes and pointers mean the same in both.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Slots bounded by inaccessible pages, so that an access past an array by more than its alignment
-/// faults. Address space is plentiful and memory is only used for touched pages, so slots never
-/// move.
+/// Slots for arrays that are bounded by inaccessible pages, so that an access past an array by more
+/// than its alignment crashes. Slots never move, because there is plenty of address space and only
+/// touched pages use memory.
 class SharedArrays final : public ArraySlots {
  public:
   /// Maps the memory. Throws std::system_error if the system refuses the mapping.
   SharedArrays();
 
-  /// Maps `file` at the judge's address, called in the child. Returns false if the address range is
-  /// taken.
+  /// Maps `file` at the judge's address; the child process calls this function. Returns false if
+  /// the address range is taken.
   static bool map_in_child(int file, std::uint64_t address);
 
   static constexpr std::size_t kSlots = 64;

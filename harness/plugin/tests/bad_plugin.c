@@ -1,6 +1,6 @@
-/* A plugin that misbehaves as the environment variable FAIRDRAW_BAD says, in one of the ways below.
- * Otherwise it is correct: it always draws the largest logit, which no distribution forbids in a
- * single draw. */
+/* This plugin misbehaves in one of the ways below, which the environment variable FAIRDRAW_BAD
+ * selects. Apart from that the plugin is correct: it always draws the largest logit, which no
+ * distribution forbids in a single draw. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fenv.h>
@@ -27,7 +27,7 @@ static int is(const char* way) {
   return chosen != NULL && strcmp(chosen, way) == 0;
 }
 
-/* Creates a file as a proof that the plugin was loaded. */
+/* Creates a file as proof that the plugin was loaded. */
 __attribute__((constructor)) static void loaded(void) {
   const char* const path = getenv("FAIRDRAW_BAD_PROOF");
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
@@ -35,7 +35,7 @@ __attribute__((constructor)) static void loaded(void) {
   if (is("constructor-exits")) exit(0);
 }
 
-/* Returns the rest of the chosen way of misbehaving after `start`, or NULL if the way does not
+/* Returns the rest of the name of the selected way after `start`, or NULL if the name does not
  * begin with `start`. */
 static const char* after(const char* start) {
   const char* const chosen = getenv("FAIRDRAW_BAD");
@@ -43,7 +43,8 @@ static const char* after(const char* start) {
   return chosen != NULL && strncmp(chosen, start, length) == 0 ? chosen + length : NULL;
 }
 
-/* Lines that imitate other output, begun by each control character that can begin a line. */
+/* These lines imitate other output; each is begun by one of the control characters that can
+ * begin a line. */
 #define TEXT_OF_LINES "1.0\nforged: 9 passed\r\nforged: 0 failed\rforged\033[2K\v\x7f\n"
 
 static int32_t said(char* message, size_t size, const char* text) {
@@ -92,7 +93,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
 
 #ifndef BAD_NO_RUN
 
-/* Returns the starting state of a generator that the process seeds itself. */
+/* Returns the starting state of a generator that the process seeds by itself. */
 static uint64_t start_of_generator(const char* from) {
   uint64_t start = 0;
   if (strcmp(from, "entropy") == 0 && getrandom(&start, sizeof(start), 0) != sizeof(start)) abort();
@@ -101,7 +102,7 @@ static uint64_t start_of_generator(const char* from) {
   return start;
 }
 
-/* Draws from flat unfiltered rows with splitmix64, and ignores the seeds. */
+/* Draws from flat unfiltered rows with the generator splitmix64, and ignores the seeds. */
 static void draw_from_own_generator(const fairdraw_batch* batch, const char* from) {
   static uint64_t state = 0;
   static int started = 0;
@@ -115,15 +116,16 @@ static void draw_from_own_generator(const fairdraw_batch* batch, const char* fro
   }
 }
 
-/* Holds the write end of a named pipe as long as the process exists. The test reads the other end
- * of the pipe. */
+/* Holds the write end of a named pipe open as long as the process exists. The test reads the
+ * other end of the pipe. */
 static void hold_the_pipe(void) {
   const int there = open(getenv("FAIRDRAW_BAD_FIFO"), O_WRONLY);
   if (write(there, "x", 1) != 1) abort();
 }
 
-/* Starts a daemon, which is no child of this process and not in its session or group. Returns once
- * the daemon holds the pipe, because the judge may end the daemon at any time after that. */
+/* Starts a daemon, which is no child of this process and not in its session or group. Returns
+ * once the daemon holds the pipe open, because the judge may end the daemon at any time after
+ * that. */
 static void start_a_daemon(void) {
   int ready[2];
   char byte = 0;
@@ -168,7 +170,7 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   if (is("close-files")) {
     for (int file = 0; file < 256; ++file) close(file);
   }
-  if (is("children")) { /* children that outlive it, and hold its files */
+  if (is("children")) { /* children that outlive the plugin, and hold its files open */
     hold_the_pipe();
     if (fork() == 0) {
       for (;;) pause();
@@ -182,20 +184,21 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     const struct timespec tenth = {0, 100000000};
     nanosleep(&tenth, NULL);
   }
-  if (is("stop-the-judge")) { /* for longer than the time limit of the test */
+  if (is("stop-the-judge")) { /* stops the judge for longer than the time limit of the test */
     const pid_t judge = (pid_t)strtoul(getenv("FAIRDRAW_BAD_JUDGE"), NULL, 10);
     const struct timespec seconds = {2, 500000000}, tenth = {0, 100000000};
     kill(judge, SIGSTOP);
     nanosleep(&seconds, NULL);
     kill(judge, SIGCONT);
-    nanosleep(&tenth, NULL); /* the judge is gone when it continues */
+    nanosleep(&tenth, NULL); /* the judge is gone when this process continues */
   }
-  const char* const bytes = after("send-"); /* to the judge, followed by another answer */
+  const char* const bytes = after("send-"); /* sends bytes to the judge, followed by another
+                                             * answer */
   if (bytes != NULL) {
     char text[65536] = {2}; /* AnswerKind::ran */
     send(3, text, strtoul(bytes, NULL, 10), 0);
   }
-  if (is("forge-message")) { /* text in hexadecimal digits, chosen by the test */
+  if (is("forge-message")) { /* sends a text given in hexadecimal digits, which the test chooses */
     const char* const digits = getenv("FAIRDRAW_BAD_MESSAGE");
     char text[65536];
     size_t size = 0;
@@ -244,7 +247,7 @@ static void tell_addresses(const fairdraw_batch* batch) {
   memcpy(batch->tokens, is("tell-logits") ? &logits : &tokens, sizeof(logits));
 }
 
-/* Returns the token with the largest logit; -1 if the row has no token. */
+/* Returns the token with the largest logit, or -1 if the row has no token. */
 static int64_t best_of(const fairdraw_batch* batch, int64_t row) {
   if (row < 0 || row >= batch->rows) return -1;
   const float temperature = batch->temperature[row], top_p = batch->top_p[row];

@@ -1,5 +1,5 @@
-// Shared by the tests of plugins: makes the plugin of bad_plugin.c misbehave in a way that a test
-// chooses.
+// Makes the plugin of bad_plugin.c misbehave in the way that a test selects; the tests of plugins
+// share this file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace fairdraw::harness::plugin {
 
-// Makes bad_plugin.c misbehave until the end of the scope.
+// A guard that makes bad_plugin.c misbehave until the end of the scope.
 class Bad {
  public:
   explicit Bad(const char* way) { setenv("FAIRDRAW_BAD", way, 1); }
@@ -26,8 +26,8 @@ class Bad {
 
 inline const std::string kBad = std::string(kPrefix) + FAIRDRAW_BAD_PLUGIN;
 
-// Options for tests whose calls must not time out even on a busy machine. Tests of hangs set
-// shorter times.
+// Returns options for tests whose calls must not time out even on a busy machine. Tests of hangs
+// set shorter times.
 inline Options isolated() {
   Options options;
   options.seconds = 60;
@@ -44,7 +44,7 @@ inline std::unique_ptr<Sampler> make(const Options& options, const std::string& 
   return Loader(options).make(name);
 }
 
-// Returns three greedy rows of eight logits, with the largest logit of row i at id i + 2.
+// Returns three greedy rows of eight logits, in which row i has its largest logit at id i + 2.
 inline Request three_rows() {
   Request request;
   request.rows = 3;

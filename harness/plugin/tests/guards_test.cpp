@@ -1,4 +1,4 @@
-// Tests that a plugin's process cannot harm the judge, and leaves nothing behind.
+// Tests that a plugin's process cannot harm the judge, and leaves no process behind.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,14 +38,14 @@ class Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  // Waits for a byte that a process has written.
+  // Waits for a byte, which a process writes when it holds the pipe.
   bool is_held() const {
     pollfd file{here_, POLLIN, 0};
     char byte = 0;
     return poll(&file, 1, 20'000) == 1 && read(here_, &byte, 1) == 1;
   }
-  // True if no process has the pipe open for writing. Reads all bytes that were written to the
-  // pipe.
+  // True if no process has the pipe open for writing. The function reads all bytes that were
+  // written to the pipe.
   bool is_let_go() const {
     char byte = 0;
     ssize_t size = 1;
@@ -62,8 +62,8 @@ class Pipe {
   int here_ = -1;
 };
 
-// A daemon is no child of the plugin's process, and in none of its groups and sessions. The daemon
-// must still end with the sampler, at once.
+// A daemon is no child of the plugin's process, and is in none of its groups and sessions. The
+// daemon must still end at once when the sampler is destroyed.
 TEST(PluginGuards, daemonsEndWithTheirProcess) {
   for (const char* const name : {"daemon", "daemon-and-crash"}) {
     const Pipe pipe;
@@ -82,8 +82,8 @@ TEST(PluginGuards, daemonsEndWithTheirProcess) {
 }
 
 TEST(PluginGuards, malformedMessagesAreCalledThat) {
-  // Sends three bytes, no byte, more than an answer, and an answer to no call; each is followed by
-  // a right answer.
+  // The plugin sends three bytes, no byte, more than an answer, and an answer to no call; a right
+  // answer follows each of these.
   for (const std::size_t bytes :
        {std::size_t{3}, std::size_t{0}, std::size_t{60'000}, kAnswerHead}) {
     const Bad way(fmt::format("send-{}", bytes).c_str());
@@ -94,7 +94,7 @@ TEST(PluginGuards, malformedMessagesAreCalledThat) {
   }
 }
 
-// Answers to the first call, each with one wrong field.
+// These are answers to the first call, each with one wrong field.
 TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   const Bad way("forge-message");
   Answer right;
@@ -105,7 +105,8 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   wrong[1].number = 2;
   wrong[2].signal = SIGSEGV;
   wrong[3].text_bytes = 1;
-  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason looks like a call that ran
+  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason would look like a call that
+                                        // succeeded
   wrong[5].floats.control = 0xffffffff;
   wrong[6].floats.x87_control = 0xffffffff;
   for (const Answer& answer : wrong) {
@@ -122,7 +123,7 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   unsetenv("FAIRDRAW_BAD_MESSAGE");
 }
 
-// True if some floating-point exception traps in this thread.
+// True if any floating-point exception traps in this thread.
 bool traps() { return fegetexcept() != 0; }
 
 TEST(PluginGuards, trapsStayWithThePlugin) {
@@ -140,8 +141,8 @@ TEST(PluginGuards, trapsStayWithThePlugin) {
   }
 }
 
-// The float modes that a plugin leaves must not change the oracles of its own case, or of the next
-// one.
+// The rounding and flush modes that a plugin leaves set must not change the oracles of its own
+// case, or of the next case.
 TEST(PluginGuards, roundingStaysWithThePlugin) {
   const Bad way("change-rounding");
   for (const Options& options : {isolated(), trusted()}) {
@@ -186,7 +187,7 @@ TEST(Monitored, anEarlyEndIsAnErrorWhateverItsCode) {
   EXPECT_EQ(why_not([] { return raise(SIGKILL); }), ends("was killed with SIGKILL"));
 }
 
-// Work whose plugin starts a daemon and then ends itself or hangs.
+// The work loads a plugin that starts a daemon and then ends itself or hangs.
 int work_with_a_daemon() {
   const auto sampler = make(trusted());
   run_request(*sampler, three_rows(), {});

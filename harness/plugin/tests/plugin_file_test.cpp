@@ -1,4 +1,4 @@
-// Tests how a plugin's file is identified.
+// Tests how the file of a plugin is identified.
 #include "harness/plugin/plugin_file.h"
 
 #include <elf.h>
@@ -25,8 +25,8 @@ std::string sha256(const std::string& text, std::size_t piece = 1 << 20) {
   return sum.digits();
 }
 
-// The examples of FIPS 180-4 (one block, two blocks, a million letters), and the empty text from
-// NIST's validation suite.
+// The texts are the examples of FIPS 180-4 (one block, two blocks, a million letters), and the
+// empty text from NIST's validation suite.
 TEST(Sha256, hasTheAnswersOfTheStandard) {
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
@@ -62,7 +62,8 @@ void put(std::string& bytes, std::size_t at, const T& value) {
   std::memcpy(bytes.data() + at, &value, sizeof(T));
 }
 
-// Returns a file with one segment of notes: a note of another owner, and a build id of three bytes.
+// Returns an ELF file with one segment of notes: a note of another owner, and a build id of three
+// bytes.
 std::string elf_file() {
   constexpr std::size_t kSegment = sizeof(Elf64_Ehdr), kNotes = kSegment + sizeof(Elf64_Phdr);
   std::string notes;
@@ -96,8 +97,8 @@ TEST_F(PluginFiles, haveTheBuildIdOfTheirNotes) {
             path_ + ", SHA-256 " + sha256("no ELF file") + ", no build id");
 }
 
-// Files truncated anywhere, or with any byte inverted, give a build id or none, and no read beyond
-// the file.
+// Files truncated anywhere, or with any byte inverted, give a build id or none, and the code never
+// reads beyond the file.
 TEST_F(PluginFiles, mayHoldAnything) {
   const std::string file = elf_file();
   for (std::size_t i = 0; i < file.size(); ++i) {

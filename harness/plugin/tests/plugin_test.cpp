@@ -1,5 +1,5 @@
-// Tests plugins that misbehave in every way that the harness promises to survive. This test binary
-// is also the process that holds the plugins: see main() at the end.
+// Tests that the harness survives plugins that misbehave, in every way that it promises to survive.
+// This test executable is also the process that holds the plugins: see main() at the end.
 #include "harness/contract/plugin.h"
 
 #include <fcntl.h>
@@ -65,7 +65,8 @@ TEST(Plugin, promisesWhatItDoesNotDecline) {
   EXPECT_FALSE(described().flush_modes);
   EXPECT_EQ(ability_bits(described()), said.abilities);
   EXPECT_EQ(ability_names(described()), "chains declines_bad_rows declines_flush_modes");
-  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // the integer arithmetic defines results of bad rows
+  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // the integer arithmetic defines the results of bad
+                                             // rows
   EXPECT_THROW(described(), UsageError);
 }
 
@@ -185,8 +186,8 @@ struct Way {
   double seconds = 60;
 };
 
-// Each way of misbehaving breaks the sampler, with a message that names the way. The sampler stays
-// broken, as in a case, until it recovers in a new process.
+// Each way of misbehaving breaks the sampler, with a message that names what the plugin did. The
+// sampler stays broken, as in a case, until it recovers in a new process.
 TEST(Plugin, breaksWithAMessageAndRecovers) {
   const std::vector<Way> ways = {
       {"crash", {"crashed with SIGSEGV"}},
@@ -196,16 +197,17 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"exit", {"ended its process with exit code 7"}},
       {"kill-keeper", {"was killed with SIGKILL"}},
       {"hang", {"gave no answer in 2 s"}, 2},
-      // The process ends by itself, or the judge ends it if its exit takes long (a sanitizer
-      // searches for leaks).
+      // The process ends by itself, or the judge ends it if the exit takes long (a sanitizer
+      // searches for leaks at exit).
       {"close-files", {"the plugin "}},
       {"print", {"printed 18 bytes during a call", "\"debug: top_k = 50\""}},
       {"print-stderr", {"printed 19 bytes during a call", "\"warning: slow path\""}},
       {"print-and-crash", {"crashed with SIGABRT", "it printed \"assertion failed: k <= vocab\""}},
       {"print-forever", {"gave no answer in 2 s", "it printed ... \"", "again and again"}, 2},
-      // writes token 3 + 64 of 4 bytes each, far past the 16 bytes that are compared after a call
+      // The plugin writes token 3 + 64 of 4 bytes each, far past the 16 bytes that are compared
+      // after a call.
       {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes past the start of tokens"}},
-      // touches memory past 64 KiB, and nearly as far as the longest row
+      // The plugin touches memory beyond 64 KiB, and nearly as far away as the longest row.
       {"write-400k-behind-tokens", {"crashed with SIGSEGV", "400012 bytes past the start of"}},
       {"write-2m-behind-tokens", {"crashed with SIGSEGV", "2000012 bytes past the start of"}},
       {"read-far-behind-logits", {"crashed with SIGSEGV", "past the start of logits"}},
@@ -237,7 +239,8 @@ TEST(Plugin, writesOutsideAreFoundAfterTheCall) {
       {"write-behind-tokens", "wrote past the end of tokens"},
       {"write-in-front-of-tokens", "wrote in front of tokens"},
       {"write-logits", "changed logits, which it may only read"},
-      // touches memory within the array's own page, in other pages, and as far as the longest row
+      // The plugin touches memory within the array's own page, in other pages, and as far away as
+      // the longest row.
       {"write-2k-in-front-of-tokens", "touched memory in front of tokens"},
       {"write-20k-in-front-of-tokens", "touched memory in front of tokens"},
       {"write-4m-in-front-of-tokens", "touched memory in front of tokens"},
@@ -247,7 +250,7 @@ TEST(Plugin, writesOutsideAreFoundAfterTheCall) {
     const Bad way(name);
     const auto sampler = make(isolated());
     EXPECT_EQ(run_request(*sampler, three_rows(), {}).damage, says) << name;
-    // The damage is not blamed on later calls with longer and shorter rows.
+    // Later calls with longer and shorter rows must not be blamed for the damage.
     const Bad good("nothing");
     const auto other = make(isolated());
     for (const std::int64_t rows : {3, 300, 3}) {
@@ -272,8 +275,8 @@ TEST(Plugin, memoryIsLimited) {
   EXPECT_FALSE(run_request(*sampler, three_rows(), {}).ran());
 }
 
-// A process that the plugin started keeps its files open. The child process must neither keep the
-// judge waiting nor outlive the plugin.
+// A process that the plugin started keeps the plugin's files open. This process must neither keep
+// the judge waiting nor outlive the plugin.
 TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   const std::string fifo = testing::TempDir() + "fairdraw_plugin_fifo";
   unlink(fifo.c_str());
@@ -290,7 +293,7 @@ TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   char byte = 0;
   ASSERT_EQ(read(here, &byte, 1), 1);  // the process existed
   ssize_t size = -1;
-  // Once the process has ended no writer is left, which takes the kernel a moment.
+  // Once the process has ended, the pipe has no writer, which takes the kernel a moment.
   for (int i = 0; i < 1000 && (size = read(here, &byte, 1)) != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -299,7 +302,7 @@ TEST(Plugin, itsWholeGroupOfProcessesEnds) {
   unlink(fifo.c_str());
 }
 
-// A batch of one row, with both arrays in the sampler's memory.
+// A batch of one row, whose two arrays are in the sampler's memory.
 struct Direct {
   explicit Direct(Sampler& sampler)
       : logits(1000, 0.0F, sampler.memory()),
@@ -361,7 +364,7 @@ TEST(Plugin, floatEnvironmentGoesThereAndBack) {
   }
 }
 
-// The case of a broken sampler fails, whatever result the check computes from the calls.
+// The case of a broken sampler fails, whatever result the check computes from its calls.
 TEST(Plugin, aBrokenSamplerFailsItsCase) {
   const Bad way("crash");
   Job job;
@@ -378,7 +381,7 @@ TEST(Plugin, aBrokenSamplerFailsItsCase) {
   EXPECT_EQ(records[1].verdict, Verdict::passed);
 }
 
-// Slots are reused, are distinct, and end at inaccessible pages.
+// Slots are reused, do not overlap, and end at inaccessible pages.
 TEST(SharedArrays, arraysHaveTheirOwnSlots) {
   SharedArrays arrays;
   std::pmr::memory_resource& memory = arrays;

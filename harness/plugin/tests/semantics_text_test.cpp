@@ -36,7 +36,7 @@ TEST(SemanticsText, overridesChangeTheirFieldsAlone) {
   EXPECT_EQ(changed.relative_weight_error, hf.relative_weight_error);
 }
 
-// Every value of every choice sets its own field and no other.
+// Every value of every choice sets the choice's own field and no other.
 TEST(SemanticsText, everyChoiceHasItsName) {
   const Semantics& fairdraw = *reference::find_profile("fairdraw");
   for (const reference::Choice& choice : reference::semantic_choices()) {
@@ -64,7 +64,7 @@ TEST(SemanticsText, whatItCannotMeanIsNamed) {
       {"hf,greedy_below=", "'' is no number in [0, 0.1]"},
       {"hf,greedy_below=-1", "'-1' is no number in [0, 0.1]"},
       {"hf,greedy_below=nan", "'nan' is no number in [0, 0.1]"},
-      // Definitions of semantics that would leave nothing to judge.
+      // These definitions of semantics would leave nothing to judge.
       {"hf,greedy_below=inf", "'inf' is no number in [0, 0.1]"},
       {"hf,greedy_below=1e38", "greedy_below: '1e38' is no number in [0, 0.1]"},
       {"hf,least_temperature=1e38", "least_temperature: '1e38' is no number in [0, 0.1]"},
@@ -79,7 +79,7 @@ TEST(SemanticsText, whatItCannotMeanIsNamed) {
   }
 }
 
-// The limits of semantics are allowed values themselves, and so is every value that an engine has.
+// The limits themselves are allowed values, and so is every value that an engine has.
 TEST(SemanticsText, numbersMayBeAsLargeAsTheirRange) {
   EXPECT_EQ(semantics_from_text("hf,greedy_below=0.1").greedy_below, 0.1);
   EXPECT_EQ(semantics_from_text("hf,least_temperature=0.1").least_temperature, 0.1);

@@ -1,4 +1,5 @@
-// Tests plugins that keep requests: events are sent to their process and guarded like calls.
+// Tests plugins that keep requests: events are sent to the plugin's process, and guarded like
+// calls.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -59,7 +60,7 @@ TEST(PluginSequences, whatGoesWrongIsNamed) {
   }
 }
 
-// Events in an impossible order are mistakes of the code that drives a sampler.
+// An impossible order of events is a mistake of the code that drives a sampler.
 TEST(BuiltinSequences, refuseWhatMakesNoSense) {
   for (const char* const name : {"cpu", "model"}) {
     const auto sampler = make_builtin_sampler(name);
