@@ -23,13 +23,12 @@
 // are below 2e-11 for tokens of weight above 0: such tokens are at most 112 octaves below the
 // maximum (63 in the tile, 48 of the tile, and one for the rounding of the two octaves).
 //
-// In the tile, the weight v = floor(m 2^(32 - s)) loses less than one unit, and loses nothing for s
-// <= 32. One unit is 2^(s - 32) / m of the weight. The significand m is at least 2^22.5, and s is
-// at
-//     most one more than the distance to the tile's maximum, because both octaves are rounded by at
-//     most 1/2. So the loss is less than 2^(d - 53.5) of the weight, about a fortieth of the term
-//     2^(d - 48) above. If v is 0 because s >= 64, the distance d is at least 63, and the term 2^(d
-//     - 48) is more than 1.
+// In the tile, the weight v = floor(m 2^(32 - s)) loses less than one unit, and loses nothing for
+// s <= 32. One unit is 2^(s - 32) / m of the weight. The significand m is at least 2^22.5, and s is
+// at most one more than the distance to the tile's maximum, because both octaves are rounded by at
+// most 1/2. So the loss is less than 2^(d - 53.5) of the weight, about a fortieth of the term
+// 2^(d - 48) above. If v is 0 because s >= 64, the distance d is at least 63, and the term 2^(d -
+// 48) is more than 1.
 //
 // In the row, a tile counts either exactly or not at all. If the octave of a tile is 49 or more
 // below the row's, the tile's maximum is at least 48 below the row's in multiples of c, and so is

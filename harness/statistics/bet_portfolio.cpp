@@ -14,8 +14,8 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Values of kappa p. Each value kappa p bets on a relative deviation of about 1 / sqrt(kappa p).
-// With factors of 8 between the values, the best one is at most sqrt(8) off.
+// Values of kappa p. Each value of kappa p bets on a relative deviation of about 1 / sqrt(kappa p).
+// With factors of 8 between the values, the best value is off by at most a factor sqrt(8).
 constexpr std::array<double, 8> kMasses = {0.125, 1, 8, 64, 512, 4096, 32768, 262144};
 constexpr double kSmallestComplement = 1e-12;
 constexpr std::uint32_t kMaxGroups = 1U << 20;
@@ -87,9 +87,9 @@ void BetPortfolio::allow_distribution_error(std::span<const double> relative_err
   for (Bet& bet : bets_) {
     const auto& sums = by_group[bet.family];
     const double inside = bet.group < sums.size() ? sums[bet.group].value() : 0;
-    // Weights are off by a factor 1 +- e_x and their sum by 1 +- all, so the mass of a set is off
-    // by 1 +- (e + all) / (1 - all), where e is the mean of e_x over the set. The bound is computed
-    // for the smaller side.
+    // Each weight is off by a factor 1 +- e_x and the sum of weights by 1 +- all, so the mass of a
+    // set is off by 1 +- (e + all) / (1 - all), where e is the mean of e_x over the set. The bound
+    // is computed for the smaller of the set and its complement.
     const double smaller = std::min(bet.probability, bet.complement);
     const double own =
         (bet.probability <= bet.complement ? inside : std::max(0.0, all - inside)) / smaller;
@@ -124,8 +124,7 @@ void BetPortfolio::add(std::span<const std::uint64_t> counts) {
       throw std::invalid_argument(fmt::format(
           "counts[{}] is {}; it must be 0, as its probability is", token, counts[token]));
     }
-    more += std::min(counts[token], kMaxBetDraws + 1);  // the sum of 2^20 such counts does not
-                                                        // overflow
+    more += std::min(counts[token], kMaxBetDraws + 1);  // 2^20 such counts do not overflow
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(

@@ -16,8 +16,8 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Returns P(K <= k) = I_{1-p}(n - k, k + 1), computed as the complement of I_p(k + 1, n - k) so
-// that 1 - p is not formed.
+// Returns P(K <= k) = I_{1-p}(n - k, k + 1), computed as the complement of I_p(k + 1, n - k), so
+// that 1 - p need not be computed.
 double lower_tail(std::uint64_t k, std::uint64_t n, double p) {
   if (k == n || p == 0) return 1;
   if (p == 1) return 0;
@@ -31,8 +31,8 @@ double upper_tail(std::uint64_t k, std::uint64_t n, double p) {
   return boost::math::ibeta(static_cast<double>(k), static_cast<double>(n - k + 1), p, Policy());
 }
 
-// Returns the first k in [begin, end) for which the condition holds, or `end`. Precondition: the
-// condition stays true for all larger k.
+// Returns the first k in [begin, end) for which the condition holds, or `end` if there is none.
+// Precondition: if the condition holds for k, it holds for all larger k.
 template <class Condition>
 std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Condition& condition) {
   while (begin < end) {
@@ -46,14 +46,14 @@ std::uint64_t first_where(std::uint64_t begin, std::uint64_t end, const Conditio
   return begin;
 }
 
-// Returns the smallest count K that is rejected as too large; trials + 1 if there is none.
+// Returns the smallest count K that is rejected as too large, or trials + 1 if no count is.
 std::uint64_t upper_critical_count(std::uint64_t trials, double p, double false_fail_rate) {
   return first_where(0, trials + 1, [&](std::uint64_t k) {
     return 2 * upper_tail(k, trials, p) <= false_fail_rate;
   });
 }
 
-// Returns the number K below which counts are rejected as too small; 0 if there is none.
+// Returns the number K below which counts are rejected as too small, or 0 if no count is.
 std::uint64_t lower_critical_count(std::uint64_t trials, double p, double false_fail_rate) {
   return first_where(
       0, trials, [&](std::uint64_t k) { return 2 * lower_tail(k, trials, p) > false_fail_rate; });
@@ -69,13 +69,14 @@ double power_below(std::uint64_t trials, double p, double actual, double false_f
   return critical == 0 ? 0 : lower_tail(critical - 1, trials, actual);
 }
 
-// Finds where a monotone function of a probability changes its sign: the ends of a bracket at most
-// 4 ulp wide. Uses bisection, because it always terminates, and its ends are on the right sides.
+// Finds where a monotone function of a probability changes its sign, and returns the ends of a
+// bracket that is at most 4 ulp wide. The function uses bisection, because bisection always
+// terminates and keeps the root between the ends.
 template <class Function>
 std::pair<double, double> bracket_root(const Function& function, double low, double high) {
   const boost::math::tools::eps_tolerance<double> tolerance(std::numeric_limits<double>::digits -
                                                             2);
-  std::uintmax_t iterations = 2000;  // 1075 halvings reach the smallest subnormal from 1
+  std::uintmax_t iterations = 2000;  // 1075 halvings lead from 1 to the smallest subnormal
   return boost::math::tools::bisect(function, low, high, tolerance, iterations, Policy());
 }
 
@@ -154,8 +155,8 @@ double binomial_min_discrepancy(std::uint64_t trials, double probability, double
   const DetectableProbabilities found =
       binomial_detectable(trials, probability, false_fail_rate, false_pass_rate);
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  // If no detectable q is found on a side, the discrepancy must be larger than any q on that side
-  // has: one step beyond the end of the range.
+  // If no probability q is found on a side, the discrepancy must be larger than that of any q on
+  // that side: one step beyond the end of the range.
   const double above =
       found.above ? *found.above - probability : std::nextafter(1 - probability, kNone);
   const double below =

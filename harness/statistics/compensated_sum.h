@@ -1,5 +1,6 @@
-// A sum of doubles with a second word for the rounding errors (Neumaier 1974). The sum's error does
-// not grow with the number of terms, so a prefix sum over a vocabulary is right to an ulp or two.
+// A sum of doubles with a second variable for the rounding errors (Neumaier 1974). The error of the
+// sum does not grow with the number of terms, so a prefix sum over a vocabulary is right to an ulp
+// or two.
 #pragma once
 
 #include <cmath>

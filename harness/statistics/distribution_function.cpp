@@ -11,7 +11,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Returns the detectable distance times the square root of the number of draws.
+// Returns the detectable distance, multiplied by the square root of the number of draws.
 double distance_of_one_draw(double false_fail_rate, double false_pass_rate) {
   require_error_rate("false_fail_rate", false_fail_rate);
   require_error_rate("false_pass_rate", false_pass_rate);

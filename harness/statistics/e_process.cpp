@@ -16,11 +16,12 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Concentrations kappa, half a decade apart. The best kappa of the grid is at most a factor 1.8
-// off, which costs the exponent less than the ln 10 = 2.3 nats for having ten values.
+// The values of the concentration kappa, which are half a decade apart. The best kappa of the grid
+// is off by at most a factor 1.8, which costs the exponent less than the ln 10 = 2.3 nats that ten
+// values cost.
 constexpr std::array<double, 10> kConcentrations = {30,    100,   300,    1000,   3000,
                                                     10000, 30000, 100000, 300000, 1000000};
-// Shares of the divergence that the design may use to cover the second term of its bound.
+// The shares of the divergence that the design may use to cover the second term of its bound.
 constexpr std::array<double, 6> kSpentShares = {0x1p-8, 0x1p-6, 0x1p-5, 0x1p-4, 0x1p-3, 0x1p-2};
 
 // Returns the remainder of Stirling's formula, 1/(12x) - 1/(360x^3) + 1/(1260x^5) - 1/(1680x^7).
@@ -69,7 +70,7 @@ void DirichletMixture::add(std::span<const std::uint64_t> counts) {
   require_same_size("counts", counts.size(), "probability", probability_.size());
   std::uint64_t more = 0;
   for (const std::uint64_t count : counts) {
-    more += std::min(count, kMaxBetDraws + 1);  // the sum of 100 such counts does not overflow
+    more += std::min(count, kMaxBetDraws + 1);  // 100 such counts do not overflow
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(

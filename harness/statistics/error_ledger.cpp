@@ -22,12 +22,12 @@ ErrorLedger::ErrorLedger(std::uint64_t statistical_cases)
 
 void ErrorLedger::spend(double false_fail_rate) {
   require_error_rate("false_fail_rate", false_fail_rate);
-  // A rate above the whole budget is recorded as 1.5 times the budget: enough to overdraw the
-  // budget, and too little to overflow the sum before the throw.
+  // A rate above the whole budget is recorded as 1.5 times the budget, which overdraws the budget
+  // but does not overflow the sum before the exception is thrown.
   const double limit = 1.5 * static_cast<double>(kBudget);
   const auto units =
       static_cast<std::uint64_t>(std::llround(std::min(false_fail_rate / kUnit, limit)));
-  entries_.fetch_add(1);  // counted first, so that entries_ covers all of `booked`
+  entries_.fetch_add(1);  // counted first, so that entries_ includes everything in `booked`
   const std::uint64_t booked = units_.fetch_add(units) + units;
   if (booked > kBudget + entries_.load()) {
     units_.fetch_sub(units);

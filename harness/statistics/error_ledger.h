@@ -1,4 +1,4 @@
-// The error ledger, which accounts for a run's false alarm rate like money.
+// The error ledger accounts for the false alarm rate of a run, as for money.
 #pragma once
 
 #include <atomic>
@@ -6,10 +6,10 @@
 
 namespace fairdraw::statistics {
 
-/// Divides a run's false alarm rate: 5e-10 equally over the cases, 2e-10 for the global test, and
-/// 3e-10 in reserve.
+/// A ledger that divides the false alarm rate of a run: 5e-10 equally over the cases, 2e-10 for the
+/// global test, and 3e-10 in reserve.
 ///
-/// Booking is thread-safe and counts whole units of 2^-90, so that the total does not depend on the
+/// Entries are thread-safe and are whole units of 2^-90, so that the total does not depend on the
 /// order in which jobs end. One unit of the ledger is 1e-18 of the budget.
 class ErrorLedger {
  public:
@@ -19,16 +19,16 @@ class ErrorLedger {
   static constexpr double kReserve = 3e-10;
 
   /// Makes a ledger. `statistical_cases` is the number of cases of the WHOLE run (all shards) that
-  /// make statistical checks; with 0, no case may request its share.
+  /// make statistical checks; if it is 0, no case may request a share.
   explicit ErrorLedger(std::uint64_t statistical_cases);
 
-  /// Returns the total rate that one case may spend; the case divides it over its statistics,
+  /// Returns the total rate that one case may spend, which the case divides over its statistics,
   /// orderings and tails.
   double case_share() const { return case_share_; }
 
-  /// Records the level of a check as spent, in (0, 1/2]. Throws std::logic_error and records
-  /// nothing if the budget is overdrawn by more than the rounding of the entries so far (half a
-  /// unit each).
+  /// Records the level of a check, in (0, 1/2], as spent. Throws std::logic_error and records
+  /// nothing if the budget would be overdrawn by more than the rounding of the entries so far (half
+  /// a unit each).
   void spend(double false_fail_rate);
   double spent() const;
 

@@ -15,9 +15,9 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Relative difference up to which two values of G count as equal. G is a sum of at most 6
-// non-negative terms, each right to a few ulp, so equal values differ by less than 2^-46. 2^-40 is
-// above that, and below any real difference that would matter.
+// The relative difference up to which two values of G count as equal. G is a sum of at most 6
+// non-negative terms, each right to a few ulp, so equal values differ by less than 2^-46. The limit
+// 2^-40 is above that, and below any real difference that would matter.
 constexpr double kTieSlack = 0x1p-40;
 
 struct Outcome {
@@ -25,7 +25,8 @@ struct Outcome {
   double probability = 0;  ///< probability, given the number of draws in this half
 };
 
-// Half of the cells, with the distribution of their part of G given how many draws fall into them.
+// One half of the cells, with the distribution of their part of G for each number of draws that
+// fall into them.
 class Half {
  public:
   Half(std::span<const double> probability, std::uint64_t draws,
@@ -80,7 +81,7 @@ class Half {
 // Returns P(first.g + second.g >= bound). Precondition: both lists are in ascending order of G.
 double tail(const std::vector<Outcome>& first, const std::vector<Outcome>& second, double bound) {
   double sum = 0, above = 0;
-  std::size_t begin = second.size();  // with first[i], second[begin..] reach the bound
+  std::size_t begin = second.size();  // first[i] and second[begin..] together reach the bound
   for (const Outcome& outcome : first) {
     while (begin > 0 && outcome.g + second[begin - 1].g >= bound) {
       above += second[--begin].probability;

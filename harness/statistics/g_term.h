@@ -1,4 +1,4 @@
-// Computes one cell's term of G = 2 sum o ln(o / e), in a form in which no term is negative.
+// Computes the term of one cell in G = 2 sum o ln(o / e), in a form in which no term is negative.
 #pragma once
 
 #include <boost/math/special_functions/log1p.hpp>
@@ -8,10 +8,11 @@
 
 namespace fairdraw::statistics {
 
-/// Returns 2 (o ln(o / e) - o + e) for an observed count o >= 0 and an expected one e > 0. The
-/// terms -o + e cancel over all cells. With t = (o - e) / e the term equals 2 e ((1 + t) ln(1 + t)
-/// - t), and both ln(1 + t) - t and t ln(1 + t) keep their digits for small t. Plain o ln(o / e)
-/// loses as many digits as the number of draws has, and its sums can come out below zero.
+/// Returns 2 (o ln(o / e) - o + e) for an observed count o >= 0 and an expected count e > 0. The
+/// sum of the terms -o + e over all cells is 0. With t = (o - e) / e the term equals
+/// 2 e ((1 + t) ln(1 + t) - t), and both ln(1 + t) - t and t ln(1 + t) keep their digits for small
+/// t. The plain formula o ln(o / e) loses as many digits as the number of draws has, and its sums
+/// can be negative.
 inline double g_term(double observed, double expected) {
   if (observed == 0) return 2 * expected;
   const double excess = (observed - expected) / expected;

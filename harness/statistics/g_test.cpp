@@ -15,7 +15,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Returns ln of the bound: m - a + m ln(a / m) = m (ln(1 + t) - t), t = (a - m) / m.
+// Returns ln of the bound, m - a + m ln(a / m) = m (ln(1 + t) - t) with t = (a - m) / m.
 double log_bound(double g, double free_cells) {
   const double excess = (g / 2 - free_cells) / free_cells;
   return excess <= 0 ? 0.0 : free_cells * boost::math::log1pmx(excess, Policy());
@@ -25,7 +25,7 @@ void require_two_cells(std::uint32_t cells) {
   if (cells < 2) throw std::invalid_argument(fmt::format("cells is {}; it must be >= 2", cells));
 }
 
-// Returns the detectable distance times the square root of the number of draws.
+// Returns the detectable distance, multiplied by the square root of the number of draws.
 double distance_of_one_draw(std::uint32_t cells, double false_fail_rate, double false_pass_rate) {
   require_error_rate("false_pass_rate", false_pass_rate);
   return std::sqrt(g_critical_value(cells, false_fail_rate)) / 2 +

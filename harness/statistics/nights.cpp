@@ -18,7 +18,7 @@ double weight_of(std::size_t night) {
   return 1 / (number * (number + 1));
 }
 
-// Returns ln M_T from the values ln(e_s ... e_T) of each start s.
+// Returns ln M_T, given the values ln(e_s ... e_T) of each start s.
 double with_starts(std::span<const double> log_products) {
   std::vector<double> parts, weights;
   for (std::size_t s = 1; s <= log_products.size(); ++s) {
@@ -35,9 +35,9 @@ double with_starts(std::span<const double> log_products) {
 
 double p_to_log_e(double p_value) {
   require_probability("p_value", p_value);
-  // With x = -ln p the e-value of p is (e^x - 1 - x) / x^2. For small x, where the difference loses
-  // its digits, the e-value is 1/2 + x/6 + x^2/24 + ...; the next term, x^3 / 120, is below 2^-48
-  // at 2^-14.
+  // With x = -ln p the e-value of p is (e^x - 1 - x) / x^2. For small x, where this difference
+  // loses its digits, the code uses the series 1/2 + x/6 + x^2/24 + ...; the next term, x^3 / 120,
+  // is below 2^-48 at 2^-14.
   const double x = p_value > 0 ? std::min(-std::log(p_value), kLargestLog) : kLargestLog;
   if (x < 0x1p-14) return std::log(0.5 + x / 6 + x * x / 24);
   return std::log(std::expm1(x) - x) - 2 * std::log(x);

@@ -16,7 +16,8 @@
 namespace fairdraw::statistics {
 namespace {
 
-// Returns v in (0, 1). The top 52 bits plus one half take 53 bits, which a double holds exactly.
+// Returns v in (0, 1). The top 52 bits of the word plus one half have 53 bits, which a double
+// represents exactly.
 double uniform_from(std::uint64_t word) {
   return (static_cast<double>(word >> 12) + 0.5) * 0x1p-52;
 }
@@ -44,8 +45,8 @@ double transform(std::span<const Sum> prefix, std::int64_t token, std::uint64_t 
 }
 
 double normal_score(double u) {
-  // Normal quantiles are infinite at 0 and 1. The value of a right sampler comes this close to an
-  // end once in 2^52 draws.
+  // Normal quantiles are infinite at 0 and 1. The value of a right sampler is this close to an end
+  // once in 2^52 draws.
   const double inside = std::clamp(u, 0x1p-53, 1 - 0x1p-53);
   return quantile(boost::math::normal_distribution<double, Policy>(), inside);
 }
@@ -104,7 +105,7 @@ std::vector<double> prefix_sums(std::span<const double> weights) {
     if (!std::isfinite(sum.value())) {
       throw std::invalid_argument("sum of weights is infinite; it must be positive and finite");
     }
-    last = std::max(last, sum.value());  // rounding of the two words may decrease it by an ulp
+    last = std::max(last, sum.value());  // rounding of the two variables may decrease it by an ulp
     sums.push_back(last);
   }
   if (last == 0) {

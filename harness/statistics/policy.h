@@ -1,9 +1,9 @@
-// The Boost.Math policy of this folder: double precision on every machine, and exceptions when a
-// series fails.
+// The Boost.Math policy of this folder: double precision on every machine, and an exception if a
+// series does not converge.
 //
-// promote_double<false> is needed because x86 would compute in 80 bits and ARM would not, so that
-// the last digits of p-values would differ. An evaluation that does not converge throws, so that a
-// case ends as an error and never as a pass.
+// The policy sets promote_double<false>, because x86 would compute in 80 bits and ARM would not, so
+// that the last digits of p-values would differ. An evaluation that does not converge throws an
+// exception, so that a case ends as an error and never as a pass.
 #pragma once
 
 #include <boost/math/policies/policy.hpp>

@@ -20,7 +20,7 @@ struct Cells {
   std::vector<double> probability;     ///< [cells]
 };
 
-// Merges masses into cells, largest first.
+// Merges masses into cells, beginning with the largest mass.
 Cells close_cells(std::span<const double> masses, double draws, double min_expected,
                   std::uint32_t max_cells) {
   std::vector<std::uint32_t> order;
@@ -30,8 +30,8 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return masses[a] > masses[b]; });
 
-  // Suffix sums, added from the smallest mass up: remaining[i] is the mass of order[i] and all
-  // after it.
+  // The suffix sums are added from the smallest mass up: remaining[i] is the mass of order[i] and
+  // of all masses after it.
   std::vector<double> remaining(order.size());
   CompensatedSum from_below;
   for (std::size_t i = order.size(); i-- > 0;) {
@@ -41,7 +41,7 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
 
   Cells cells{std::vector<std::uint32_t>(masses.size(), kNoCell), {}};
   std::uint32_t cell = 0;
-  std::size_t first = 0;  // index in `order` of the first mass of the unfinished cell
+  std::size_t first = 0;  // index in `order` of the first mass in the unfinished cell
   CompensatedSum mass;
   for (std::size_t i = 0; i < order.size(); ++i) {
     mass.add(masses[order[i]]);
@@ -55,7 +55,7 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
     first = i + 1;
     ++cell;
   }
-  if (first == order.size()) return cells;  // no mass is left over
+  if (first == order.size()) return cells;  // no mass remains
   const bool is_full = draws * mass.value() >= min_expected;
   if (is_full || cells.probability.empty()) {
     cells.probability.push_back(mass.value());

@@ -29,14 +29,14 @@ class Builder {
 
   using Rule = std::function<std::uint32_t(std::uint32_t)>;
 
-  /// Adds sets of tokens by id: `rule` maps a token of the support to its set.
+  /// Adds sets of tokens by id; the function `rule` maps a token of the support to its set.
   void by_id(std::string name, double weight, const Rule& rule) {
     TokenSets sets = empty(std::move(name), weight);
     for (const std::uint32_t token : support_) sets.group_of[token] = rule(token);
     all_.push_back(std::move(sets));
   }
 
-  /// Adds sets of tokens by rank: `rule` maps a token's rank to its set.
+  /// Adds sets of tokens by rank; the function `rule` maps a token's rank to its set.
   void by_rank(std::string name, double weight, const Rule& rule) {
     TokenSets sets = empty(std::move(name), weight);
     for (std::uint32_t rank = 0; rank < by_rank_.size(); ++rank) {

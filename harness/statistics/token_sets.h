@@ -1,5 +1,6 @@
-// Sets of tokens that samplers are known to treat differently from others, fixed before any draw: a
-// vector lane, a tile, the head, the tail or the last token may go missing.
+// Makes sets of tokens that samplers are known to treat differently from other tokens. The sets are
+// fixed before any draw, because a vector lane, a tile, the head, the tail or the last token may go
+// missing.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +10,20 @@
 
 namespace fairdraw::statistics {
 
-/// Numbered disjoint sets of tokens.
+/// A partition of tokens into numbered sets, some tokens of which may be in no set.
 struct TokenSets {
   std::string name;                     ///< name of the sets; in "lane of 32", set 5 is lane 5
-  std::vector<std::uint32_t> group_of;  ///< [vocab] set of each token; kNoCell if none
+  std::vector<std::uint32_t> group_of;  ///< [vocab] set of each token, or kNoCell
   double weight = 1;                    ///< weight relative to the other TokenSets
 };
 
-/// Returns sets for a target distribution [vocab]. Zeros are allowed in the distribution; these
-/// tokens are in no set. The sets are: lanes of 32, 128 and 1024 ids; tiles of 1024 ids and
+/// Returns sets for a target distribution [vocab]. Zeros are allowed in the distribution; tokens of
+/// probability 0 are in no set. The sets are: lanes of 32, 128 and 1024 ids; tiles of 1024 ids and
 /// sixteenths of the vocabulary; ids below each power of 2; ranks from each power of 2 to the next,
-/// and from it on; 32 buckets of equal mass; the 64 most likely tokens one by one; the first, the
-/// last and the least likely (boundary) token; and the tokens tied with the least and the most
-/// likely one. These kinds of token sets have equal weights. Ranks are by decreasing probability,
-/// lower id first among equals.
+/// and from each power of 2 on; 32 buckets of equal mass; each of the 64 most likely tokens; the
+/// first, the last and the least likely (boundary) token; and the tokens tied with the least and
+/// the most likely one. All of these kinds of sets have the same weight. Ranks are by decreasing
+/// probability; of equal tokens, the lower id comes first.
 std::vector<TokenSets> directed_sets(std::span<const double> probability);
 
 }  // namespace fairdraw::statistics

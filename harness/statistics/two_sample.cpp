@@ -28,7 +28,7 @@ Spread spread(std::uint32_t cells, std::uint64_t draws_a, std::uint64_t draws_b,
   return {h, std::sqrt((cells - 1.0) * h) / 2};
 }
 
-// Returns the amount by which a distance exceeds its mean with probability `rate`.
+// Returns the amount by which a distance exceeds its mean with probability `rate` at most.
 double deviation(double h, double rate) { return std::sqrt(-std::log(rate) * h / 2); }
 
 double log_choose(double n, double k) {
@@ -36,8 +36,8 @@ double log_choose(double n, double k) {
   return log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1);
 }
 
-// Returns P(X >= count_a), with X hypergeometric given the sum of the counts, and its weights
-// tilted by `odds`.
+// Returns P(X >= count_a), where X is hypergeometric given the sum of the counts, and its weights
+// are tilted by `odds`.
 double upper_tail(double count_a, double draws_a, double count_b, double draws_b, double odds) {
   const double sum = count_a + count_b;
   const double mean = sum * draws_a / (draws_a + draws_b);
@@ -45,12 +45,13 @@ double upper_tail(double count_a, double draws_a, double count_b, double draws_b
   double x = count_a;
   const double log_first = log_choose(draws_a, x) + log_choose(draws_b, sum - x) -
                            log_choose(draws_a + draws_b, sum) + (x - mean) * std::log(odds);
-  // The terms are relative to the first term, which alone may underflow.
+  // All terms are relative to the first term, which by itself may underflow.
   double term = 1, total = 1;
   const double last = std::min(sum, draws_a);
   while (x < last) {
     const double ratio = odds * (draws_a - x) * (sum - x) / ((x + 1) * (draws_b - sum + x + 1));
-    // Ratios of terms decrease along the tail, so a geometric series bounds the rest.
+    // Ratios of successive terms decrease along the tail, so a geometric series bounds the rest of
+    // the sum.
     const double rest = ratio < 1 ? term * ratio / (1 - ratio) : term;
     if (ratio < 1 && rest < total * 0x1p-53) {
       total += rest;

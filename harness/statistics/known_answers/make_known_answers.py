@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes known_answers.h: tails, critical values and small exact tests, by mpmath at 60 digits.
+"""Writes known_answers.h, which has tails, critical values and small exact tests, computed by mpmath at 60
+digits.
 
-Wherever a second formula exists, this script uses it instead of the library's. Binomial tails come
-from the continued fraction of the incomplete beta function, checked here against plain sums. The
-non-central chi-squared distribution comes from its Poisson mixture, and the exact multinomial test
-from listing every outcome.
+If a second formula exists, this script uses it instead of the library's. Binomial tails come from the
+continued fraction of the incomplete beta function, which the script compares with plain sums. The non-central
+chi-squared distribution comes from its Poisson mixture, and the exact multinomial test from a list of every
+outcome.
 
 Needs mpmath 1.3. Run: python3 make_known_answers.py > known_answers.h
 """
@@ -21,7 +22,7 @@ PRECISE = mpf(10) ** -50
 
 
 def incomplete_beta(a, b, x):
-    """Returns I_x(a, b) by its continued fraction (DLMF 8.17.22), fast for x < (a+1)/(a+b+2)."""
+    """Returns I_x(a, b) by its continued fraction (DLMF 8.17.22), which is fast for x < (a+1)/(a+b+2)."""
     front = exp(loggamma(a + b) - loggamma(a) - loggamma(b) + a * log(x) + b * log(1 - x)) / a
     fraction, c, d = mpf(1), mpf(1), mpf(0)
     change, step = mpf(0), 0
@@ -78,8 +79,8 @@ def chi_squared_critical_value(dof, rate):
 
 
 def non_central_cdf(x, dof, non_centrality):
-    """Sums the Poisson mixture of the non-central distribution, stepping by P(a + 1, y) = P(a, y) -
-    y^a e^-y / Gamma(a + 1)."""
+    """Sums the Poisson mixture of the non-central distribution, with the steps P(a + 1, y) = P(a, y) - y^a
+    e^-y / Gamma(a + 1)."""
     half, y, mean = mpf(dof) / 2, mpf(x) / 2, non_centrality / 2
     central = gammainc(half, 0, y, regularized=True)
     step = exp(half * log(y) - y - loggamma(half + 1))

@@ -1,5 +1,5 @@
 // Tests that invalid input is refused with the field, its value and its range, that valid input
-// never throws, and that the ledger books and refuses rates.
+// never throws, and that the ledger records and refuses rates.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,7 +77,8 @@ TEST(Arguments, DistributionsAndCountsAreChecked) {
   EXPECT_EQ(fit({~std::uint64_t{0}, ~std::uint64_t{0}}, {0.5, 0.5}),
             "sum of counts is above 2^53; it must be in [1, 2^53]");
   EXPECT_EQ(fit({1, 2}, {0.5, 0.25}).substr(0, 40), "sum of probability is 0.75; it must be 1");
-  // The error of normalising a distribution in float32 is refused; that of doubles is accepted.
+  // The error of a distribution that is normalised in float32 is refused; that of one normalised in
+  // double is accepted.
   EXPECT_NE(fit({1, 2}, {0.5, 0.5 + 0x1p-25}), "not refused");
   EXPECT_EQ(fit({1, 2}, {0.5, 0.5 + 0x1p-50}), "not refused");
 
@@ -124,8 +125,8 @@ TEST(Arguments, StreamsAreChecked) {
   EXPECT_NE(refusal([&] { pair_counts(stream, 1, 1); }), "not refused");
 }
 
-// Arguments go from no draw to 2^40, from the smallest probability to 1, and from the middle of the
-// range to far outside.
+// The arguments range from no draw to 2^40 draws, from the smallest probability to 1, and from the
+// middle of each range to far outside.
 TEST(Arguments, PValuesOfValidInputNeverThrow) {
   for (const std::uint64_t trials : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000},
                                      std::uint64_t{1000000000}, kMaxTrials}) {

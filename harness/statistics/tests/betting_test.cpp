@@ -1,5 +1,5 @@
 // Tests of bets: E has mean 1 at every number of draws, its maximum obeys Ville's bound, and wrong
-// distributions are found with the draws that the designs state.
+// distributions are found with the number of draws that the designs state.
 //
 // These tests do not cover errors in ln E that only appear after more than 2^20 draws.
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ TEST(Betting, RisingFactorialIsItsProduct) {
   for (const double x : {0.003, 0.7, 3.0, 15.9, 16.0, 100.5, 1e5, 1e12}) {
     double product = 0;
     for (int m = 0; m <= 300; ++m) {
-      // The bound allows for 300 logarithms and sums of one sign, each right to 2^-52; two values
-      // of lgamma below 316 ln 316 < 2^11, each right to a few ulp; and the last term of the
+      // The bound allows for 300 logarithms and sums of terms of one sign, each right to 2^-52; two
+      // values of lgamma below 316 ln 316 < 2^11, each right to a few ulp; and the last term of the
       // series.
       const double slack = product * 300 * 0x1p-52 + 0x1p-38 + 0x1p-46;
       ASSERT_LE(std::abs(log_rising_factorial(x, m) - product), slack) << x << " " << m;
@@ -79,7 +79,8 @@ TEST(Betting, PortfolioHasMeanOne) {
   }
 }
 
-// Under another distribution the mean of E is far from 1, so the tests above can fail.
+// Under another distribution the mean of E is far from 1, which shows that the tests above can
+// fail.
 TEST(Betting, MeanOfEIsNotOneUnderAnotherDistribution) {
   const std::vector<double> target = {0.25, 0.25, 0.5}, truth = {0.3, 0.25, 0.45};
   const double mean = mean_e(truth, 20, [&](auto counts) {
@@ -104,14 +105,14 @@ TEST(Betting, BatchesAddUp) {
   EXPECT_EQ(once.log_e(), twice.log_e());
   EXPECT_EQ(sets_once.log_e(), sets_twice.log_e());
   EXPECT_EQ(twice.draws(), 350U);
-  // The evidence was larger after the first batch, and the maximum keeps that value.
+  // The evidence was larger after the first batch of draws, and the maximum keeps that value.
   EXPECT_GT(twice.max_log_e(), twice.log_e());
   EXPECT_GT(sets_twice.max_log_e(), sets_twice.log_e());
 }
 
-// Ville: P(max E >= 100) <= 0.01 over 30 looks, tested by the exact binomial distribution of the
-// number of runs in which it happens. A p-value that is compared with 0.01 at the same looks breaks
-// that bound.
+// Ville's inequality says P(max E >= 100) <= 0.01 over 30 looks; the test applies the exact
+// binomial distribution to the number of runs in which this happens. A p-value that is compared
+// with 0.01 at the same looks exceeds that bound.
 TEST(Betting, LookingOftenCostsNothing) {
   const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.06, 0.04};
   constexpr std::uint64_t kRuns = 3000;
@@ -141,11 +142,11 @@ TEST(Betting, LookingOftenCostsNothing) {
   EXPECT_LT(binomial_upper_tail(by_p_value, kRuns, 0.01), kLevel) << by_p_value;
 }
 
-// The sampler has equal cells, every second one too heavy, at a total variation of 0.02. The fixed
-// test of chi-squared needs lambda* / (4 TV^2) draws at 1e-12 and 1e-6: 1.08e5 for 10 cells and
-// 1.79e5 for 100. Bets stop as soon as E is large enough: half of the runs with less than 0.7 of
-// these draws, and all but one in some hundred with less than 1.05 of them (the ratios were
-// measured for a test at 1e-12 and 1e-3, which needs fewer).
+// The cells of the target are equal; in the sampler every second cell is too heavy, at a total
+// variation distance of 0.02. The fixed test by chi-squared needs lambda* / (4 TV^2) draws at 1e-12
+// and 1e-6: 1.08e5 for 10 cells and 1.79e5 for 100 cells. Bets stop as soon as E is large enough:
+// half of the runs use less than 0.7 of these draws, and all but one in some hundred use less than
+// 1.05 of them (the ratios were measured for a test at 1e-12 and 1e-3, which needs fewer draws).
 TEST(Betting, DirichletMixtureStopsEarly) {
   std::mt19937_64 generator(32);
   for (const std::size_t cells : {10U, 100U}) {
@@ -172,8 +173,8 @@ TEST(Betting, DirichletMixtureStopsEarly) {
   }
 }
 
-// Tests the design's promise at rates at which misses occur: every distribution at the stated
-// distance, in the directions of cells against cells.
+// The test checks the design's promise at rates at which misses occur, for every distribution at
+// the stated distance, in the directions of cells against cells.
 TEST(Betting, DirichletMissesNoMoreThanItSays) {
   const std::vector<double> target = {0.3, 0.3, 0.4};
   const std::uint64_t draws = 400;
@@ -203,13 +204,13 @@ TEST(Betting, MoreDrawsFindLess) {
   double before = 1;
   for (const std::uint64_t draws : {100'000U, 1'000'000U, 10'000'000U, 100'000'000U}) {
     const double found = dirichlet_min_discrepancy(draws, distribution, 29, 1e-6);
-    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the root rate, except for the logarithm
+    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the rate of the root, except for a logarithm
     before = found;
   }
 }
 
-// One of 1024 lanes is never drawn, with Zipf(1) over 131072 tokens. The lane has 4.3e-4 of the
-// mass, and E cannot fall short, because no draw falls into the lane.
+// The sampler never draws one of 1024 lanes, with Zipf(1) over 131072 tokens. The lane has 4.3e-4
+// of the mass, and E is certain to be large enough, because no draw falls into the lane.
 TEST(Betting, PortfolioFindsALostLane) {
   const std::vector<double> target = zipf_distribution(131072);
   std::vector<double> wrong = target;
@@ -235,8 +236,8 @@ TEST(Betting, LossesFoundAreFound) {
   const BetPortfolio portfolio(distribution, some_sets(4));
   ASSERT_EQ(portfolio.bets(), 5U);
   const double needed = -std::log(1e-6);
-  // Losing 0.05 takes 13.8 nats plus the set's weights, over 0.0513 nats per draw: at least 269
-  // draws.
+  // To find that a mass of 0.05 is never drawn takes 13.8 nats plus the set's weight, at 0.0513
+  // nats per draw: at least 269 draws.
   EXPECT_EQ(portfolio.losses_found(10, needed), 0U);
   EXPECT_EQ(portfolio.losses_found(600, needed), 5U);
   BetPortfolio drawn(distribution, some_sets(4));
@@ -244,8 +245,8 @@ TEST(Betting, LossesFoundAreFound) {
   EXPECT_GE(drawn.log_e(), needed);
 }
 
-// Tests that P(L >= payment) <= rate, where L is the sum of ln(p' / p), by listing every outcome.
-// At d = 1e-6 and 1e7 draws the payment is a thirtieth of a nat.
+// The test lists every outcome to check that P(L >= payment) <= rate, where L is the sum of ln(p' /
+// p). For d = 1e-6 and 1e7 draws the payment is a thirtieth of a nat.
 TEST(Betting, DistributionErrorPaymentCovers) {
   for (const double off : {0.05, 0.2}) {
     for (const double rate : {0.3, 0.01, 1e-4}) {
@@ -336,7 +337,7 @@ TEST(TokenSets, FollowTheDistribution) {
       EXPECT_EQ(sets.group_of[2999], 2999U % 32);
     }
   }
-  EXPECT_EQ(whole, 7U);  // three kinds of lanes, two of tiles, ranks, buckets
+  EXPECT_EQ(whole, 7U);  // three kinds of lanes, two kinds of tiles, ranks, buckets
 }
 
 TEST(TokenSets, OfSmallVocabulariesAreSound) {

@@ -1,5 +1,5 @@
-// Tests that p-values are at least as large as uniform ones under the null: P(p <= a) <= a for
-// every a. The tests list every outcome of small distributions, so they are not random.
+// Tests that p-values are at least as large as uniform ones under the null hypothesis: P(p <= a) <=
+// a for every a. The tests list every outcome of small distributions, so they are not random.
 //
 // These tests do not cover errors that only appear with large numbers of draws; see
 // known_answers_test.
@@ -67,7 +67,7 @@ TEST(Calibration, BinomialPValueIsValid) {
     }
   }
   EXPECT_LE(worst, 1 + kRounding);
-  EXPECT_GT(worst, 0.5);  // each tail is used up to half, so it wastes no factor
+  EXPECT_GT(worst, 0.5);  // each tail is used up to half, so no factor is wasted
 }
 
 TEST(Calibration, BinomialPValueOfCertainOutcomes) {
@@ -105,9 +105,9 @@ TEST(Calibration, ExactMultinomialPValueIsExact) {
   EXPECT_GE(worst, 1 - kRounding);  // P(p <= a) == a at every atom a: exact, not only valid
 }
 
-// Pearson's p-value does not decide because at small expected counts it gives many times too many
+// Pearson's p-value does not decide, because at small expected counts it gives many times too many
 // false alarms. The test measures the number of false alarms in one small case. (Two draws of a
-// token with probability 1/100 suffice for a false alarm.)
+// token of probability 1/100 suffice for a false alarm.)
 TEST(Calibration, ChiSquaredPValueIsNotValidForSmallExpectedCounts) {
   const double worst =
       worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
@@ -134,7 +134,8 @@ TEST(Calibration, ClopperPearsonCovers) {
 }
 
 TEST(Calibration, TotalVariationIntervalCovers) {
-  // Each distribution in turn is the sampler's, and each other one of its size is the target.
+  // Each distribution in turn is that of the sampler, and each other distribution of the same size
+  // is the target.
   for (const double rate : {0.5, 0.1, 0.01}) {
     for (const auto& truth : kDistributions) {
       for (const auto& target : kDistributions) {
@@ -167,7 +168,8 @@ TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
 }
 
 // With 1000 equal cells and 100 draws, at least 900 cells are empty, so the observed distribution
-// is always at least 0.9 away from the right one. No bound may take that distance as evidence.
+// is always at least 0.9 away from the right distribution. No bound may treat that distance as
+// evidence.
 TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   const std::vector<double> distribution(1000, 0.001);
   std::vector<std::uint64_t> counts(1000, 0);
@@ -179,7 +181,7 @@ TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   EXPECT_EQ(goodness_of_fit(counts, distribution).g_p_bound, 1);
 }
 
-// Combines two independent binomial tests, with all pairs of outcomes.
+// The test combines two independent binomial tests, with all pairs of outcomes.
 TEST(Calibration, CombinationsAreValid) {
   std::vector<Atom> fisher, bonferroni, global;
   const std::array<double, 2> first = {0.3, 0.7}, second = {0.5, 0.5};
@@ -196,7 +198,8 @@ TEST(Calibration, CombinationsAreValid) {
   EXPECT_LE(worst_ratio(global), 1 + kRounding);
 }
 
-// Compares G by its definition, term by term in long double, with the form that does not cancel.
+// The test compares G by its definition, computed term by term in long double, with the form that
+// does not cancel.
 TEST(Calibration, GoodnessOfFitIsItsDefinition) {
   const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.1};
   for_each_outcome(distribution, 12, [&](std::span<const std::uint64_t> counts, double) {
@@ -209,7 +212,8 @@ TEST(Calibration, GoodnessOfFitIsItsDefinition) {
       pearson += (observed - expected) * (observed - expected) / expected;
       distance += std::abs(observed - expected) / 24;
     }
-    // The terms of the definition are below 24 ln(10) * 4 < 2^8, and each loses 2^-53 of this size.
+    // The terms of the definition are below 24 ln(10) * 4 < 2^8, and each is off by 2^-53 of this
+    // size.
     EXPECT_LE(std::abs(fit.g - static_cast<double>(g)), 0x1p-42);
     EXPECT_LE(std::abs(fit.chi_squared - static_cast<double>(pearson)), 0x1p-42);
     EXPECT_LE(std::abs(fit.total_variation - static_cast<double>(distance)), 0x1p-42);

@@ -1,5 +1,5 @@
-// Tests the randomised transform and the tests of its stream: exactly where a few draws can be
-// listed, otherwise measured at fixed seeds.
+// Tests the randomised transform and the tests of streams of its values: exactly where a few draws
+// can be listed, otherwise by measurements at fixed seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ TEST(Pit, MapsTokensOntoTheirPartsOfTheUnitInterval) {
   }
 }
 
-// Combines every token with each of 1024 equally likely values of v. The distribution of u is
-// uniform up to the grid of v.
+// The test combines every token with each of 1024 equally likely values of v. Then u is uniform up
+// to the grid of v.
 TEST(Pit, IsUniformForEveryDistribution) {
   for (const auto& distribution :
        {std::vector<double>{1.0}, std::vector<double>{0.3, 0.7}, zipf_distribution(100)}) {
@@ -61,11 +61,11 @@ TEST(Pit, IsUniformForEveryDistribution) {
 TEST(Pit, PrefixSumsOfALargeVocabularyEndAtOne) {
   const std::vector<double> prefix = prefix_sums(zipf_distribution(131072));
   EXPECT_TRUE(std::is_sorted(prefix.begin(), prefix.end()));
-  // The bound is the distribution's own normalisation error: 131072 roundings of 2^-53.
+  // The bound is the error of normalising the distribution: 131072 roundings of 2^-53.
   EXPECT_LE(std::abs(prefix.back() - 1), 131072 * 0x1p-53);
 }
 
-// Lists all 2^n patterns of sides, which are equally likely under the null.
+// The test lists all 2^n patterns of sides, which are equally likely under the null hypothesis.
 TEST(LagAgreement, IsExactForEveryLag) {
   const std::size_t n = 12;
   for (std::size_t lag = 1; lag < n; ++lag) {
@@ -80,7 +80,7 @@ TEST(LagAgreement, IsExactForEveryLag) {
   }
 }
 
-// Returns u for a stream of normal scores with correlation `rho` at `lag`.
+// Returns the values u of a stream whose normal scores have correlation `rho` at `lag`.
 std::vector<double> stream(std::size_t size, double rho, std::size_t lag, std::uint64_t seed) {
   const boost::math::normal_distribution<double> normal;
   std::mt19937_64 generator(seed);
@@ -93,7 +93,8 @@ std::vector<double> stream(std::size_t size, double rho, std::size_t lag, std::u
   return values;
 }
 
-// In 20000 null streams, the number of p <= a must be compatible with a rate of at most a.
+// In 20000 streams without dependence, the number of p-values <= a must be compatible with a rate
+// of at most a.
 TEST(Dependence, PValuesAreValidOnIndependentStreams) {
   const int runs = 20000;
   const std::vector<double> levels = {0.5, 0.1, 0.01, 1e-3};
@@ -117,14 +118,15 @@ TEST(Dependence, PValuesAreValidOnIndependentStreams) {
       EXPECT_GT(binomial_upper_tail(of_test[level], runs, levels[level]), 1e-9);
     }
   }
-  // The exact test is not conservative either.
+  // The exact test must not be conservative either.
   EXPECT_GT(binomial_lower_tail(alarms[2][0], runs, levels[0]), 1e-9);
 }
 
-// E has mean exactly 1 under the null. The mean of E is integrated for two values at lag 1, the
-// first given: S = z1 z2, V = z1^2, a = 1/64, by the midpoint rule over z2 in steps of 1/64 (its
-// error for an analytic integrand is exp(-2 pi^2 64^2 s^2), where s >= 1 is the integrand's width).
-// Beyond |z2| = 80 the integrand is below exp(-80^2 / 2 * a / (a + V)) = exp(-49) at z1 = 1.
+// E has mean exactly 1 under the null hypothesis. The test integrates the mean of E for two values
+// at lag 1, the first of which is given: S = z1 z2, V = z1^2, a = 1/64. It uses the midpoint rule
+// over z2 in steps of 1/64 (the rule's error for an analytic integrand is exp(-2 pi^2 64^2 s^2),
+// where s >= 1 is the integrand's width). Beyond |z2| = 80 the integrand is below exp(-80^2 / 2 *
+// a / (a + V)) = exp(-49) at z1 = 1.
 TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
   const boost::math::normal_distribution<double> normal;
   const double prior = 1.0 / 64;
@@ -136,8 +138,8 @@ TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
     double mean = 0;
     for (int step = -80 * 64; step < 80 * 64; ++step) {
       const double z2 = (step + 0.5) / 64;
-      // E times the normal density is computed in one exponent, because each factor alone would
-      // overflow or underflow.
+      // The product of E and the normal density is computed with one exponent, because each factor
+      // alone would overflow or underflow.
       const double exponent = z1 * z1 * z2 * z2 / (2 * spread) - z2 * z2 / 2;
       mean += std::sqrt(prior / spread) * std::exp(exponent) / std::sqrt(2 * std::numbers::pi) / 64;
     }
@@ -150,9 +152,9 @@ TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
 }
 
 TEST(Dependence, CorrelationIsFound) {
-  // For rho = 0.1 a z test of normal scores needs 1.0e4 draws (7.13 + 4.75 sigma). The e-value's
-  // exponent is smaller by 1/65 and by 2.1 nats of 27.6 + 2.1, which makes 1.1e4. Agreement changes
-  // by asin(0.1) / pi = 0.0319 from a probability of 1/2.
+  // For rho = 0.1 a z test of normal scores needs 1.0e4 draws (7.13 + 4.75 sigma). The exponent of
+  // the e-value is smaller by 1/65 and by 2.1 nats of 27.6 + 2.1, so that 1.1e4 draws are needed.
+  // The probability of agreement changes from 1/2 by asin(0.1) / pi = 0.0319.
   const std::size_t lag = 3;
   const std::vector<double> wrong = stream(15000, 0.1, lag, 8);
   EXPECT_LE(lag_correlation_p_value(wrong, lag), 1e-12);
@@ -170,13 +172,14 @@ TEST(Dependence, SharedNoiseIsFoundInSixtyFourDraws) {
   EXPECT_LE(pair_correlation_p_value(row, row), 1e-12);
   EXPECT_GT(pair_agreement_p_value(row, other), 1e-12);
   EXPECT_GT(pair_correlation_p_value(row, other), 1e-12);
-  // A frozen offset gives the same value at every step.
+  // If the offset never advances, every step has the same value.
   const std::vector<double> frozen(64, 0.3);
   EXPECT_LE(lag_agreement_p_value(frozen, 1), 1e-12);
   EXPECT_LE(uniformity_p_value(frozen), 1e-12);
 }
 
-// u' is twice the distance of u from 1/2: it has no correlation with u, but is a function of u.
+// The value u' is twice the distance of u from 1/2: it has no correlation with u, but is a function
+// of u.
 TEST(Dependence, DependenceWithoutCorrelationIsFoundByPairs) {
   std::mt19937_64 generator(14);
   std::vector<double> values(60000);
@@ -200,7 +203,7 @@ TEST(Pit, PairCountsPutValuesWhereTheyBelong) {
   const std::vector<double> values = {0.0, 0.1, 0.6, 1.0, 0.3};  // lag 2: (0, 0.6), (0.1, 1)
   EXPECT_EQ(pair_counts(values, 2, 2), (std::vector<std::uint64_t>{0, 2, 0, 0}));
   EXPECT_EQ(pair_counts(values, 1, 2), (std::vector<std::uint64_t>{1, 0, 0, 1}));
-  EXPECT_EQ(pair_counts(values, values, 2)[1], 0U);  // paired with itself: the diagonal
+  EXPECT_EQ(pair_counts(values, values, 2)[1], 0U);  // with itself: only the diagonal
   EXPECT_THROW(pair_counts(values, std::vector<double>{0.5}, 2), std::invalid_argument);
 }
 

@@ -1,5 +1,5 @@
-// Tests the designs of tests: they find what the designs promise, and numbers of draws are not
-// wasteful.
+// Tests the designs of tests: the tests find the discrepancies that the designs promise, and the
+// numbers of draws are not wasteful.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,8 +16,8 @@ namespace {
 constexpr std::array<double, 4> kRates = {1e-12, 1e-9, 1e-6, 1e-3};
 constexpr std::array<double, 6> kDiscrepancies = {1e-4, 1e-3, 0.01, 0.02, 0.1, 0.3};
 
-// Expects min_discrepancy(min_num_samples(d)) to be at most d and at least d / 2: enough draws, and
-// at most four times too many.
+// Expects min_discrepancy(min_num_samples(d)) to be at most d and at least d / 2, so that the draws
+// suffice and are at most four times too many.
 template <class MinNumSamples, class MinDiscrepancy>
 void expect_design_is_sound(const MinNumSamples& min_num_samples,
                             const MinDiscrepancy& min_discrepancy) {
@@ -68,8 +68,8 @@ TEST(Design, BinomialIsSound) {
   }
 }
 
-// Computes the exact power: probabilities that binomial_detectable names are found with the stated
-// rate, and probabilities just inside are not.
+// The test computes the exact power: the probabilities that binomial_detectable returns are found
+// with the stated rate, and probabilities just inside are not.
 TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   for (const std::uint64_t trials : {50U, 1000U, 1000000U}) {
     for (const double p : {0.0, 0.001, 0.2, 0.5, 1.0}) {
@@ -77,7 +77,8 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
         for (const double pass : kRates) {
           SCOPED_TRACE(testing::Message() << trials << " " << p << " " << fail << " " << pass);
           const DetectableProbabilities found = binomial_detectable(trials, p, fail, pass);
-          // 1 - power has an absolute error of 2^-53, which is 1e-3 of a miss rate of 1e-12.
+          // The difference 1 - power has an absolute error of 2^-53, which is 1e-3 of a miss rate
+          // of 1e-12.
           const double rounding = 1e-3;
           const double step = 0x1p-26;  // far outside the bracket of 4 ulp
           if (found.above) {
@@ -96,8 +97,8 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   }
 }
 
-// Compares the power with its definition: the mass, under the actual distribution, of the outcomes
-// with small p-values.
+// The test compares the power with its definition: the probability, under the actual distribution,
+// of the outcomes with small p-values.
 TEST(Design, BinomialPowerIsItsDefinition) {
   for (const double p : {0.05, 0.4}) {
     for (const double actual : {0.01, 0.2, 0.7}) {
@@ -113,19 +114,22 @@ TEST(Design, BinomialPowerIsItsDefinition) {
 }
 
 TEST(Design, BinomialFindsNothingWithoutDraws) {
-  // For 40 draws of a fair coin even 40 heads have p = 2^-39 > 1e-12; 41 heads have less.
+  // For 40 draws of a fair coin even 40 heads have p = 2^-39 > 1e-12; 41 heads of 41 draws have
+  // less.
   EXPECT_EQ(binomial_min_discrepancy(40, 0.5, 1e-12, 1e-6),
             std::numeric_limits<double>::infinity());
   EXPECT_LE(binomial_min_discrepancy(41, 0.5, 1e-12, 1e-6), 0.5);
-  // In 1e6 draws the absence of a rare token is not found (e^-10), but its excess is.
+  // In 1e6 draws it is not found that a rare token is never drawn (e^-10), but that it is drawn too
+  // often.
   const DetectableProbabilities rare = binomial_detectable(1000000, 1e-5, 1e-12, 1e-6);
   EXPECT_FALSE(rare.below);
   EXPECT_TRUE(rare.above);
   EXPECT_EQ(binomial_power(1000000, 1e-5, 0, 1e-12), 0);
 }
 
-// Two draws at 0.52: two of two are no alarm (2 * 0.27 > 1/2), none of two is (2 * 0.23). No excess
-// over 0.52 is found, so the discrepancy must be larger than any excess, 0.48.
+// For two draws at probability 0.52, two successes are no alarm (2 * 0.27 > 1/2), and no success is
+// one (2 * 0.23). No probability above 0.52 is found, so the discrepancy must be larger than the
+// largest possible excess, 0.48.
 TEST(Design, BinomialDiscrepancyLeavesNoRoomOnTheSideThatIsNotFound) {
   for (const double p : {0.52, 0.48}) {
     const DetectableProbabilities found = binomial_detectable(2, p, 0.5, 0.5);
@@ -145,7 +149,7 @@ TEST(Design, DkwmIsTheCriticalDistanceAndAMargin) {
 }
 
 TEST(Design, DkwmMissesNoMoreThanItSays) {
-  // With two cells, the distance of the distribution functions is that of the first probability.
+  // With two cells, the difference of the distribution functions is that of the first probability.
   const std::vector<double> target = {0.5, 0.5};
   for (const double fail : {0.1, 1e-3}) {
     for (const double pass : {0.1, 1e-3}) {
@@ -186,8 +190,9 @@ TEST(Design, GMissesNoMoreThanItSays) {
   }
 }
 
-// The chi-squared design is asymptotic, so its miss rate is measured: 4000 runs of the distribution
-// that is hardest to find (every cell off by the same factor), at a miss rate of one in ten.
+// The design by chi-squared is asymptotic, so the test measures its miss rate: 4000 runs of the
+// distribution that is hardest to find (every cell off by the same factor), at a miss rate of one
+// in ten.
 TEST(Design, ChiSquaredMissesAboutAsOftenAsItSays) {
   const std::vector<double> target(10, 0.1);
   const double fail = 1e-3, pass = 0.1, discrepancy = 0.05;

@@ -1,4 +1,4 @@
-// Compares the statistics with numbers computed elsewhere, and with closed forms.
+// Compares the statistics with numbers that other programs computed, and with closed forms.
 #include "harness/statistics/known_answers/known_answers.h"
 
 #include <gtest/gtest.h>
@@ -11,11 +11,13 @@ namespace fairdraw::statistics {
 namespace {
 
 // A p-value that is wrong by a factor 1 + r costs the ledger a factor 1 + r, and the ledger keeps
-// 30% in reserve. 2^-20 spends a 300000th of that reserve; a wrong formula misses by far more.
+// 30% in reserve. An error of 2^-20 uses a 300000th of that reserve, while a wrong formula is off
+// by far more.
 constexpr double kRelativeError = 0x1p-20;
 
-// Critical values and non-centralities enter the square roots of numbers of draws; root finding
-// stops at half the digits of a double (2^-26). A wrong tail or a factor of 2 misses by far more.
+// Critical values and non-centralities are under the square roots of numbers of draws; root finding
+// stops at half the digits of a double (2^-26). A wrong tail or a factor of 2 would be off by far
+// more.
 constexpr double kRootError = 0x1p-20;
 
 double relative_error(double actual, double expected) { return std::abs(actual / expected - 1); }
@@ -25,7 +27,7 @@ TEST(KnownAnswers, BinomialPValue) {
     SCOPED_TRACE(testing::Message()
                  << known.successes << " of " << known.trials << " at " << known.probability);
     const double p = binomial_p_value(known.successes, known.trials, known.probability);
-    // A wrong tail or a factor of 2 misses these values by far more.
+    // A wrong tail or a factor of 2 would be off by far more than this tolerance.
     const double stated = static_cast<double>(known.trials) * 0x1p-53 + 0x1p-44;
     EXPECT_LE(relative_error(p, known.p_value), stated) << p;
   }
@@ -59,7 +61,7 @@ TEST(KnownAnswers, RequiredNonCentrality) {
   }
 }
 
-// The published table of numbers of draws is based on these six numbers, rounded to integers.
+// The published table of numbers of draws uses these six numbers, rounded to integers.
 TEST(KnownAnswers, RequiredNonCentralityOfTheDesign) {
   const auto rounded = [](double cells) {
     return std::lround(chi_squared_required_non_centrality(cells - 1, 1e-12, 1e-6));
@@ -105,7 +107,7 @@ TEST(KnownAnswers, ExactMultinomial) {
 TEST(KnownAnswers, ClopperPearsonAtTheEndsHasAClosedForm) {
   for (const std::uint64_t trials : {1U, 10U, 1000000U}) {
     for (const double rate : {1e-9, 1e-2}) {
-      // With no success, the upper end q satisfies (1 - q)^n = rate / 2.
+      // Without a success, the upper end q satisfies (1 - q)^n = rate / 2.
       const double upper = -std::expm1(std::log(rate / 2) / static_cast<double>(trials));
       const Interval none = clopper_pearson_interval(0, trials, rate);
       EXPECT_EQ(none.lower, 0);
@@ -120,7 +122,7 @@ TEST(KnownAnswers, ClopperPearsonAtTheEndsHasAClosedForm) {
 TEST(KnownAnswers, DkwmAndFisherHaveClosedForms) {
   EXPECT_LE(relative_error(dkwm_p_value(0.005, 1000000), 2 * std::exp(-50.0)), kRelativeError);
   EXPECT_EQ(dkwm_p_value(0, 5), 1);
-  // Fisher's method for two p-values gives x (1 - ln x), with x their product.
+  // Fisher's method for two p-values gives x (1 - ln x), where x is their product.
   const double pair[] = {1e-4, 3e-5};
   const double x = 3e-9;
   EXPECT_LE(relative_error(fisher_p_value(pair), x * (1 - std::log(x))), kRelativeError);

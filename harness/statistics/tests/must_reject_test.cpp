@@ -1,7 +1,9 @@
-// Tests that wrong distributions are found at the draws that the design states for their
-// discrepancy, at the rates of a gate, and that the right distribution passes at the same draws.
+// Tests that wrong distributions are found with the draws that the design states for their
+// discrepancy, at the error rates of a gate, and that the right distribution passes with the same
+// draws.
 //
-// The seeds of these tests are fixed. A wrong distribution passes a test with a rate of 1e-6.
+// The seeds of these tests are fixed. A wrong distribution passes a test with a rate of at most
+// 1e-6.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ struct WrongDistribution {
   std::vector<double> distribution;
 };
 
-// Returns variants of the distribution Zipf(1), each with one fault.
+// Returns variants of the distribution Zipf(1), each of which has one fault.
 std::vector<WrongDistribution> faults() {
   const std::vector<double> target = zipf_distribution(kVocab);
   std::vector<WrongDistribution> all;
@@ -45,7 +47,7 @@ std::vector<WrongDistribution> faults() {
   return all;
 }
 
-// Returns the distribution over the pooled cells.
+// Returns the distribution over the cells of a pooling.
 std::vector<double> pooled_distribution(const Pooling& pooling,
                                         const std::vector<double>& distribution) {
   std::vector<double> cells(pooling.probability.size(), 0.0);
@@ -91,8 +93,8 @@ TEST(MustReject, ByChiSquared) {
     const double dof = static_cast<double>(pooling.probability.size()) - 1;
     const double distance =
         total_variation(pooled_distribution(pooling, fault.distribution), pooling.probability);
-    // Takes at least as many draws as give 400 expected per cell, because the p-value is invalid
-    // below that.
+    // The number of draws is at least the one that gives an expected count of 400 per cell, because
+    // the p-value is invalid below that.
     const std::uint64_t draws =
         std::max<std::uint64_t>(100000, chi_squared_min_num_samples(distance, dof, kFail, kPass));
     const auto p_value = [&](const std::vector<double>& distribution) {
@@ -120,8 +122,8 @@ TEST(MustReject, ByDkwm) {
   }
 }
 
-// Tests one bucket per fault: the scaled token, the tail, the swapped token, the upper half of the
-// ranks.
+// The test uses one bucket per fault: the scaled token, the tail, the swapped token, the upper half
+// of the ranks.
 TEST(MustReject, ByBinomial) {
   const std::vector<double> target = zipf_distribution(kVocab);
   const std::vector<std::pair<std::size_t, std::size_t>> buckets = {
@@ -172,7 +174,7 @@ TEST(MustReject, TotalVariationIntervalExcludesZero) {
   }
 }
 
-// Stratified draws give every cell exactly its expected count, which is too good to be true.
+// Stratified draws give every cell exactly its expected count, which fits too well to be true.
 TEST(MustReject, TooGood) {
   const std::vector<double> target(64, 1.0 / 64);
   const std::vector<std::uint64_t> stratified(64, 1000);
@@ -182,7 +184,8 @@ TEST(MustReject, TooGood) {
   EXPECT_GT(goodness_of_fit(fair, target).chi_squared_too_good, kFail);
 }
 
-// A small bias in each of many cases is invisible alone, but visible in all together.
+// A small bias that many cases have is too small to be found in one case, but is found in all cases
+// together.
 TEST(MustReject, ASmallBiasEverywhereIsFoundByFisher) {
   const std::vector<double> p_values(500, 0.05);
   EXPECT_EQ(bonferroni_p_value(p_values), 1);
@@ -190,7 +193,7 @@ TEST(MustReject, ASmallBiasEverywhereIsFoundByFisher) {
   EXPECT_LE(global_p_value(p_values), kFail);
 }
 
-// 6 cells and 200 draws are the largest support whose outcomes are all listed.
+// A support of 6 cells with 200 draws is the largest whose outcomes are all listed.
 TEST(MustReject, ByExactMultinomial) {
   const std::vector<double> target = {0.3, 0.25, 0.2, 0.1, 0.1, 0.05};
   const std::vector<double> actual = {0.05, 0.1, 0.1, 0.2, 0.25, 0.3};

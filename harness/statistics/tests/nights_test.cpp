@@ -1,5 +1,5 @@
-// Tests evidence over nightly runs: mean 1 under the null, Ville's bound over the whole sequence,
-// and faults that no single run finds.
+// Tests evidence over nightly runs: mean 1 under the null hypothesis, Ville's bound over the whole
+// sequence, and faults that no single run finds.
 #include "harness/statistics/nights.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace fairdraw::statistics {
 namespace {
 
 const double kLn20 = std::log(20.0);
-// Probability that a right test fails, over all its seeds; the seeds are fixed.
+// The probability that a right test fails, over all its seeds; the seeds are fixed.
 constexpr double kNever = 1e-9;
 
 CellsOfNights cells(std::vector<double> probability) {
@@ -26,13 +26,13 @@ CellsOfNights cells(std::vector<double> probability) {
 }
 
 TEST(Nights, CalibratedPValuesHaveMeanOne) {
-  // The mean of kappa p^(kappa - 1) over kappa has the integral (p - 1) / ln p from 0 to p; it is 1
-  // at 1.
+  // The integral of the mean of kappa p^(kappa - 1) over kappa, from 0 to p, is (p - 1) / ln p; it
+  // is 1 at p = 1.
   const auto integral = [](double p) { return p < 1 ? (p - 1) / std::log(p) : 1; };
   for (double a = 0x1p-60; a < 1; a *= 2) {
-    // The check uses Simpson's rule on 256 intervals. The error of Simpson's rule is below h^4 /
-    // 180 times the fourth derivative, which is at most 24 e(a) / a^4 here; with h = a / 256 that
-    // is 2^-34 of the integral.
+    // The check uses Simpson's rule with 256 intervals. The error of Simpson's rule is below h^4 /
+    // 180 times the fourth derivative, which is at most 24 e(a) / a^4 here; for h = a / 256 that is
+    // 2^-34 of the integral.
     constexpr int kIntervals = 256;
     double sum = 0;
     for (int i = 0; i <= kIntervals; ++i) {
@@ -68,9 +68,9 @@ TEST(Nights, CountsHaveMeanOne) {
   EXPECT_LE(std::abs(mean - 1), kRounding);
 }
 
-// The false alarm rate of a whole sequence of nightly runs, evaluated after each run: at most 1/20
-// of all sequences ever reach 20. A rule that multiplied e-values and reset, or tested each run
-// anew at 1/20, would fail in 95 % of the sequences.
+// The test measures the false alarm rate of a whole sequence of nightly runs, evaluated after each
+// run: at most 1/20 of all sequences may ever reach 20. A rule that multiplied e-values and reset
+// them, or tested each run anew at 1/20, would fail in 95 % of the sequences.
 TEST(Nights, NullSequencesKeepToVillesBound) {
   constexpr std::uint64_t kSequences = 600;
   constexpr int kNights = 40;
@@ -96,11 +96,11 @@ TEST(Nights, NullSequencesKeepToVillesBound) {
   }
   EXPECT_GT(binomial_upper_tail(by_counts, kSequences, 0.05), kNever) << by_counts;
   EXPECT_GT(binomial_upper_tail(by_p_values, kSequences, 0.05), kNever) << by_p_values;
-  EXPECT_GT(each_night, kSequences / 2);  // 1 - 0.95^40 = 0.87 of all; the bound prevents this
+  EXPECT_GT(each_night, kSequences / 2);  // 1 - 0.95^40 = 0.87 of all; Ville's bound prevents this
 }
 
-// A bias of a fifth of what one nightly run finds shows in the counts of 150 runs, but not in a
-// product of e-values that start afresh.
+// A bias that is a fifth of the smallest one found by a single nightly run is found by the counts
+// of 150 runs, but not by a product of e-values that each start afresh.
 TEST(Nights, CountsFindWhatNoNightFinds) {
   const std::vector<double> probability(10, 0.1);
   std::vector<double> biased;
@@ -131,8 +131,8 @@ TEST(Nights, CountsFindWhatNoNightFinds) {
   EXPECT_GT(nights_min_discrepancy(designed, 1e-13, needed, 1e-6), 0.1);
 }
 
-// A fault that begins in run 61 is found by a bet that starts then, because that bet has lost
-// nothing on the runs before.
+// A fault that begins in run 61 is found by the bet that starts then, because that bet has lost
+// nothing on the earlier runs.
 TEST(Nights, AFaultThatComesLaterIsFound) {
   std::mt19937_64 generator(11);
   std::vector<double> log_e;
@@ -140,11 +140,12 @@ TEST(Nights, AFaultThatComesLaterIsFound) {
   EXPECT_LT(std::accumulate(log_e.begin(), log_e.end(), 0.0), -10);
   log_e.push_back(p_to_log_e(1e-9));
   log_e.push_back(p_to_log_e(1e-9));
-  // Each faulty run pays e^20.7 / 20.7^2 = 2.3e6 to 1, and the bet has 1 / (61 * 62) of the money.
+  // Each faulty run multiplies the bet by e^20.7 / 20.7^2 = 2.3e6, and the bet has the weight 1 /
+  // (61 * 62).
   EXPECT_GT(log_e_of_nights(log_e), 2 * 14.6 - std::log(61.0 * 62));
 }
 
-// A sampler that is right within its rounding gains nothing in the bets.
+// A sampler that is right within its rounding gains nothing from the bets.
 TEST(Nights, RoundingIsPaidFor) {
   CellsOfNights nights = cells({0.5, 0.5});
   nights.relative_error = 1e-3;

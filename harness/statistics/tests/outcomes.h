@@ -1,5 +1,5 @@
-// Shared by the tests of statistics: every outcome of a small distribution, and draws from a large
-// one.
+// Lists every outcome of a small distribution, and makes draws from a large one; the tests of
+// statistics share this file.
 #pragma once
 
 #include <algorithm>
@@ -35,14 +35,15 @@ void for_each_outcome(std::span<const double> distribution, std::uint64_t draws,
   extend(extend, 0, draws, 1.0);
 }
 
-/// A value of a statistic, with its probability.
+/// A value of a statistic, with the probability of this value.
 struct Atom {
   double value = 0;
   double probability = 0;
 };
 
-/// Plain sums of up to this many terms below 1 are off by at most terms * 2^-53, relatively, and so
-/// are products of up to 400 factors. 2^-30 is above both for every enumeration here (< 2^22).
+/// A plain sum of terms below 1 has a relative error of at most 2^-53 times the number of terms,
+/// and so has a product of up to 400 factors. The tolerance 2^-30 is above both for every
+/// enumeration here (fewer than 2^22 terms).
 inline constexpr double kRounding = 0x1p-30;
 
 /// Returns the largest P(value <= a) / a over all a, for the atoms of a p-value. The ratio is at
@@ -53,7 +54,7 @@ inline double worst_ratio(std::vector<Atom> atoms) {
   double sum = 0, worst = 0;
   for (std::size_t i = 0; i < atoms.size(); ++i) {
     sum += atoms[i].probability;
-    // Values of a statistic that differ by rounding alone count as one value.
+    // Values of a statistic that differ only by rounding count as one value.
     const bool last_of_value =
         i + 1 == atoms.size() || atoms[i + 1].value > atoms[i].value * (1 + kRounding);
     if (last_of_value) worst = std::max(worst, sum / atoms[i].value);
@@ -61,13 +62,13 @@ inline double worst_ratio(std::vector<Atom> atoms) {
   return worst;
 }
 
-/// Returns a uniform number in [0, 1) from the generator's top 53 bits, the same with every
-/// standard library.
+/// Returns a uniform number in [0, 1) from the generator's top 53 bits, which is the same with
+/// every standard library.
 inline double uniform(std::mt19937_64& generator) {
   return static_cast<double>(generator() >> 11) * 0x1p-53;
 }
 
-/// Returns counts of `draws` draws from `distribution`, by inverse transform.
+/// Returns the counts of `draws` draws from `distribution`, by inverting the distribution function.
 inline std::vector<std::uint64_t> draw_counts(std::span<const double> distribution,
                                               std::uint64_t draws, std::mt19937_64& generator) {
   std::vector<double> upto;

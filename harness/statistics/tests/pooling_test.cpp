@@ -16,8 +16,8 @@ double sum_of(const std::vector<double>& values) {
 }
 
 TEST(Pooling, ClosesACellWhenItsExpectedCountIsReached) {
-  // With 1000 draws and 100 per cell, the cells are 0.5 alone, 0.2 alone, 0.09 + 0.09, and 0.08 +
-  // 0.04, in order of size.
+  // With 1000 draws and at least 100 expected per cell, the cells are 0.5 alone, 0.2 alone, 0.09 +
+  // 0.09, and 0.08 + 0.04, in order of size.
   const std::vector<double> distribution = {0.09, 0.5, 0.0, 0.08, 0.09, 0.2, 0.04};
   const Pooling pooling = pool_by_probability(distribution, 1000, 100);
   const std::vector<std::uint32_t> cells = {2, 0, kNoCell, 3, 2, 1, 3};
@@ -68,8 +68,8 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
           EXPECT_LE(pooling.probability.size(), max_cells);
         }
         EXPECT_GE(pooling.smallest_expected, 400);
-        // The masses of cells are the sums of their tokens' masses, and cells are in descending
-        // order of token size.
+        // The mass of a cell is the sum of its tokens' masses, and cells are in descending order of
+        // their tokens' masses.
         std::vector<double> mass(pooling.probability.size(), 0.0);
         for (std::size_t i = 0; i < vocab; ++i) {
           ASSERT_LT(pooling.cell_of[i], mass.size());
@@ -87,8 +87,8 @@ TEST(Pooling, CellsAreFullFewAndAddUpToOne) {
 }
 
 TEST(Pooling, AFullSetOfCellsIsUsedWhereTheDistributionAllows) {
-  // The largest of 131072 tokens of a Zipf distribution has 8% of the mass, more than 1/32; the
-  // other tokens share cells.
+  // The largest of 131072 tokens of a Zipf distribution has 8% of the mass, which is more than
+  // 1/32; the other tokens share cells.
   EXPECT_EQ(pool_by_probability(zipf_distribution(131072), 1000000, 400, 32).probability.size(),
             32U);
   const std::vector<double> flat(64, 0.015625);

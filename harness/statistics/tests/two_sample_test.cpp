@@ -1,5 +1,5 @@
-// Compares the two-sample tests with enumerations that know every probability, and with their
-// promised rates.
+// Compares the two-sample tests with enumerations in which every probability is known, and with
+// their promised rates.
 #include "harness/statistics/two_sample.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ double binomial(std::uint64_t n, std::uint64_t k, double p) {
 }
 
 TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
-  // The example of Fisher 1935 is 3 of 4 against 1 of 4. In this example 16 + 1 of the 70 choices
-  // are at least that good.
+  // The example of Fisher 1935 compares 3 of 4 with 1 of 4. In this example 16 + 1 of the 70
+  // possible choices are at least that good.
   EXPECT_NEAR(two_sample_set_p_value(3, 4, 1, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(1, 4, 3, 4), 2 * 17.0 / 70, 1e-12);
   EXPECT_NEAR(two_sample_set_p_value(4, 4, 0, 4), 2 * 1.0 / 70, 1e-13);
@@ -38,7 +38,7 @@ TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
 }
 
 TEST(TwoSampleSet, AccusesEqualDistributionsNoMoreOftenThanItSays) {
-  // Lists every pair of counts of 9 and 7 draws from the same distribution.
+  // The test lists every pair of counts of 9 and 7 draws from the same distribution.
   for (const double p : {0.05, 0.3, 0.5, 0.9}) {
     for (const double level : {0.3, 0.1, 0.01, 1e-4}) {
       double rate = 0;
@@ -68,14 +68,14 @@ TEST(TwoSampleSet, AccusesDistributionsWithinTheOddsRatioNoMoreOftenThanItSays) 
       EXPECT_LE(rate, level * (1 + 1e-9)) << p;
     }
   }
-  // The odds ratio is an allowance, so it never lowers the p-value.
+  // A larger odds ratio allows more difference, so it never lowers the p-value.
   EXPECT_GT(two_sample_set_p_value(9, 20, 1, 20, 1.1), two_sample_set_p_value(9, 20, 1, 20));
 }
 
 TEST(TwoSampleSet, SeesALostLaneInItsFirstCounts) {
-  // 195 draws of a lane in one sample and none in the other have a p-value below 2^-195 on either
-  // side, because draws without replacement miss more surely than coin flips: C(2n - s, n) / C(2n,
-  // n) <= 2^-s.
+  // If a lane is drawn 195 times in one sample and never in the other, the p-value is below 2^-195
+  // on either side, because draws without replacement miss more surely than coin flips: C(2n - s,
+  // n) / C(2n, n) <= 2^-s.
   const double p_value = two_sample_set_p_value(195, 200'000, 0, 200'000);
   EXPECT_LE(p_value, 2 * std::pow(0.5, 195));
   EXPECT_GT(p_value, 2 * std::pow(0.49, 195));
@@ -93,7 +93,7 @@ TEST(TwoSampleSet, RefusesWhatItCannotCount) {
 }
 
 TEST(TwoSampleDistance, AccusesEqualDistributionsNoMoreOftenThanItSays) {
-  // Lists every pair of counts of 40 and 30 draws over two cells.
+  // The test lists every pair of counts of 40 and 30 draws over two cells.
   for (const double p : {0.1, 0.5}) {
     for (const double level : {0.3, 0.1, 0.01}) {
       const double critical = two_sample_critical_distance(2, 40, 30, 0, level);
