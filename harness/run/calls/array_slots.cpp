@@ -16,9 +16,9 @@
 namespace fairdraw::harness {
 namespace {
 
-// Longer arrays return their pages to the system when they are freed.
+// Arrays longer than this return their pages to the system when they are freed.
 constexpr std::size_t kKept = std::size_t{64} << 20;
-// Fill pattern of the rest of an array's own pages.
+// The pattern that fills the rest of the memory pages of an array.
 constexpr std::byte kPattern{0xa5};
 
 std::size_t page_size() {
@@ -36,17 +36,18 @@ bool is_pattern(const std::byte* first, const std::byte* last) {
   return std::all_of(first, last, [](std::byte value) { return value == kPattern; });
 }
 
-// Opens memory that can never be executed, if the system can seal it; older systems lack the flag.
+// Opens memory that can never be executed, if the system can seal it; older systems lack the flag
+// for this.
 int open_memory() {
   constexpr unsigned kNoExecSeal = 8;  // value of MFD_NOEXEC_SEAL, which older headers lack
   const int sealed = memfd_create("arrays", MFD_CLOEXEC | kNoExecSeal);
   return sealed >= 0 ? sealed : memfd_create("arrays", MFD_CLOEXEC);
 }
 
-// Slots of the calling thread, mapped at any address.
+// The slots of the calling thread, mapped at any address.
 class ThreadSlots final : public ArraySlots {
  public:
-  // A call has fewer than 24 results; longer arrays are on the heap.
+  // A call has fewer than 24 results; arrays that are too long for a slot are on the heap.
   static constexpr Layout kLayout = {.slots = 24,
                                      .wide_slots = 0,
                                      .wide = 0,
@@ -56,8 +57,8 @@ class ThreadSlots final : public ArraySlots {
   ThreadSlots() : ArraySlots(kLayout, nullptr, 1) {}
 };
 
-// Slots that no thread currently uses. These slots are never destroyed, because a sampler may have
-// kept the address of an array in them and read it after the thread has ended.
+// The slots that no thread is using. These slots are never destroyed, because a sampler may keep
+// the address of an array in a slot and read it after the thread has ended.
 class SpareSlots {
  public:
   static SpareSlots& all() {
@@ -65,7 +66,7 @@ class SpareSlots {
     return *spare;
   }
 
-  /// Returns null if the system gives no memory.
+  /// Returns null if the system cannot give memory.
   std::unique_ptr<ThreadSlots> take() {
     const std::lock_guard lock(mutex_);
     if (!slots_.empty()) {
@@ -90,7 +91,7 @@ class SpareSlots {
   std::vector<std::unique_ptr<ThreadSlots>> slots_;
 };
 
-// The slots of a thread, until the thread ends.
+// The slots that a thread uses until it ends.
 struct LentSlots {
   LentSlots() : slots(SpareSlots::all().take()) {}
   ~LentSlots() { SpareSlots::all().give_back(std::move(slots)); }
@@ -112,7 +113,7 @@ std::byte* ArraySlots::map(const Layout& layout, int file, std::uint64_t address
   if (mapped == MAP_FAILED) return nullptr;
   auto* const base = static_cast<std::byte*>(mapped);
   bool right = wanted == nullptr || mapped == wanted;
-  // Large pages are disabled, because one would touch memory next to an array.
+  // Large pages are disabled, because a large page would include memory next to an array.
   madvise(mapped, size, MADV_NOHUGEPAGE);
   for (std::size_t slot = 1; right && layout.closed && slot <= layout.slots; ++slot) {
     right = mprotect(base + begin_of(layout, slot) - kGuard, kGuard, PROT_NONE) == 0;
@@ -183,7 +184,7 @@ bool ArraySlots::holds_data(const std::byte* first, const std::byte* last) const
 
 void ArraySlots::empty(std::byte* first, std::byte* last) {
   if (knows_pages_ && !holds_data(first, last)) return;
-  // If the system cannot free the pages, the next call sees these pages as touched again.
+  // If the system cannot free the pages, they count as touched in the next call too.
   madvise(first, static_cast<std::size_t>(last - first), MADV_REMOVE);
 }
 
@@ -200,8 +201,8 @@ ArraySlots::Touched ArraySlots::around(const void* place) const {
   return behind ? Touched::behind : Touched::nothing;
 }
 
-// Subtracts the guard after the array, the guard in front of it, whose pages stay untouched, and
-// room for alignment.
+// The room is the size of the slot without the guard after the array, the guard in front of the
+// array, whose pages stay untouched, and space for alignment.
 std::size_t ArraySlots::room(std::size_t slot) const {
   return begin_of(layout_, slot + 1) - begin_of(layout_, slot) - 3 * kGuard;
 }

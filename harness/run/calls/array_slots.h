@@ -1,7 +1,7 @@
-// Memory for the arrays of a call, far apart, so that an access around an array is detected without
-// reading that memory.
+// Places the arrays of a call far apart in memory, so that an access around an array is detected
+// without reading that memory.
 //
-// The memory is a file that holds only the pages that were touched, and the system tells which
+// The memory is a file that has only those pages that were touched, and the system says which pages
 // these are (SEEK_DATA). Between two arrays there are gigabytes of addresses without memory.
 #pragma once
 
@@ -15,18 +15,18 @@
 
 namespace fairdraw::harness {
 
-/// Slots for one array each. An array ends at the end of its slot, in front of a guard of kGuard
-/// bytes.
+/// Slots, each with room for one array. An array ends at the end of its slot, in front of a guard
+/// of kGuard bytes.
 class ArraySlots : public std::pmr::memory_resource {
  public:
   struct Layout {
-    std::size_t slots, wide_slots;  ///< the first `wide_slots` of the slots are wide
+    std::size_t slots, wide_slots;  ///< number of slots; the first `wide_slots` of them are wide
     std::size_t wide, narrow;       ///< bytes of a slot
-    bool closed;                    ///< guards are inaccessible, so that an access to one crashes
+    bool closed;                    ///< true: guards are inaccessible, so that access crashes
     std::size_t least_alignment;    ///< minimum alignment of arrays
   };
-  /// Bytes watched on either side of an array: the longest possible row, so that an access that is
-  /// off by at most one row is detected.
+  /// The number of bytes that are watched on either side of an array: the longest possible row, so
+  /// that an access that is off by at most one row is detected.
   static constexpr std::size_t kGuard = static_cast<std::size_t>(kMaxVocab) * sizeof(float);
 
   ~ArraySlots() override;
@@ -39,22 +39,23 @@ class ArraySlots : public std::pmr::memory_resource {
   /// Returns whether a free slot has room for an array of `bytes` bytes.
   bool has_room(std::size_t bytes) const;
 
-  /// Returns the array of the slot that contains `address`; null if no slot does.
+  /// Returns the array in the slot that contains `address`, or null if no slot contains it.
   const void* array_near(std::uint64_t address) const;
 
   enum class Touched { nothing, in_front, behind };
-  /// Returns whether memory next to the array that holds `place` was touched. Within kGuard bytes
-  /// of the array's pages, around() finds every page that was written or read; within its own
-  /// pages, every byte that was written. For an address in no slot, around() finds nothing.
+  /// Returns whether memory next to the array that contains `place` was touched. Within kGuard
+  /// bytes of the array's pages, around() detects every page that was written or read; within the
+  /// array's own pages, every byte that was written. For an address outside of all slots, around()
+  /// finds nothing.
   Touched around(const void* place) const;
 
  protected:
-  /// Maps the slots. `next_address` is called for an address until nothing else is mapped there, up
-  /// to `tries` times; if it is null, any address will do. Throws std::system_error if the system
-  /// gives no memory.
+  /// Maps the slots. The function `next_address` is called up to `tries` times, until no other
+  /// mapping is at the address that it returns; if it is null, any address may be used. Throws
+  /// std::system_error if the system cannot give memory.
   ArraySlots(const Layout& layout, const std::function<std::uint64_t()>& next_address, int tries);
 
-  /// Returns null if something else is mapped at `address`.
+  /// Returns null if another mapping is at `address`.
   static std::byte* map(const Layout& layout, int file, std::uint64_t address);
 
  private:
@@ -79,14 +80,15 @@ class ArraySlots : public std::pmr::memory_resource {
 
   Layout layout_;
   int file_ = -1;
-  bool knows_pages_ = true;  // whether the system tells which pages were touched
+  bool knows_pages_ = true;  // true if the system says which pages were touched
   std::byte* base_ = nullptr;
   std::vector<Slot> slots_;
 };
 
-/// Returns memory for results of samplers in this process: the open slots of the calling thread.
-/// The slots are never unmapped, because a sampler may keep the address of an array and read it
-/// later. Returns null if the system gives no memory; results are then guarded by patterns alone.
+/// Returns the memory for results of samplers in this process, which is the slots of the calling
+/// thread, with accessible guards. The slots are never unmapped, because a sampler may keep the
+/// address of an array and read it later. Returns null if the system cannot give memory; then only
+/// patterns guard the results.
 ArraySlots* result_slots();
 
 }  // namespace fairdraw::harness

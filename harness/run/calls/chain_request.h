@@ -1,4 +1,4 @@
-// One verification of drafted chains, owned: the request and its response.
+// One verification of drafted chains, with all of its arrays: the request and its response.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_chain. Probabilities are values that `dtype` represents exactly. The
-/// three word arrays are all empty, or have shapes [batch, n], [batch, n] and [batch].
+/// A form of fairdraw_chain that owns its arrays. The probabilities are values that `dtype`
+/// represents exactly. The three arrays of random words are either all empty, or have the shapes
+/// [batch, n], [batch, n] and [batch].
 struct ChainRequest {
   DType dtype = DType::float32;
   std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;
@@ -32,7 +33,7 @@ struct ChainResponse {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// Runs the request. `statuses` are filled only if the sampler reports them.
+/// Runs the request. The field `statuses` is filled only if the sampler reports statuses.
 ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
 
 }  // namespace fairdraw::harness

@@ -8,9 +8,9 @@
 namespace fairdraw::harness {
 namespace {
 
-// Returns the number of tokens per call: 2^16, and at most 2^30 logits if a sampler reads the row
-// again for each token. A plain loop takes a few seconds for 2^30 logits; a call of a plugin may
-// take a minute.
+// Returns the number of tokens per call: 2^16, but at most 2^30 logits if a sampler reads the row
+// again for each token. A simple loop takes a few seconds for 2^30 logits, while a call of a plugin
+// may take a minute.
 std::uint64_t tokens_a_call(std::uint64_t vocab) {
   return std::clamp<std::uint64_t>((1U << 30) / std::max<std::uint64_t>(vocab, 1), 1, 1U << 16);
 }
@@ -76,8 +76,8 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
   Counts counts;
   counts.of_token.resize(vocab);
 
-  // Each output costs a pass over the row, while a further sample of an output costs less. If the
-  // sampler has samples, outputs take at most a quarter of the draws and, beyond 64 outputs, at
+  // Each output costs a pass over the row, while a further sample of the same output costs less. If
+  // the sampler has samples, outputs take at most a quarter of the draws and, beyond 64 outputs, at
   // most 2^25 logits.
   std::uint64_t by_outputs = draws;
   if (description.num_samples) {

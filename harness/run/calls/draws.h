@@ -1,4 +1,4 @@
-// Many draws from one row, by every method that a sampler offers.
+// Makes many draws from one row, by every method that a sampler offers.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,40 @@
 
 namespace fairdraw::harness {
 
-/// Counts the tokens of a call; if the call did not run, notes the reason.
+/// Counts the tokens of a call; if the call did not run, stores the reason.
 void add_tokens(const Response& response, Counts& counts);
 
-/// Makes `draws` draws from row 0 of `row` (a request of one row). Three methods alternate, as far
-/// as the sampler supports them: many samples of one output; many outputs of one row with an offset
-/// each, like consecutive steps of serving; one scalar seed for many outputs. Each call has its own
-/// seed, mixed(seed, number of the call).
+/// Makes `draws` draws from row 0 of `row`, which is a request of one row. Three methods alternate,
+/// as far as the sampler supports them: many samples of one output; many outputs of one row with an
+/// offset each, like consecutive steps of serving; and one scalar seed for many outputs. Each call
+/// has its own seed, which is mixed(seed, number of the call).
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
 
-/// Makes the draws as samples of one output per call. Precondition: the sampler has samples.
+/// Makes the draws as samples, with one output per call. Precondition: the sampler supports
+/// samples.
 Counts count_samples(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
 
-/// A part of a case: the calls with numbers i for which i % parts == part - 1. A call's draws
-/// depend on its number alone, so parts share no seed, and their counts add up to those of the
-/// whole.
+/// A part of a case, which makes the calls with numbers i for which i % parts == part - 1. The
+/// draws of a call depend only on its number, so no two parts share a seed, and the counts of all
+/// parts add up to those of the whole case.
 struct CasePart {
   std::uint32_t part = 1, parts = 1;
 };
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed,
                    CasePart part);
 
-/// Source of the counts of a check of one row, in place of count_draws(), for one run of the check.
+/// A source of counts for a check of one row, in place of count_draws(), for one run of the check.
 class CountSource {
  public:
   virtual ~CountSource() = default;
   virtual Counts count(Sampler& sampler, const Request& row, std::uint64_t draws,
                        std::uint64_t seed) = 0;
-  /// Returns the look that a part makes, 0 or 1. The check must not judge the counts of a part.
-  /// Without a value, the counts cover the whole case.
+  /// Returns which look this part makes, 0 or 1. The check must not judge the counts of a part
+  /// alone. Without a value, the counts cover the whole case.
   virtual std::optional<int> part_of_look() const { return std::nullopt; }
 };
 
-/// Makes a part of the draws and keeps the counts.
+/// A source that makes a part of the draws and keeps the counts.
 class PartCounts final : public CountSource {
  public:
   PartCounts(CasePart part, int look) : part_(part), look_(look) {}
@@ -59,7 +60,7 @@ class PartCounts final : public CountSource {
   std::vector<CountedDraws> counted_;
 };
 
-/// Adds up the counts of all parts and draws nothing.
+/// A source that adds up the counts of all parts and draws nothing.
 class JoinedCounts final : public CountSource {
  public:
   explicit JoinedCounts(std::vector<std::vector<CountedDraws>> parts) : parts_(std::move(parts)) {}

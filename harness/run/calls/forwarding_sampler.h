@@ -1,4 +1,4 @@
-// A sampler that wraps another one, sees every call and forwards it.
+// A sampler that wraps another sampler, sees every call and forwards the call.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace fairdraw::harness {
 
-/// Forwards calls to `sampler`, which must outlive this object. Derived classes add code around a
-/// call.
+/// A sampler that forwards calls to `sampler`, which must outlive this object. Derived classes add
+/// code around a call.
 class ForwardingSampler : public Sampler {
  public:
   explicit ForwardingSampler(Sampler& sampler) : sampler_(sampler) {}
@@ -29,7 +29,7 @@ class ForwardingSampler : public Sampler {
   }
 
  protected:
-  /// Returns why the call is not forwarded; empty if the call is forwarded.
+  /// Returns the reason why the call is not forwarded, or an empty string if it is.
   virtual std::string before_call() { return {}; }
   virtual void after_call() {}
 

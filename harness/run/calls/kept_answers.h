@@ -1,4 +1,4 @@
-// Answers of oracles about rows, kept for the other samplers of the same case, because sorting a
+// Keeps answers of oracles about rows for the other samplers of the same case, because sorting a
 // row takes ten times as long as a sampler's call with that row.
 #pragma once
 
@@ -20,20 +20,20 @@
 
 namespace fairdraw::harness {
 
-/// Answers of one scope: the samplers of one case, which get the same rows. While the object
-/// exists, kept_answer() of its thread searches there first.
+/// The answers of one scope: the samplers of a case all get the same rows. While an object of this
+/// class exists, kept_answer() in the same thread searches the object first.
 class KeptAnswers {
  public:
-  /// Keeps answers up to a total of `most_bytes` bytes; further answers are computed each time.
+  /// Keeps answers up to a total of `most_bytes` bytes; all further answers are computed each time.
   explicit KeptAnswers(std::size_t most_bytes);
   ~KeptAnswers();
   KeptAnswers(const KeptAnswers&) = delete;
   KeptAnswers& operator=(const KeptAnswers&) = delete;
 
-  /// Returns the object of this thread; null if the thread has none.
+  /// Returns the object of this thread, or null if the thread has none.
   static KeptAnswers* of_this_thread();
 
-  /// Returns the kept answer to a question; null if no answer is kept.
+  /// Returns the kept answer to a question, or null if none is kept.
   std::shared_ptr<const void> find(const std::string& question) const;
   void keep(std::string question, std::shared_ptr<const void> answer, std::size_t bytes);
 
@@ -47,18 +47,18 @@ class KeptAnswers {
   std::vector<reference::Semantics> semantics_;
 };
 
-/// Returns the heap memory of an answer.
+/// Returns the number of bytes that an answer uses on the heap.
 std::size_t bytes_of(const reference::IntegerRow& row);
 std::size_t bytes_of(const reference::RealDistribution& distribution);
 std::size_t bytes_of(const reference::ChainOutcome& outcome);
 std::size_t bytes_of(const reference::ResultIntervals& intervals);
 std::size_t bytes_of(const reference::RealLogprobs& row);
 
-/// Everything that an oracle's answer depends on, byte by byte, so that equal questions have equal
+/// All data on which an oracle's answer depends, byte by byte, so that equal questions have equal
 /// answers.
 class Question {
  public:
-  /// Begins a question to the function named `what`.
+  /// Begins a question for the function named `what`.
   Question(KeptAnswers& kept, const char* what) : kept_(kept) {
     add(std::span(what, std::strlen(what)));
   }
@@ -95,8 +95,8 @@ class Question {
   std::string bytes_;
 };
 
-/// Returns compute(), or its earlier result if this thread's KeptAnswers holds one: `what` names
-/// the function, and `parts` are everything that the answer depends on.
+/// Returns compute(), or its earlier result if this thread's KeptAnswers has one; `what` names the
+/// function, and `parts` are all data on which the answer depends.
 template <typename Compute, typename... Parts>
 std::invoke_result_t<Compute> kept_answer(const char* what, const Compute& compute,
                                           const Parts&... parts) {
@@ -115,7 +115,7 @@ std::invoke_result_t<Compute> kept_answer(const char* what, const Compute& compu
   return answer;
 }
 
-/// Call reference::integer_model and integer_model_from_probs, and keep their answers.
+/// Call reference::integer_model and reference::integer_model_from_probs, and keep their answers.
 reference::IntegerRow model_of_logits(std::span<const float> logits,
                                       std::span<const std::uint32_t> allowed,
                                       const reference::RowParameters& parameters, TieRule tie_rule,

@@ -1,11 +1,13 @@
-// Keeps a sampler's changes of the float environment from the code that judges the sampler.
+// Protects the code that judges a sampler from the sampler's changes of the floating-point
+// environment.
 #pragma once
 
 #include <cfenv>
 
 namespace fairdraw::harness {
 
-/// Restores the float environment at the end of the scope: rounding mode, flush to zero, traps.
+/// A guard that restores the floating-point environment at the end of the scope: rounding mode,
+/// flush to zero, traps.
 class KeptFloatEnvironment {
  public:
   KeptFloatEnvironment() { std::fegetenv(&before_); }

@@ -1,4 +1,4 @@
-// Abilities that a request needs and a sampler does not declare.
+// Finds abilities that a request needs and a sampler does not declare.
 #pragma once
 
 #include "harness/run/calls/request.h"
@@ -6,8 +6,8 @@
 
 namespace fairdraw::harness {
 
-/// Returns the ability that the request needs and the sampler does not declare; empty if there is
-/// none. missing_ability() returns its reason.
+/// Returns an ability that the request needs and the sampler does not declare, or an empty one if
+/// there is none. The reason is the text of missing_ability().
 Lack lack_for(const SamplerDescription& sampler, const Request& request);
 
 }  // namespace fairdraw::harness

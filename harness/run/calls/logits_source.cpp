@@ -20,12 +20,12 @@ class FamilySource final : public LogitsSource {
 
   void fill(std::int64_t row, std::span<float> out) const override {
     generate_row(family_, seed_, static_cast<std::uint64_t>(row), out);
-    // Adds nothing where nothing is asked, because -0 + 0 is +0.
+    // Nothing is added if `added_` is 0, because -0 + 0 would be +0.
     for (float& value : out) value = added_ == 0 ? value : value + added_;
     if (dtype_ == DType::float32) return;
-    // Subnormal values of float32 are 0 in float16, so the family then holds float16's own
-    // subnormals, below 2^-14. In bfloat16, which has the exponents of float32, the subnormal
-    // values stay as they are.
+    // Subnormal float32 values are 0 in float16, so for float16 the family has the subnormals of
+    // float16, which are below 2^-14. The dtype bfloat16 has the exponents of float32, so there the
+    // subnormal values stay as they are.
     const bool moved = family_ == Family::subnormal && dtype_ == DType::float16;
     for (float& value : out) value = rounded_to(dtype_, moved ? value * 0x1p112F : value);
   }

@@ -1,4 +1,4 @@
-// Source of a case's rows of logits: a generated family or a captured file.
+// The source of a case's rows of logits: a generated family or a captured file.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// Rows of logits, each value as the exact float32 of the value stored in `dtype`.
+/// A source of rows of logits; each value is the exact float32 of the value stored in `dtype`.
 class LogitsSource {
  public:
   virtual ~LogitsSource() = default;
@@ -25,13 +25,13 @@ class LogitsSource {
   virtual void fill(std::int64_t row, std::span<float> out) const = 0;
 };
 
-/// Rows of a family with `added` added to each logit, rounded to `dtype`.
+/// Returns a source of rows of a family, with `added` added to each logit, rounded to `dtype`.
 std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, std::int64_t vocab,
                                             DType dtype, float added = 0);
 
 std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured);
 
-/// Returns `value` rounded to dtype and widened again.
+/// Returns `value` rounded to dtype and converted back to float32.
 float rounded_to(DType dtype, float value);
 
 }  // namespace fairdraw::harness

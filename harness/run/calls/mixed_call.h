@@ -1,4 +1,4 @@
-// The body of mixed_sampler.h, for calls of any kind: how two samplers answer one call.
+// The implementation of mixed_sampler.h for calls of any kind: lets two samplers answer one call.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// Copies of the result arrays of a call, with their contents before the call.
+/// Copies of the result arrays of a call, with the contents that these had before the call.
 template <class Call>
 class OwnResults {
  public:
@@ -34,7 +34,7 @@ class OwnResults {
   std::vector<std::vector<std::byte>> copies_;
 };
 
-/// Returns whether an array holds results per row; all others hold results per output.
+/// Returns whether an array has one result per row; all other arrays have one result per output.
 inline bool is_of_rows(std::string_view array) {
   constexpr std::array<std::string_view, 4> kOfRows = {"mask", "probs", "report_all", "result"};
   return std::ranges::find(kOfRows, array) != kOfRows.end();

@@ -1,6 +1,6 @@
-// A sampler that answers some rows, combined with a right one that answers all others. A failed run
-// uses the mixed sampler to find where a mistake shows, and mutants to make a mistake depend on a
-// condition.
+// Combines a sampler that answers some of the rows with a right sampler that answers all other
+// rows. A failed run uses the mixed sampler to find in which rows a mistake shows, and mutants use
+// it to make a mistake depend on a condition.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +16,30 @@
 
 namespace fairdraw::harness {
 
-/// A row of a call, or a request of a call with drafts, as a condition sees it.
+/// The properties of a row of a call, or of a request with drafts, on which a condition may depend.
 struct RowFacts {
   reference::RowParameters parameters;  ///< values without effect in calls without parameters
   std::int64_t vocab = 0;
   std::uint32_t dtype = 0;         ///< a value of fairdraw_batch::dtype
-  std::int64_t row = 0, rows = 1;  ///< place of the row in the call, and the number of rows there
-  bool processed = false;          ///< whether the call has logits processing
+  std::int64_t row = 0, rows = 1;  ///< number of the row in the call, and of all its rows
+  bool processed = false;          ///< true if the call has logits processing
 };
 
 using RowCondition = std::function<bool(const RowFacts&)>;
 
-/// Sampler that answers the rows for which `where` holds with one sampler, and the others with the
-/// other. Each of the two is called only if it answers some row, and then gets the whole call.
-/// Events of a running batch are sent to both samplers; `where` selects among their answers too.
+/// A sampler that answers the rows for which `where` holds with one sampler, and all other rows
+/// with the other sampler. Each of the two samplers is called only if it answers some row, and then
+/// gets the whole call. Events of a running batch are sent to both samplers; `where` selects which
+/// of their answers is used.
 class MixedSampler final : public Sampler {
  public:
-  /// Numbers of rows that each sampler answered.
+  /// The number of rows that each sampler answered.
   struct Answered {
     std::size_t by_sampler = 0, by_right = 0;
   };
 
-  /// The mixed sampler describes itself as `sampler`. `answered` may be null, and must outlive this
-  /// object.
+  /// The mixed sampler has the description of `sampler`. `answered` may be null, and must outlive
+  /// this object.
   MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right, RowCondition where,
                Answered* answered = nullptr);
 

@@ -1,4 +1,4 @@
-// Serving calls that two samplers answer.
+// Implements calls of serving that two samplers answer.
 #include <variant>
 
 #include "harness/contract/serving.h"

@@ -25,7 +25,8 @@ constexpr Named kOperations[] = {
 static_assert(static_cast<std::uint32_t>(OperationKind::top_p_renorm_probs) ==
               FAIRDRAW_OPERATION_TOP_P_RENORM_PROBS);
 
-// Returns the rows as laid out in memory, with a NaN in every gap. `T` has the size of a value.
+// Returns the rows in their layout in memory, with a NaN in every gap. The type `T` has the size of
+// a value.
 template <class T>
 std::vector<T> laid_out(const OperationCall& asked, std::int64_t stride, T gap) {
   std::vector<T> laid(static_cast<std::size_t>(asked.rows * stride), gap);
@@ -37,9 +38,9 @@ std::vector<T> laid_out(const OperationCall& asked, std::int64_t stride, T gap) 
   return laid;
 }
 
-// Returns the only parameter of the operation, in the form in which the call passes it.
+// Returns the one parameter of the operation, in the form in which the call passes it.
 FilterArrays parameter_of(const OperationCall& asked) {
-  // A call without rows passes an array too, which must not be read.
+  // A call without rows also passes an array, which must not be read.
   const std::vector<reference::RowParameters> of_no_row(1);
   const std::span<const reference::RowParameters> all(asked.parameters.empty() ? of_no_row
                                                                                : asked.parameters);
@@ -69,7 +70,7 @@ float widened(DType dtype, std::uint16_t bits) {
   return dtype == DType::float16 ? from_float16(bits) : from_bfloat16(bits);
 }
 
-// Runs the call. T: float, or the integer type of a narrow dtype's bits.
+// Runs the call. The type T is float, or the integer type for the bits of a 16-bit dtype.
 template <class T>
 OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_operation call) {
   OperationAnswer answer;
@@ -82,8 +83,8 @@ OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_op
       wide ? std::vector<std::uint16_t>()
            : laid_out<std::uint16_t>(asked, call.row_stride, unwritten<std::uint16_t>());
   const auto bytes = wide ? std::as_bytes(std::span(values)) : std::as_bytes(std::span(narrow));
-  // Number of values in front of the rows, which move the rows off a vector boundary. The call does
-  // not mention these leading values.
+  // Some values precede the rows, so that the rows are not at a vector boundary. The call itself
+  // does not include these leading values.
   std::vector<std::byte> shifted(static_cast<std::size_t>(asked.shift) * element_size(asked.dtype));
   const std::size_t in_front = shifted.size();
   shifted.insert(shifted.end(), bytes.begin(), bytes.end());
@@ -99,7 +100,7 @@ OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_op
       std::memcpy(first, bytes.data(), static_cast<std::size_t>(array.bytes()));
       call.values = first;
     } else if constexpr (std::is_same_v<Pointer, const void*>) {
-      if (asked.in_place) return;  // set with the result, below
+      if (asked.in_place) return;  // set below, together with the result
       const std::span<const std::byte> whole =
           shifted.empty() ? bytes : std::span(std::as_const(shifted));
       pointer = static_cast<const std::byte*>(arrays.input(array, whole)) + in_front;

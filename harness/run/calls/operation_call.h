@@ -1,4 +1,4 @@
-// One call of an operation on rows, owned: the request and its answer.
+// One call of an operation on rows, with all of its arrays: the request and its answer.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fairdraw::harness {
 
-/// FAIRDRAW_OPERATION_* of contract/operation.h.
+/// The values of FAIRDRAW_OPERATION_* in contract/operation.h.
 enum class OperationKind : std::uint32_t {
   softmax,
   log_softmax,
@@ -20,7 +20,7 @@ enum class OperationKind : std::uint32_t {
 };
 const char* to_string(OperationKind kind);
 std::vector<std::string> operation_names();
-/// Throws UsageError with the closest name of an operation.
+/// Throws UsageError with the closest name if there is no operation of this name.
 OperationKind operation_from_name(const std::string& name);
 
 constexpr bool masks_logits(OperationKind kind) {
@@ -29,25 +29,27 @@ constexpr bool masks_logits(OperationKind kind) {
 constexpr bool takes_probabilities(OperationKind kind) {
   return kind == OperationKind::top_k_renorm_probs || kind == OperationKind::top_p_renorm_probs;
 }
-/// Returns whether the sampler declares the kind.
+/// Returns whether the sampler declares this kind of operation.
 bool has_operation(const SamplerDescription& sampler, OperationKind kind);
 void declare_operation(SamplerDescription& sampler, OperationKind kind);
 
-/// Returns the dtype of results: that of the rows for masked logits and for samplers that keep the
-/// dtype.
+/// Returns the dtype of results, which is that of the rows for masked logits and for samplers that
+/// keep the dtype.
 DType result_dtype(const SamplerDescription& sampler, OperationKind kind, DType dtype);
 
-/// Owning form of fairdraw_operation, on the rows of a request.
+/// A form of fairdraw_operation that owns its arrays, for the rows of a request.
 struct OperationCall {
   OperationKind kind = OperationKind::softmax;
   DType dtype = DType::float32, result_dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0;
   std::vector<float> values;             ///< [rows, vocab], each exactly representable in dtype
-  std::int64_t gap = 0, result_gap = 0;  ///< values between two rows; NaN in the input
-  std::int64_t shift = 0;                ///< values from a 64-byte boundary to the first row
+  std::int64_t gap = 0, result_gap = 0;  ///< number of values between two rows; NaN in the input
+  std::int64_t shift = 0;                ///< number of values from a 64-byte boundary to the first
+                                         ///< row
   bool parameter_is_scalar = false;      ///< the parameter of row 0 applies to all rows
-  std::vector<reference::RowParameters> parameters;  ///< [rows]; only the kind's parameter counts
-  bool in_place = false;  ///< the result overwrites the rows; its gap is the input's
+  std::vector<reference::RowParameters> parameters;  ///< [rows]; only the operation's own parameter
+                                                     ///< is used
+  bool in_place = false;  ///< the result overwrites the rows, with the same gap
 };
 
 struct OperationAnswer {
@@ -59,7 +61,7 @@ struct OperationAnswer {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// Runs the operation. Statuses are filled only if the sampler reports them.
+/// Runs the operation. The field for statuses is filled only if the sampler reports statuses.
 OperationAnswer run_operation(Sampler& sampler, const OperationCall& asked);
 
 }  // namespace fairdraw::harness

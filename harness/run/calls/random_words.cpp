@@ -5,7 +5,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Applies the final mixing of SplitMix64 to a value (Steele, Lea, Flood 2014).
+// Applies the final mixing function of SplitMix64 to a value (Steele, Lea, Flood 2014).
 std::uint64_t finish(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;

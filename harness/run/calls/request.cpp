@@ -26,7 +26,8 @@ bool Response::kept_beyond(std::int64_t row, std::int64_t vocab) const {
 
 namespace {
 
-// Returns the rows of the bitmask as laid out in memory. Bits in the gaps allow everything.
+// Returns the rows of the bitmask in their layout in memory. All bits in the gaps are set, so they
+// allow every token.
 std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::int64_t width,
                                   std::int64_t gap) {
   if (gap == 0) return words;
@@ -39,8 +40,8 @@ std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::
   return result;
 }
 
-// Inputs of the batch that the request holds in another form. Fields are named as in
-// fairdraw_batch.
+// The inputs of the batch that the request stores in another form. The fields have the same names
+// as in fairdraw_batch.
 struct BatchInputs : FilterArrays {
   EncodedLogits logits;
   std::vector<std::uint32_t> allowed;
@@ -53,7 +54,7 @@ struct BatchInputs : FilterArrays {
         allowed(spread(request.allowed, words_for(request.vocab), request.gap)),
         processing(pack(request.processing, request.vocab, request.history_form)) {
     if (request.with_indices) indices = request.indices;
-    // An empty batch needs a pointer too, because null means that there are no indices.
+    // An empty batch also needs a pointer, because null would mean that there are no indices.
     if (request.with_indices && indices.empty()) indices = {0};
   }
 };
@@ -116,7 +117,7 @@ namespace {
 
 Lack lack_for_probabilities(const SamplerDescription& sampler, const Request& request) {
   if (!sampler.from_probs) return lack_of("from_probs");
-  // No library offers the following features for probabilities.
+  // No library offers the following features for rows of probabilities.
   if (request.tie_rule == TieRule::lowest_id) return {"lowest_id is no rule for probabilities", ""};
   if (!request.allowed.empty()) return {"probabilities come without a mask of allowed ids", ""};
   if (!request.active.empty()) return {"probabilities come without inactive rows", ""};

@@ -1,4 +1,5 @@
-// One call of a sampler, owned: the request and its response, with guards around both.
+// One call of a sampler, with all of its arrays: the request and its response, with guards around
+// both.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +17,27 @@ namespace fairdraw::harness {
 
 enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
 
-/// Owning form of fairdraw_batch. Outputs sample rows in order, or the rows in `indices` if given.
+/// A form of fairdraw_batch that owns its arrays. Outputs sample the rows in order, or the rows in
+/// `indices` if it is given.
 struct Request {
   RowInput input = RowInput::logits;
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
   std::vector<float> logits;      ///< [rows, vocab], each exactly representable in dtype
-  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. Gaps between rows hold NaN
+  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. gaps between rows have NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
-  std::int64_t gap = 0;           ///< values between two rows of mask, probs and the bitmask
+  std::int64_t gap = 0;           ///< number of values between two rows of mask, probs and the
+                                  ///< bitmask
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<reference::RowProcessing> processing;  ///< [rows], or empty
-  HistoryArrays history_form;          ///< how the histories of `processing` are given
+  HistoryArrays history_form;          ///< form in which the histories of `processing` are given
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
   std::vector<std::uint8_t> active;    ///< [rows], or empty
   bool with_indices = false;
-  std::vector<std::int32_t> indices;  ///< [outputs], filled if with_indices
+  std::vector<std::int32_t> indices;  ///< [outputs], filled if with_indices is true
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed;    ///< [outputs], or [1] if seed_is_scalar
   std::vector<std::uint64_t> offset;  ///< shape of `seed`
@@ -42,13 +45,13 @@ struct Request {
   std::int32_t num_samples = 1;
 
   std::int64_t outputs() const;
-  /// Returns the index of the row of logits of an output; it may be out of range, as `indices` may
-  /// be.
+  /// Returns the index of the row of logits of an output; the index may be out of range, because
+  /// `indices` may be.
   std::int64_t row_of(std::int64_t output) const;
   const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
 };
 
-/// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
+/// The log-probabilities that are requested, as engines report them (fairdraw/log_probabilities.h).
 struct WantedReport {
   bool values = false;  ///< requests values and the top n; false: neither
   bool ranks = false, all = false;
@@ -57,18 +60,19 @@ struct WantedReport {
   std::int32_t top_n = 0;
 };
 
-/// Optional results to request besides tokens.
+/// The optional results that are requested besides tokens.
 struct WantedResults {
   bool statuses = false, support_size = false, mask = false, probs = false, logprobs = false;
   WantedReport report = {};
 };
 
-/// Results of a call. Result arrays that were not requested are empty. All result arrays hold
-/// kUnwritten patterns before the call, so that an omitted result cannot pass for an answer. Input
-/// arrays are checked for changes after the call.
+/// Results of a call. Result arrays that were not requested are empty. All result arrays have
+/// kUnwritten patterns before the call, so that a result that is not written cannot pass for an
+/// answer. After the call, input arrays are checked for changes.
 struct Response {
-  std::string refused;  ///< why the whole call was refused; empty if it ran
-  std::string damage;   ///< write outside of the results, or how the sampler broke; empty: neither
+  std::string refused;  ///< reason why the whole call was refused; empty if it ran
+  std::string damage;   ///< a write outside of the results, or how the sampler broke; empty if
+                        ///< there was neither
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;
@@ -78,23 +82,23 @@ struct Response {
   bool ran() const { return refused.empty() && damage.empty(); }
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
   bool kept(std::int64_t row, std::int64_t vocab, std::int64_t token) const;
-  /// Returns whether a bit of the row's mask at or beyond `vocab` is set.
+  /// Returns whether the row's mask has a bit at or beyond `vocab`.
   bool kept_beyond(std::int64_t row, std::int64_t vocab) const;
 };
 
-/// Value of tokens, statuses and sizes before the call.
+/// The value of tokens, statuses and sizes before the call.
 inline constexpr std::int32_t kUnwritten = INT32_MIN;
-/// Value of the mask's words before the call.
+/// The value of the mask's words before the call.
 inline constexpr std::uint32_t kUnwrittenMask = 0xdeadbeefU;
 
 Response run_request(Sampler& sampler, const Request& request, const WantedResults& wanted);
 
-/// Returns the ability that the request needs and the sampler does not declare, as a reason for a
-/// skip; empty if there is none.
+/// Returns a text, as the reason for a skip, that names an ability which the request needs and the
+/// sampler does not declare; empty if there is none.
 std::string missing_ability(const SamplerDescription& sampler, const Request& request);
 
-/// Returns `wanted` without the results that the sampler does not report for logits, or for the
-/// input of `request`. Draws from probabilities give tokens and statuses only, as in every library.
+/// Returns `wanted` without those results that the sampler does not report, for logits or for the
+/// input of `request`. Draws from probabilities give only tokens and statuses, as in every library.
 WantedResults reported(const SamplerDescription& sampler, WantedResults wanted);
 WantedResults reported(const SamplerDescription& sampler, const Request& request,
                        WantedResults wanted);

@@ -9,17 +9,19 @@
 namespace fairdraw::harness {
 namespace {
 
-// A matrix above this size is placed in memory that is only reserved.
+// A matrix above this number of bytes is placed in memory that is only reserved.
 constexpr std::size_t kSparseFrom = std::size_t{1} << 30;
 
-// Mixes a word into a state: a bijection of the state, and one of the word.
+// Mixes a word into a state, by a bijection of the state for each word and of the word for each
+// state.
 std::uint64_t step(std::uint64_t state, std::uint64_t word) {
   const std::uint64_t product = (state ^ word) * 0xff51afd7ed558ccd;
   return product ^ (product >> 32);
 }
 
-// Returns a hash that changes with any word. Inputs are hashed twice per call. Each hash step
-// depends on the one before it, so four independent states take turns.
+// Returns a hash that changes if any word changes. Inputs are hashed twice per call, so the hash
+// must be fast. Each step of a hash depends on the step before, so the code uses four independent
+// states in turn.
 std::uint64_t hash_of(const void* data, std::size_t size) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   const auto* const bytes = static_cast<const std::byte*>(data);
@@ -49,7 +51,7 @@ std::uint64_t hash_of(const void* data, std::size_t size) {
 std::size_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target) {
-  if (count == 0) return;  // because memcpy must not get `target`, which may be null
+  if (count == 0) return;  // because memcpy must not get a null `target`
   if (dtype == DType::float32) {
     std::memcpy(target, values, count * sizeof(float));
     return;
@@ -105,7 +107,7 @@ EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
   const auto stride = static_cast<std::size_t>(stride_);
   const auto rows = static_cast<std::size_t>(request.rows);
   const auto vocab = static_cast<std::size_t>(request.vocab);
-  // An empty batch needs a pointer that is not null, too.
+  // An empty batch also needs a pointer that is not null.
   const bool as_it_is = rows > 0 && request.dtype == DType::float32 && stride_ == request.vocab &&
                         request.misalignment == 0 && memory == std::pmr::get_default_resource();
   if (as_it_is) {

@@ -1,5 +1,5 @@
-// The arrays of one call, placed as contract/call_arrays.h describes them: results between guards,
-// logits in their layout in memory, and a watch over everything that may only be read.
+// Places the arrays of one call as contract/call_arrays.h describes them: results between guards,
+// logits in their layout in memory, and a watch over all arrays that may only be read.
 #pragma once
 
 #include <algorithm>
@@ -24,29 +24,29 @@ namespace fairdraw::harness {
 
 using Memory = std::pmr::memory_resource;
 
-/// Returns the value of a result before the call.
+/// Returns the value that a result has before the call.
 template <class T>
 constexpr T unwritten() {
   if constexpr (std::is_same_v<T, float>) return std::numeric_limits<float>::quiet_NaN();
   if constexpr (std::is_same_v<T, std::uint32_t>) return kUnwrittenMask;
   if constexpr (std::is_same_v<T, std::int32_t>) return kUnwritten;
-  if constexpr (std::is_same_v<T, std::uint16_t>) return 0xffff;  // NaN in both narrow dtypes
+  if constexpr (std::is_same_v<T, std::uint16_t>) return 0xffff;  // NaN in both 16-bit dtypes
 }
 
-/// Returns the memory for results: `memory` itself if the sampler has its own, or slots of this
-/// process. Results that fit into no slot are on the heap.
+/// Returns the memory for results: `memory` itself if it is the sampler's own memory, otherwise
+/// slots of this process. Results that do not fit into any slot are on the heap.
 Memory* result_memory(Memory* memory, std::size_t bytes);
 
-/// Returns a message on accesses around the array of `memory` that holds `place`; empty if there
-/// are none.
+/// Returns a message about accesses around the array of `memory` that contains `place`, or an empty
+/// string if there were none.
 std::string touched_around(const Memory* memory, const char* name, const void* place);
 
-/// A result with guards in front of it, after it and between its rows. Bytes outside of the result
-/// keep a pattern, and no memory far around it is touched (array_slots.h).
+/// A result with guards before it, after it and between its rows. Bytes outside of the result must
+/// keep a pattern, and memory farther around it must not be touched (array_slots.h).
 class GuardedResult {
  public:
   virtual ~GuardedResult() = default;
-  /// Returns where something outside of the results was written; empty if nowhere.
+  /// Returns where bytes outside of the results were written, or an empty string if none were.
   virtual std::string damage() const = 0;
   /// Copies the results to the target vector.
   virtual void take() const = 0;
@@ -108,10 +108,11 @@ class Guarded final : public GuardedResult {
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target);
 std::size_t element_size(DType dtype);
 
-/// Memory that costs only its touched pages, for rows that are gigabytes apart.
+/// Memory that only costs the pages that are touched, for rows that are gigabytes apart.
 class SparseMemory {
  public:
-  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if the system gives no memory
+  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if the system cannot give
+                                                   ///< memory
   ~SparseMemory();
   SparseMemory(const SparseMemory&) = delete;
   SparseMemory& operator=(const SparseMemory&) = delete;
@@ -123,13 +124,14 @@ class SparseMemory {
   std::size_t size_;
 };
 
-/// The logits in their dtype, at the request's alignment and stride.
+/// The logits in their dtype, with the alignment and the stride of the request.
 class EncodedLogits {
  public:
   EncodedLogits(Memory* memory, const Request& request);
   const void* data() const { return data_; }
   std::int64_t stride() const { return stride_; }
-  std::size_t size() const { return size_; }  ///< bytes from data() on; 0 if too many to compare
+  std::size_t size() const { return size_; }  ///< number of bytes from data() on; 0 if too many to
+                                              ///< compare
 
  private:
   std::int64_t stride_;
@@ -139,7 +141,8 @@ class EncodedLogits {
   std::size_t size_ = 0;
 };
 
-/// Values in a dtype, as bytes. For float32 the encoded bytes are the bytes of the given values.
+/// Values in a dtype, stored as bytes. For float32 no copy is made, because the bytes are those of
+/// the given values.
 class Encoded {
  public:
   Encoded(DType dtype, std::span<const float> values);
@@ -152,7 +155,7 @@ class Encoded {
   std::vector<std::byte> narrow_;
 };
 
-/// Filters as arrays, named as in fairdraw_batch.
+/// Filter parameters as arrays, with the same names as in fairdraw_batch.
 struct FilterArrays {
   std::vector<float> temperature, top_p, min_p;
   std::vector<std::int32_t> top_k;
@@ -166,8 +169,8 @@ class PlacedArrays {
  public:
   explicit PlacedArrays(Memory* memory) : memory_(memory) {}
 
-  /// Returns the given values in place, or a copy in the sampler's own memory. The result is null
-  /// only if the array is optional and there are no values.
+  /// Returns the given values in place, or a copy of them in the sampler's own memory. The result
+  /// is null only if the array is optional and there are no values.
   template <class T>
   const T* input(const CallArray& array, std::span<const T> values) {
     if (values.empty() && array.optional) return nullptr;
@@ -189,7 +192,7 @@ class PlacedArrays {
     return logits.data();
   }
 
-  /// Returns room for a result, which take() copies to `target`.
+  /// Returns the memory for a result, which take() copies to `target`.
   template <class T>
   T* result(const CallArray& array, std::vector<T>& target) {
     auto guarded = std::make_unique<Guarded<T>>(memory_, array, target);
@@ -198,7 +201,7 @@ class PlacedArrays {
     return data;
   }
 
-  /// Returns a message on a write outside of the results; empty if there is none.
+  /// Returns a message about a write outside of the results, or an empty string if there was none.
   std::string damage() const;
   void take() const;
 
@@ -219,10 +222,10 @@ class PlacedArrays {
   std::vector<std::unique_ptr<GuardedResult>> results_;
 };
 
-/// Sets every array of `call`, whose sizes are already set. An input array comes from the field
-/// with its name in `prepared`, or otherwise in `request`. If the field of a result's name is true
-/// in `wanted`, the result gets room for the field of that name in `response`. An array without
-/// such a field does not compile.
+/// Sets every array of `call`, whose sizes must already be set. An input array is the field of the
+/// same name in `prepared`, or otherwise in `request`. If the field with a result's name is true in
+/// `wanted`, memory is allocated for the field of that name in `response`. Code for an array
+/// without such a field does not compile.
 template <class Call, class Prepared, class Asked, class Wanted, class Answer>
 void place_arrays(PlacedArrays& arrays, Call& call, const Prepared& prepared, const Asked& request,
                   const Wanted& wanted, Answer& response) {
@@ -256,7 +259,7 @@ void place_arrays(PlacedArrays& arrays, Call& call, const Prepared& prepared, co
   });
 }
 
-/// Returns whether the sampler broke; it has then neither refused the call nor answered it.
+/// Returns whether the sampler broke, so that it has neither refused the call nor answered it.
 template <class Answer>
 bool broke(const Sampler& sampler, Answer& response) {
   const std::string why = sampler.broken();
@@ -267,7 +270,7 @@ bool broke(const Sampler& sampler, Answer& response) {
 }
 
 /// Runs a call whose arrays are placed, and takes its results unless the sampler broke. Afterwards
-/// the caller's float environment is restored for oracles and statistics.
+/// the caller's floating-point environment is restored, for oracles and statistics.
 template <class Answer, class Run>
 void answer_call(Sampler& sampler, const PlacedArrays& arrays, Answer& response, const Run& run) {
   {

@@ -7,8 +7,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Inputs of the event that this object holds in another form. Fields are named as in
-// fairdraw_event.
+// The inputs of the event that this object stores in another form. The fields have the same names
+// as in fairdraw_event.
 struct EventInputs : FilterArrays {
   ProcessingArrays processing;
   Encoded logits;

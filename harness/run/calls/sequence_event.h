@@ -1,4 +1,5 @@
-// One event of a running batch, owned: the event and, for a step, the sampler's answer.
+// One event of a running batch, with all of its arrays: the event and, for a step, the sampler's
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_event. Fields that the kind of event does not have are empty.
+/// A form of fairdraw_event that owns its arrays. Fields that this kind of event does not have are
+/// empty.
 struct SequenceEvent {
   std::uint32_t kind = FAIRDRAW_EVENT_BEGIN;  ///< FAIRDRAW_EVENT_*
   std::int64_t slots = 0, vocab = 0;
@@ -19,12 +21,12 @@ struct SequenceEvent {
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<std::int32_t> slot;  ///< slot of each row
 
-  // Fields of the events add and restore.
+  // These fields are for the events add and restore.
   std::vector<reference::RowParameters> parameters;
   std::vector<std::uint64_t> seed, offset;
-  std::vector<reference::RowProcessing> processing;  ///< empty if the request has none
+  std::vector<reference::RowProcessing> processing;  ///< empty if the request has no processing
 
-  // Fields of the event step.
+  // These fields are for the event step.
   std::vector<float> logits;           ///< [rows, vocab], each exactly representable in dtype
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
 };
@@ -37,7 +39,7 @@ struct SequenceAnswer {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// Runs the event. Statuses are filled only if the sampler reports them.
+/// Runs the event. The field for statuses is filled only if the sampler reports statuses.
 SequenceAnswer run_event(Sampler& sampler, const SequenceEvent& event);
 
 }  // namespace fairdraw::harness

@@ -14,8 +14,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Inputs of the call that the request holds in another form. Fields are named as in
-// fairdraw_verification.
+// The inputs of the call that the request stores in another form. The fields have the same names as
+// in fairdraw_verification.
 struct SpeculationInputs : FilterArrays {
   Encoded target, draft;
   std::vector<float> draft_temperature, draft_top_p, draft_min_p;
@@ -36,7 +36,7 @@ struct SpeculationInputs : FilterArrays {
       draft_top_p = std::move(filters.top_p);
       draft_min_p = std::move(filters.min_p);
     }
-    // A call of trees needs a pointer `parents` that is not null.
+    // A call with trees needs a pointer `parents` that is not null.
     if (request.trees) parents = request.parents.empty() ? std::vector{-1} : request.parents;
   }
 };

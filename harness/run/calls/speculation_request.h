@@ -1,5 +1,5 @@
-// One speculation call, owned: the request, its response, and the model's outcome for each request
-// of the batch.
+// One call that verifies drafts, with all of its arrays: the request, its response, and the model's
+// outcome for each request of the batch.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace fairdraw::harness {
 
-/// Owning form of fairdraw_verification. Values are exactly representable in dtype.
+/// A form of fairdraw_verification that owns its arrays. All values are exactly representable in
+/// dtype.
 struct SpeculationRequest {
   DType dtype = DType::float32;
   std::int64_t batch = 0, max_draft = 0, max_depth = 0, vocab = 0;
@@ -35,9 +36,9 @@ struct SpeculationRequest {
   std::vector<std::int32_t> parents;        ///< [places], for trees
   DraftLaw draft_law = DraftLaw::none;
   SiblingSampling siblings = SiblingSampling::with_replacement;  ///< for trees
-  /// [places, vocab] if the drafts have a distribution; [rows, vocab] for trees.
+  /// Distribution of the drafts, if they have one: [places, vocab], or [rows, vocab] for trees.
   std::vector<float> draft;
-  std::vector<reference::RowParameters> draft_parameters;  ///< [batch], of drafts that are logits
+  std::vector<reference::RowParameters> draft_parameters;  ///< [batch], for drafts that are logits
   bool counts = true;  ///< requests all results, not only tokens
 
   std::int64_t rows() const { return static_cast<std::int64_t>(target.size()) / vocab; }
@@ -58,7 +59,7 @@ SpeculationResponse run_speculation(Sampler& sampler, const SpeculationRequest& 
 
 // --- The model -----------------------------------------------------------------------------------
 
-/// A row of logits or probabilities with its filters.
+/// A row of logits or probabilities, with its filter parameters.
 struct DistributionRow {
   std::vector<float> values;
   bool from_probs = false;
@@ -69,13 +70,14 @@ struct DistributionRow {
   std::optional<reference::RowProcessing> processing = {};  ///< only for logits
 
   reference::IntegerRow model() const;
-  /// Returns the logits that a right sampler filters: banned tokens are -inf.
+  /// Returns the logits that a right sampler filters, in which banned tokens have -inf.
   std::vector<float> processed() const;
 };
 
-/// One request, taken out of a speculation call. Mutants change it.
+/// One request that is taken out of a call with drafts. Mutants change it.
 struct DraftedTokens {
-  RowStatus status = RowStatus::ok;  ///< if inactive or invalid_draft_length, the rest is empty
+  RowStatus status = RowStatus::ok;  ///< if inactive or invalid_draft_length, all other fields are
+                                     ///< empty
   bool tree = false;
   std::size_t vocab = 0, max_depth = 0;
   std::vector<DistributionRow> target;  ///< [n + 1]
@@ -93,7 +95,7 @@ DraftedTokens split_request(const SpeculationRequest& request, std::int64_t b);
 
 reference::SpeculationOutcome outcome_of(const DraftedTokens& request);
 
-/// Returns whether the sampler takes requests whose drafts have a distribution of this kind.
+/// Returns whether the sampler takes requests whose drafts have this kind of distribution.
 bool takes_drafts(const SamplerDescription& sampler, DraftLaw distribution);
 
 bool is_greedy(const reference::RowParameters& parameters);
