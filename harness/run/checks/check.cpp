@@ -73,7 +73,7 @@ reference::RowProcessing processing_for_distribution(std::int64_t vocab) {
   reference::RowProcessing row;
   row.repetition_penalty = 1.5F;
   row.frequency_penalty = 0.5F;
-  row.presence_penalty = -0.75F;  // negative, so it raises tokens that occurred
+  row.presence_penalty = -0.75F;  // negative, so that it raises tokens that occurred
   row.prompt = {id(1), id(4)};
   row.output = {id(2), id(2), -1, id(1)};
   row.output_length = static_cast<std::int32_t>(row.output.size());
@@ -115,7 +115,7 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
       continue;
     }
     to_probabilities(values, request.parameters.back().temperature, request.dtype);
-    // Probabilities may have any scale: the rows here sum to about 1/32, 1 or 8.
+    // Probabilities may have any scale, so rows of this check sum to about 1/32, 1 or 8.
     constexpr float kScales[] = {0x1p-5F, 1, 8};
     const float scale = kScales[static_cast<std::size_t>(input.first_row + row) % 3];
     for (float& value : values) value = rounded_to(request.dtype, value * scale);
@@ -182,8 +182,8 @@ JudgedBy judged_by(const reference::Semantics& profile, bool exact_integer, std:
   if (exact_integer) return {profile, {}};
   JudgedBy by = {profile, reference::kFloat32Weights};
   if (profile.relative_weight_error == 0) {
-    // The profile has no rounding, because its own arithmetic has none. Another sampler with the
-    // same profile may use float32 with pairwise sums, or integer weights.
+    // The profile allows no rounding error, because fairdraw's own arithmetic has none. But another
+    // sampler with the same profile may use float32 with pairwise sums, or integer weights.
     const std::size_t additions = reference::tree_additions(static_cast<std::size_t>(vocab));
     by.semantics = reference::in_float32(profile, {.additions = additions});
     by.bound.constant = reference::WeightBound{}.constant;
@@ -233,7 +233,7 @@ reference::RealDistribution distribution_under(const reference::Semantics& profi
                                                std::int64_t row) {
   reference::RealDistribution distribution = oracles_answer(profile, input, request, row);
   if (input.sampler->description().bad_rows || !distribution.must_fail) return distribution;
-  // The sampler's caller refuses such a row, so the sampler itself may do anything with it.
+  // The sampler's caller refuses such a row, so the sampler itself may return anything for it.
   const std::size_t vocab = distribution.probability.size();
   distribution = {};
   distribution.defined = false;

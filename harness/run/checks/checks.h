@@ -1,5 +1,6 @@
-// The checks of the gate. Each check judges one sampler on one input and spends at most the input's
-// error budget; most spend nothing, because they are exact. evidence/checks.inc is their table.
+// Declares the checks of the gate. Each check judges one sampler on one input and takes at most the
+// input's error budget; most checks take nothing, because they are exact. The file
+// evidence/checks.inc is their table.
 #pragma once
 
 #include <cstddef>
@@ -37,20 +38,20 @@ constexpr const CheckEntry& entry_of(Check check) {
 
 constexpr const char* to_string(Check check) { return entry_of(check).name; }
 
-/// Returns whether a check compares p-values, and so has a share of the error budget.
+/// Returns whether a check compares p-values, so that it has a share of the error budget.
 constexpr bool is_statistical(Check check) {
   return entry_of(check).budget == CheckEntry::Budget::statistical;
 }
 
-/// Compares draws of two samplers from one row. The samplers must not differ in the distribution
-/// over cells of probability, nor in any of some thousand sets of tokens, by more than two right
-/// samplers may under the profile. The row's distribution only chooses the cells and sets; the
-/// check does not judge whether the samplers follow it.
+/// Compares draws that two samplers make from one row. The difference of the samplers over cells of
+/// probability, and in each of some thousand sets of tokens, must not be larger than that of two
+/// right samplers may be under the profile. The row's distribution only chooses the cells and sets;
+/// the check does not judge whether the samplers follow it.
 CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other);
 
-/// Compares masks and support sizes of two samplers that both report them, except for tokens that
-/// the profile leaves open. Tokens and statuses must be equal if both samplers claim the integer
-/// arithmetic.
+/// Compares the masks and support sizes of two samplers that both report them, except for tokens
+/// that the profile leaves open. Tokens and statuses must also be equal if both samplers claim the
+/// integer arithmetic.
 CheckOutcome check_same_results(const CheckInput& input, Sampler& other);
 
 }  // namespace fairdraw::harness

@@ -1,7 +1,8 @@
 // Judges rows in batches of many sizes, because engines choose kernels by the number of rows, and
-// each kernel must give the same results.
+// all kernels must give the same results.
 //
-// This check cannot see a kernel that is used only between two of the batch sizes.
+// This check cannot detect errors of a kernel that is only used for sizes between two of its batch
+// sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,12 +21,12 @@ namespace {
 
 using reference::Membership;
 
-// Maximum number of probabilities in a call that requests whole rows of them: 64 MiB.
+// The maximum number of probabilities in a call that requests whole rows of probabilities: 64 MiB.
 constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
 
-// The right results of a base row in any batch.
+// The right results of a base row in a batch of any size.
 struct Answer {
-  bool judged = true;       // whether the profile defines the results
+  bool judged = true;       // true if the profile defines the results
   bool may_refuse = false;  // a call with the row may be refused if no status can be reported
   RowStatus status = RowStatus::ok;
   std::vector<std::uint32_t> in, open;  // masks; for tokens in `open` both bits are right
@@ -73,7 +74,7 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
   return answer;
 }
 
-// A row of a call: its base row and the seed of its draw.
+// A row of a call: its base row, and the seed of its draw.
 struct BatchRow {
   std::int64_t base;
   std::uint64_t seed;
@@ -83,7 +84,7 @@ struct BatchRow {
 
 class Batches {
  public:
-  // `most`: number of rows of the largest batch.
+  // The argument `most` is the number of rows of the largest batch.
   Batches(const CheckInput& input, std::int64_t most, CheckOutcome& outcome)
       : input_(input), outcome_(outcome), most_(most), base_(make_request(input, 0, input.rows)) {
     add_empty_row();
@@ -91,7 +92,7 @@ class Batches {
       answers_.push_back(answer_of(input, base_, row));
     }
     // The number of base rows is odd (suites/gate/cases/batch_cases.cpp), so two rows whose
-    // distance is a power of two are different base rows.
+    // distance is a power of two have different base rows.
     for (std::int64_t i = 0; i < most_; ++i) {
       places_.push_back({i % input.rows, mixed(input.seed + 3, static_cast<std::uint64_t>(i))});
     }
@@ -99,8 +100,8 @@ class Batches {
 
   const Request& base() const { return base_; }
 
-  // Finds the expected tokens: the model's, or the tokens that the sampler draws for each row
-  // alone.
+  // Finds the expected tokens, which are those of the model, or those that the sampler draws for
+  // each row alone.
   void draw_alone() {
     const bool alone = input_.sampler->description().per_request_seeds;
     for (BatchRow& place : places_) {
@@ -122,7 +123,7 @@ class Batches {
   }
 
   void compare(std::int64_t size) {
-    // Each batch size takes the same rows at other places of the batch.
+    // Batches of all sizes use the same rows, at different places in the batch.
     std::vector<BatchRow> places;
     for (std::int64_t i = 0; i < size; ++i) {
       places.push_back(places_[static_cast<std::size_t>((i + size) % most_)]);
@@ -135,7 +136,7 @@ class Batches {
       outcome_.leave_out(lack_of("bad_rows"));
       return;
     }
-    // Replaces the middle row by one from which nothing can be drawn.
+    // The middle row is replaced by a row from which nothing can be drawn.
     const std::int64_t middle = size / 2;
     BatchRow& bad = places[static_cast<std::size_t>(middle)];
     // Some profiles draw from a row without allowed tokens, because they bound masked logits from
@@ -165,7 +166,8 @@ class Batches {
     return reported(input_.sampler->description(), base_, wanted);
   }
 
-  // Makes a call of these rows, in memory that is kept, because a large batch takes many pages.
+  // Makes a call of these rows, in memory that is kept for the next call, because a large batch
+  // uses many pages.
   void fill(const std::vector<BatchRow>& places) {
     request_.input = base_.input;
     request_.dtype = base_.dtype;
@@ -189,7 +191,7 @@ class Batches {
     }
   }
 
-  // Runs the call that fill() made of the given rows.
+  // Runs the call that fill() made from the given rows.
   Response run(const std::vector<BatchRow>& places, const std::string& name,
                const WantedResults& wanted) {
     Response response = run_request(*input_.sampler, request_, wanted);
@@ -225,7 +227,7 @@ class Batches {
     }
   }
 
-  // Returns why a result is not the row's right one; empty if it is.
+  // Returns the reason why a result is not right for the row, or an empty string if it is.
   std::string fault_of(const Response& response, const BatchRow& place, std::size_t row) const {
     const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
     if (!answer.judged) return {};
@@ -281,8 +283,8 @@ class Batches {
   Request request_;
 };
 
-// Returns all sizes. A case of few different rows, such as each of many vocabulary sizes, makes one
-// small and one larger batch, chosen by its seed.
+// Returns all sizes. A case with few different rows, such as each of many vocabulary sizes, makes
+// one small and one larger batch, which its seed selects.
 std::vector<std::int64_t> sizes_of(const CheckInput& input) {
   if (input.rows >= kRowsOfAllSizes) return {std::begin(kBatchSizes), std::end(kBatchSizes)};
   constexpr std::int64_t kSmall[] = {1, 2, 3, 8}, kLarger[] = {33, 33, 33, 65};

@@ -1,13 +1,13 @@
-// Judges filters by tokens alone, in rows where the last token that a filter keeps, and the first
-// one that it drops, are likely.
+// Judges filters by tokens alone, in rows where the last token that a filter keeps and the first
+// token that it drops are likely.
 //
-// A kept token that a filter must drop appears in the draws, and one draw of it is proof. A token
-// that must stay and was dropped is missing from the draws, and so are groups of tokens of which at
-// least one must be drawn (missing_tokens.h). Some 600 such tests per case, in some 40 cases, spend
-// 3e-14 of the run's error budget of 1e-9.
+// If a filter keeps a token that it must drop, the token appears in the draws, and one draw of it
+// is proof. If a filter drops a token that must stay, the token is missing from the draws, and so
+// are groups of tokens of which at least one must be drawn (missing_tokens.h). Some 600 such tests
+// per case, in some 40 cases, take 3e-14 of the run's error budget of 1e-9.
 //
-// This check cannot see boundaries among tokens of little mass, which are judged in masks, nor
-// wrong probabilities other than 0, which are judged in distributions.
+// This check cannot detect wrong boundaries among tokens of little mass, which are judged by masks,
+// nor wrong probabilities other than 0, which are judged by distributions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 using reference::Membership;
 
-// Returns whether a case of several rows uses boundary row `number`. A case uses about as many
-// boundary rows as it has rows, of all kinds; its seed decides which.
+// Returns whether a case with several rows uses the boundary row of this number. A case uses about
+// as many boundary rows as it has rows, of all kinds; the case's seed selects them.
 bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   if (input.rows == 1) return true;
   const std::uint64_t step =
@@ -32,8 +32,8 @@ bool is_asked(const CheckInput& input, std::uint64_t number, std::size_t all) {
   return number % step == mixed(input.seed, 6) % step;
 }
 
-// Judges the draws of a row: tokens that must not be drawn, and missing ones. `where` is the
-// beginning of the message.
+// Judges the draws from a row: tokens that must not be drawn, and tokens that are missing. The
+// message begins with `where`.
 void judge_counts(const std::string& where, const BoundaryRow& row, const Request& request,
                   const reference::RealDistribution& distribution, const Counts& counts,
                   CheckOutcome& outcome) {
@@ -64,12 +64,13 @@ void judge_counts(const std::string& where, const BoundaryRow& row, const Reques
   if (!missing.missing().empty()) outcome.fail(where + ": " + missing.missing());
 }
 
-// Number of draws that show half of the tokens that a flat row keeps: the last 38 in 100 tokens are
-// missing with 0.62^100.
+// The number of draws that shows whether half of the tokens of a flat row are kept: the last 38 in
+// 100 tokens are all missing with probability 0.62^100.
 constexpr std::int64_t kDrawsOfHalf = 100;
 
-// Returns draws from calls of `rows` copies of the row. `pads`: every second row is padding that
-// holds the same values in another order, so that reading the wrong row shows.
+// Returns draws from calls that each have `rows` copies of the row. With `pads`, every second row
+// is padding that has the same values in another order, so that a sampler that reads the wrong row
+// fails.
 Counts draws_in_batches(const CheckInput& input, const Request& row, std::int64_t rows, bool pads,
                         std::uint64_t seed) {
   Request request = row;

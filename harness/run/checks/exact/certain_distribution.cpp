@@ -42,8 +42,8 @@ CertainDistribution certain_distribution(const reference::RealDistribution& dist
 }
 
 std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability) {
-  // The bits of probabilities are ordered like their values, and integers sort faster. Most tokens
-  // of a filtered row have probability 0 and are already in order.
+  // The bits of probabilities, read as integers, have the order of their values, and integers sort
+  // faster. Most tokens of a filtered row have probability 0, and are already in order.
   struct Ranked {
     std::uint64_t bits;
     std::uint32_t token;
@@ -83,7 +83,7 @@ std::optional<int> part_of_look(const CheckInput& input) {
 
 namespace {
 
-// Notes the first drawn token outside of the support, and the tokens around it.
+// Records the first drawn token outside of the support, and the tokens around it.
 void note_outside(const CheckInput& input, const Request& request,
                   const reference::RealDistribution& distribution, std::size_t token,
                   const Counts& counts, CheckOutcome& outcome) {
@@ -168,7 +168,7 @@ void note_cells(const CheckInput& input, const CertainDistribution& distribution
                              statistics::pool_counts(pooling, drawn.of_token).counts, error.largest,
                              error.chi_squared});
   };
-  // The cells must not depend on the number of draws, so pooling gets no expected count.
+  // The cells must not depend on the number of draws, so the pooling gets no expected count.
   add("rank", statistics::pool_by_probability(distribution.probability, 1, 0, kCells));
   add("lane", statistics::pool_by_group(distribution.probability, lane, 1, 0, kCells));
 }

@@ -23,7 +23,7 @@ constexpr bool is_top_k(OperationKind kind) {
   return kind == OperationKind::top_k_mask_logits || kind == OperationKind::top_k_renorm_probs;
 }
 
-// Returns the row's parameters with only the filter of this operation; the others are off.
+// Returns the row's parameters with only the filter of this operation; all other filters are off.
 reference::RowParameters own_parameter(OperationKind kind,
                                        const reference::RowParameters& parameters) {
   reference::RowParameters own;
@@ -40,13 +40,14 @@ reference::Semantics operation_semantics(const CheckInput& input, OperationKind 
   reference::Semantics semantics = input.semantics;
   const bool integers = input.sampler->description().exact_integer;
   if (!integers && semantics.relative_weight_error == 0) {
-    // The profile has no rounding, so the sampler may use float32 and any order of addition.
+    // The profile allows no rounding error, but the sampler may use float32 and any order of
+    // additions.
     const auto vocab = static_cast<std::size_t>(input.logits->vocab());
     semantics =
         reference::in_float32(semantics, {.additions = reference::sequential_additions(vocab)});
     semantics.extremes_are_open = input.semantics.extremes_are_open;
   }
-  if (is_top_k(kind)) {  // compares values without scaling
+  if (is_top_k(kind)) {  // compares values without scaling them
     const double sum = semantics.relative_sum_error, weight = semantics.relative_weight_error;
     semantics.rounds_scaled_logits = false;
     semantics.relative_weight_error = takes_probabilities(kind) ? weight : 0;
@@ -122,8 +123,8 @@ ExpectedRow::ExpectedRow(const CheckInput& input, OperationKind kind, std::span<
                                 : model_of_logits(values, allowed, parameters_, TieRule::keep_all,
                                                   FilterOrder::top_k_first);
   model_status_ = model.status;
-  // With k = 1 the model draws greedily, but the operation keeps ties. Logarithms are not compared
-  // by bits.
+  // With k = 1 the model draws greedily, while the operation keeps ties. Logarithms are not
+  // compared bit for bit.
   const bool has_bits = (kind == OperationKind::softmax || takes_probabilities(kind)) &&
                         parameters_.top_k != 1 && result_ == DType::float32;
   if (model.status != RowStatus::ok || !has_bits) return;
@@ -204,9 +205,9 @@ OperationTrouble ExpectedRow::compare_kept(std::span<const float> result, std::i
                                  real_.support_high),
                      result);
   }
-  // Ambiguous tokens may be kept or dropped independently of each other. A filter by a threshold
-  // still never keeps a token and drops a larger one, unless the filter's own rounding makes the
-  // two equal.
+  // Ambiguous tokens may be kept or dropped independently of each other. But a filter by a
+  // threshold never keeps a token and drops a larger one, unless the filter's own rounding makes
+  // the two equal.
   float least = std::numeric_limits<float>::infinity(), largest = kMinusInfinity;
   for (std::size_t id = 0; id < result.size(); ++id) {
     const bool is_kept = static_cast<double>(result[id]) != dropped();
@@ -231,7 +232,7 @@ OperationTrouble ExpectedRow::compare_logarithms(std::span<const float> result) 
     const auto value = static_cast<double>(result[id]);
     const double low = expected.low[id], high = expected.high[id];
     if (value >= low && value <= high) continue;
-    // Results beyond the dtype's range are -inf, or the largest finite number.
+    // A result beyond the dtype's range is -inf, or the largest finite number.
     if (low < -finite && (value == -finite || std::isinf(value)) && value < 0) continue;
     return suspected(
         fmt::format("token {} has {}, expected {:.9g} to {:.9g}", id, value, low, high), result);
@@ -257,7 +258,7 @@ reference::ResultIntervals ExpectedRow::computed_intervals(
   if (kind_ != OperationKind::softmax) {
     return reference::renorm_intervals(values_, kept, semantics_, integers_, result_);
   }
-  if (one_token()) {  // with one kept token nothing is rounded
+  if (one_token()) {  // if only one token is kept, nothing is rounded
     reference::ResultIntervals one;
     for (const std::uint8_t is_kept : kept) one.low.push_back(is_kept);
     one.high = one.low;
@@ -316,7 +317,7 @@ OperationTrouble ExpectedRow::compare_quotients(std::span<const float> result) c
   return {};
 }
 
-// Names the bug that the whole of a wrong result resembles.
+// Names the bug that the whole wrong result resembles.
 OperationTrouble ExpectedRow::suspected(std::string what, std::span<const float> result) const {
   const auto trouble = [&what](const char* bug, const char* reason) {
     return OperationTrouble{std::move(what), fmt::format("row operations: {}", bug), reason};

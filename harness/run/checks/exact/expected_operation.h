@@ -1,4 +1,4 @@
-// The oracle's answer to an operation on one row, and the comparison with a result.
+// Computes the oracle's answer to an operation on one row, and compares a result with the answer.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace fairdraw::harness {
 
-/// Returns the profile for an operation: a filter by itself, in which k = 1 is a filter like every
-/// k, with the slack of the sampler's arithmetic, which is none if masks compare logits.
+/// Returns the profile for an operation: the filter by itself, in which k = 1 is a filter like
+/// every other k, with the errors of the sampler's arithmetic; masks that compare logits have no
+/// error.
 reference::Semantics operation_semantics(const CheckInput& input, OperationKind kind);
 
 /// The rows of an operation: logits, or probabilities in several scales.
@@ -36,9 +37,9 @@ struct OperationRows {
 };
 OperationRows operation_rows(const CheckInput& input, OperationKind kind);
 
-/// A suspected class of bugs, and the reason of the suspicion.
+/// A suspected kind of bug, and the reason for the suspicion.
 struct OperationTrouble {
-  std::string what;  ///< the suspected bug; empty: the result is right
+  std::string what;  ///< the suspected bug; empty if the result is right
   std::string bug, reason;
 };
 
@@ -53,8 +54,8 @@ class ExpectedRow {
   /// Returns the number of tokens that a right result may keep or drop.
   std::int64_t ambiguous() const;
 
-  /// Judges a result. `status`: as reported by the sampler; without a value, the sampler reports
-  /// none and bad rows are not judged.
+  /// Judges a result. The argument `status` is the status that the sampler reports; without a
+  /// value, the sampler reports none and bad rows are not judged.
   OperationTrouble compare(std::span<const float> result, std::optional<std::int32_t> status) const;
 
  private:
@@ -75,13 +76,13 @@ class ExpectedRow {
   DType result_;
   reference::Semantics semantics_;
   reference::WeightBound bound_;
-  bool integers_ = false;  ///< weights are those of the specification
+  bool integers_ = false;  ///< true if weights are those of the specification
   reference::RealDistribution real_;
   std::vector<float> model_;  ///< result of exact samplers, bit for bit; empty: not compared
   RowStatus model_status_ = RowStatus::ok;
   bool exact_ = false;
-  // Kept tokens of the result that was judged last, because other forms of the call keep the same
-  // tokens, except for ambiguous ones.
+  // The kept tokens of the result that was judged last, because other forms of the call keep the
+  // same tokens, except for ambiguous ones.
   mutable std::vector<std::uint8_t> kept_;
   mutable std::optional<reference::ResultIntervals> intervals_;
 };

@@ -154,13 +154,13 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
 
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome) {
-  // Each fault is placed five eighths of the rows further, so that some are near the end of a large
-  // batch and others near its start.
+  // Each fault is placed five eighths of the rows after the last one, so that some faults are near
+  // the end of a large batch and others near its start.
   const std::int64_t step = base.rows * 5 / 8 + 1;
   std::int64_t row = 0;
   for (const Fault& fault : all_faults(base.input, base.vocab)) {
     row = (row + step) % base.rows;
-    // Padding does not count as a bad row, because engines add it themselves.
+    // Padding does not count as a bad row, because engines themselves add padding.
     if (!input.sampler->description().bad_rows && fault.status != RowStatus::inactive) {
       outcome.leave_out(lack_of("bad_rows"));
       continue;

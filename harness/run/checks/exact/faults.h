@@ -1,4 +1,4 @@
-// Rows with one invalid value at a time, for the two forms of the check `status`.
+// Makes rows with one invalid value at a time, for the two forms of the check `status`.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace fairdraw::harness {
 
-/// One mutation of row `row` of a request, and its required status under semantics fairdraw.
+/// One mutation of row `row` of a request, and the status that it must have under semantics
+/// fairdraw.
 struct Fault {
   std::string name;
   RowStatus status;
@@ -19,8 +20,8 @@ struct Fault {
 
 std::vector<Fault> all_faults(RowInput input, std::int64_t vocab);
 
-/// Returns the error in the answer to a request that has the fault in its row; empty if there is
-/// none. A message about another row begins with "batch-mate".
+/// Returns the error in the answer to a request that has the fault in its row, or an empty string
+/// if there is none. A message about another row begins with "batch-mate".
 using WrongWith = std::function<std::string(const Fault&, std::int64_t row, const Request&)>;
 
 /// Puts each fault that the sampler supports into a row of `base`, one after the other. The outcome
@@ -28,10 +29,11 @@ using WrongWith = std::function<std::string(const Fault&, std::int64_t row, cons
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome);
 
-/// Runs the check for profiles of engines, for samplers without statuses, and for draws that cannot
-/// be repeated. A row that must fail has no token or, without statuses, ends the call; every
-/// batch-mate has a token of its support and, with per-request seeds, the same token as before. If
-/// the profile leaves a row open, only its batch-mates are judged.
+/// Runs the check `status` for profiles of engines, for samplers without statuses, and for draws
+/// that cannot be repeated. A row that must fail has no token or, if the sampler reports no
+/// statuses, the call is refused. Every other row of the batch has a token of its support and, with
+/// per-request seeds, the same token as before. If the profile leaves a row open, only the other
+/// rows of the batch are judged.
 CheckOutcome check_status_of_tokens(const CheckInput& input);
 
 }  // namespace fairdraw::harness

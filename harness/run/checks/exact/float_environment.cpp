@@ -1,8 +1,10 @@
-// Judges that the caller's float environment reaches no result and is restored after the call.
+// Judges that the caller's floating-point environment changes no result, and is restored after the
+// call.
 //
-// A sampler that computes in float32 and ignores the float environment computes in the caller's,
-// and is right if that is the usual one. Flushing is therefore reported as a separate cause, and as
-// a promise that can be declined; a rounding mode that changes a result is a cause of precision.
+// A sampler that computes in float32 and ignores the floating-point environment computes in the
+// caller's environment, and is right if that is the usual one. Therefore flushing is reported as a
+// separate cause, and as a promise that can be declined; a rounding mode that changes a result is a
+// cause of precision.
 #include <fmt/format.h>
 
 #include <cfenv>
@@ -19,12 +21,12 @@ namespace {
 
 struct Mode {
   const char* name;
-  unsigned bits;  // bits of MXCSR on x86, a rounding mode of <cfenv> elsewhere
+  unsigned bits;  // bits of MXCSR on x86, otherwise a rounding mode of <cfenv>
   bool flushes = false;
 };
 
 #if defined(__x86_64__)
-constexpr unsigned kControl = 0xffc0U;  // all bits of MXCSR but the sticky exception flags
+constexpr unsigned kControl = 0xffc0U;  // all bits of MXCSR except the sticky exception flags
 constexpr unsigned kDaz = 1U << 6, kFtz = 1U << 15, kDown = 1U << 13, kUp = 2U << 13,
                    kZero = 3U << 13;
 const Mode kModes[] = {{"FTZ", kFtz, true},
@@ -46,7 +48,7 @@ void set_mode(unsigned bits) { std::fesetround(static_cast<int>(bits)); }
 unsigned with(unsigned, const Mode& mode) { return mode.bits; }
 #endif
 
-// Sampler that records the float mode after each call, before the mode is restored.
+// A sampler that records the float mode after each call, before the mode is restored.
 class WatchedSampler final : public ForwardingSampler {
  public:
   using ForwardingSampler::ForwardingSampler;
@@ -58,7 +60,7 @@ class WatchedSampler final : public ForwardingSampler {
   unsigned left_ = get_mode();
 };
 
-// Returns the result that a float mode changed; null: none.
+// Returns the result that a float mode changed, or null if there is none.
 const char* changed_by_mode(const Response& response, const Response& expected, bool exact) {
   if (response.tokens != expected.tokens) return "tokens";
   if (response.mask != expected.mask) return "masks";
@@ -92,7 +94,7 @@ CheckOutcome check_float_environment(const CheckInput& input) {
                                     before, after_default));
   }
   if (!sampler.flush_modes) outcome.leave_out(lack_of("flush_modes"));
-  bool flushed = false;  // a flushing mode changes results, so other modes show nothing new
+  bool flushed = false;  // a flushing mode changes results, so other modes tell nothing new
   for (const Mode& mode : kModes) {
     if (mode.flushes && (flushed || !sampler.flush_modes)) continue;
     const unsigned set = with(before, mode);

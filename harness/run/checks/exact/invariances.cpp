@@ -68,7 +68,7 @@ std::string other_status(const Response& response, const Response& before) {
 }  // namespace
 
 bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
-  // The product of two float32 is exact in float64: 24 bits times 24 bits.
+  // The product of two float32 values is exact in float64, because 24 bits times 24 bits fit.
   return std::fmod(static_cast<double>(shift) * scale_of(parameters), 2) == 0;
 }
 
@@ -108,7 +108,7 @@ void widen_vocab(Request& request, std::int64_t columns) {
 
 std::string outside_of_band(const CheckInput& input, const Request& changed,
                             const Response& response, const Response& before) {
-  // A failed row has no weights, so no band holds for it.
+  // A failed row has no weights, so no error band applies to it.
   if (std::string wrong = other_status(response, before); !wrong.empty()) return wrong;
   for (std::int64_t row = 0; row < changed.rows; ++row) {
     if (!changed.active.empty() && changed.active[static_cast<std::size_t>(row)] == 0) continue;

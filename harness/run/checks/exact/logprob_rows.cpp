@@ -18,10 +18,11 @@ using reference::RealLogprobs;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 constexpr double kLargest = static_cast<double>(std::numeric_limits<float>::max());
 
-// Sets the errors of values that this sampler is allowed. Exact samplers are allowed the stated
-// bound. Other samplers work in float32: three roundings of the result and its two logarithms, the
-// error of the token's own weight and, for logits, a quotient by way of a reciprocal. A probability
-// below 2^-126 of the largest may be flushed to zero, and a filter may then drop the token.
+// Sets the errors of values that this sampler may have. Exact samplers may have errors up to the
+// stated bound. Other samplers work in float32: three roundings of the result and its two
+// logarithms, the error of the token's own weight and, for logits, a quotient that is computed
+// through a reciprocal. A probability below 2^-126 of the largest may be flushed to zero, and then
+// a filter may drop the token.
 void set_slack(ExpectedLogprobs& expected, LogprobsMode mode, const reference::WeightBound& bound,
                float temperature, bool exact) {
   const RealLogprobs& real = expected.real;
@@ -62,7 +63,8 @@ std::string compare_value(const ExpectedLogprobs& row, std::int64_t token, float
                      row.slack[at]);
 }
 
-// A rank is exact if values are; otherwise values that are closer than their slack may swap ranks.
+// A rank is exact if values are exact; otherwise values that are closer than their errors may swap
+// ranks.
 std::string compare_rank(const ExpectedLogprobs& row, std::int32_t token, RankRule rule, bool exact,
                          std::int32_t observed) {
   const auto at = static_cast<std::size_t>(token);
@@ -98,7 +100,7 @@ std::string compare_top(const ExpectedLogprobs& row, bool exact, std::span<const
     }
     const bool in_vocab = id >= 0 && static_cast<std::size_t>(id) < row.real.value.size();
     bool right = id == expected;
-    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may the ids swap places?
+    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may these ids swap places?
       const auto a = static_cast<std::size_t>(id), b = static_cast<std::size_t>(expected);
       right = std::fabs(row.real.value[a] - row.real.value[b]) <= row.slack[a] + row.slack[b];
     }
@@ -114,7 +116,7 @@ std::string compare_top(const ExpectedLogprobs& row, bool exact, std::span<const
   return {};
 }
 
-// Judges an output without a token.
+// Judges the reports of an output that has no token.
 std::string compare_failed(const Request& request, const AskedLogprobs& asked,
                            const Response& response, std::int64_t output) {
   const auto none = [](float x) { return static_cast<double>(x) == kNone; };
@@ -201,7 +203,7 @@ LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::i
     result.kept = model_of(request, row).mask;
   } else {
     // The processed values of a greedy row differ between engines. A row with an ambiguous token is
-    // not judged, because that token's mass may be negligible while its value is not.
+    // not judged, because the mass of that token may be negligible while its logarithm is not.
     const bool open = std::ranges::find(distribution.membership, Membership::ambiguous) !=
                       distribution.membership.end();
     for (std::size_t id = 0; id < vocab; ++id) {

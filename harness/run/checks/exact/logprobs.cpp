@@ -1,4 +1,5 @@
-// Judges log-probabilities as engines report them: modes, ranks, the top n, whole rows.
+// Judges log-probabilities that are reported in the ways of engines: modes, ranks, the top n, whole
+// rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ Request request_as_asked(const CheckInput& input, std::int64_t first, std::int64
   return request;
 }
 
-// Makes and judges one call over rows of the input.
+// Makes one call with some rows of the input, and judges it.
 void ask(const CheckInput& input, std::int64_t first, std::int64_t count,
          const AskedLogprobs& asked, const reference::WeightBound& bound, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -79,8 +80,8 @@ CheckOutcome check_logprobs(const CheckInput& input) {
   reference::WeightBound bound = weight_bound(input);
   bound.constant += input.semantics.relative_sum_error;
   CheckOutcome outcome;
-  // Each mode is judged in two calls. Sizes of the top list and rank rules alternate, so that every
-  // mode meets both rules and, over a few cases, every size.
+  // Each report mode is judged in two calls. The sizes of the top list and the rank rules
+  // alternate, so that every mode is tested with both rules and, over a few cases, with every size.
   constexpr std::int32_t kSizes[] = {1, 5, 20, 128, 0, 3, 50, 127};
   std::uint64_t turn = mixed(input.seed, 0);
   for (const LogprobsMode mode :
@@ -93,7 +94,7 @@ CheckOutcome check_logprobs(const CheckInput& input) {
       asked.report.rank_rule = many ? RankRule::at_least : RankRule::position;
       asked.report.top_n = kSizes[turn++ % std::size(kSizes)];
       asked.many = many;
-      // The only row of a batch is never made bad, because its values are judged.
+      // If a batch has only one row, that row is never made bad, because its values are judged.
       asked.failing = many && sampler.reports_status && input.rows > 1;
       const std::int64_t chunk =
           std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());

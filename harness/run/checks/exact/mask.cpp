@@ -1,4 +1,4 @@
-// Judges masks: the strictest of the checks, which needs no draws.
+// Judges masks; this is the strictest of the checks, and needs no draws.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::string where(const Request& request, std::int64_t first, std::int64_t row) 
                      describe(request.parameters[static_cast<std::size_t>(row)]));
 }
 
-// Notes a token that is wrongly in or out of the mask, with the tokens around it and the smallest
+// Records a token that is wrongly in or out of the mask, with the tokens around it and the smallest
 // call that shows the error.
 void note_wrong_token(const CheckInput& input, const Request& request, const Response& response,
                       std::int64_t first, std::int64_t row, std::int64_t token, bool expected,
@@ -34,7 +34,7 @@ void note_wrong_token(const CheckInput& input, const Request& request, const Res
   evidence.boundary = boundary_around(
       request, distribution_of(input, request, row), row, static_cast<std::uint64_t>(first + row),
       token, [&](std::int64_t id) { return response.kept(row, request.vocab, id); });
-  // If the result of the row alone is right, its neighbours in the batch matter.
+  // If the result for the row alone is right, the error depends on other rows of the batch.
   const Request one = make_request(input, first + row, 1);
   const Response again =
       run_request(*input.sampler, one, reported(input.sampler->description(), {.mask = true}));
@@ -106,8 +106,8 @@ void compare_with_distribution(const CheckInput& input, const Request& request,
   }
 }
 
-// Judges the mask apart from the filters: a drawn token is in it, and bits beyond the vocabulary
-// are 0.
+// Judges the mask apart from the filters: the mask must contain the drawn token, and bits beyond
+// the vocabulary must be 0.
 void compare_with_tokens(const Request& request, const Response& response, std::int64_t first,
                          std::int64_t row, CheckOutcome& outcome) {
   if (response.mask.empty()) return;
@@ -126,17 +126,17 @@ void compare_with_tokens(const Request& request, const Response& response, std::
   }
 }
 
-// Returns whether a token at the filter's boundary is wrong beyond doubt, which is a suspected
-// cause of its own.
+// Returns whether a token at the filter's boundary is certainly wrong, which is a suspected cause
+// of its own.
 bool says_something(const Boundary& boundary) {
   return std::ranges::any_of(boundary.tokens, [](const BoundaryToken& token) {
     return token.oracle != Oracle::ambiguous && token.kept != (token.oracle == Oracle::in);
   });
 }
 
-// If no other parameter or definition explains the masks, reports on which side the first wrong row
-// errs. Reports sizes that contradict a right mask, and boundaries whose sides only exact
-// arithmetic can tell.
+// Reports in which direction the first wrong row errs, if no other parameter or definition explains
+// the masks. Also reports sizes that contradict a right mask, and boundaries that only exact
+// arithmetic can decide.
 void suspect_size(const CheckInput& input, const Request& request, const Response& response,
                   CheckOutcome& outcome) {
   if (!outcome.evidence.suspects.empty()) return;
@@ -181,7 +181,7 @@ void suspect_size(const CheckInput& input, const Request& request, const Respons
 }
 
 // Makes twice as many outputs as rows, in another order, with gaps between the rows of the mask.
-// Masks belong to rows and sizes to outputs, and neither may change with the order.
+// Masks belong to rows and support sizes belong to outputs, and neither may change with the order.
 void compare_through_indices(const CheckInput& input, const Request& rows, const Response& expected,
                              std::int64_t first, CheckOutcome& outcome) {
   Request request = rows;

@@ -30,7 +30,8 @@ class Relations {
     return response;
   }
 
-  // Expects equal tokens, statuses and sizes, and equal masks on the ids of the first request.
+  // Expects equal tokens, statuses and support sizes, and equal masks on the ids of the first
+  // request.
   void expect_same(const char* name, const Request& request, const Response& expected,
                    const Request& changed) {
     if (outcome_.failed()) return;
@@ -59,8 +60,8 @@ class Relations {
     }
   }
 
-  // Expects equal statuses, and no token, mask or size that the real-number oracle excludes. For
-  // changes of a row that may round weights differently.
+  // Expects equal statuses, and no token, mask or support size that the real-number oracle
+  // excludes. This function is for changes of a row that may round weights differently.
   void expect_in_band(const char* name, const Response& expected, const Request& changed) {
     if (outcome_.failed()) return;
     const Response response = run(changed, name);
@@ -82,12 +83,13 @@ class Relations {
   static constexpr WantedResults kWanted = {.statuses = true, .support_size = true, .mask = true};
 };
 
-// Adds `shift` to every logit; false if a sum is not exact in float32.
+// Adds `shift` to every logit; returns false if a sum is not exact in float32.
 bool shift_logits(Request& request, float shift) {
   for (float& logit : request.logits) {
     if (std::isinf(logit)) continue;
     const double sum = static_cast<double>(logit) + static_cast<double>(shift);
-    // Two float32 values may be more than 53 bits apart, and float64 then rounds their sum too.
+    // The bits of two float32 values may be more than 53 places apart, and then float64 rounds
+    // their sum too.
     if (sum - static_cast<double>(shift) != static_cast<double>(logit)) return false;
     if (rounded_to(request.dtype, static_cast<float>(sum)) != sum) return false;
     logit = static_cast<float>(sum);
@@ -111,8 +113,9 @@ void compare_shifts(const Request& base, const Response& expected, Relations& re
   }
 }
 
-// Compares scales of probabilities. A power of two changes no significant bits of probabilities
-// unless one of them is subnormal. The scales include sums too large for float32, and small ones.
+// Compares the answers for several scales of probabilities. A power of two changes no significant
+// bits of probabilities, unless one of them is subnormal. The scales include very small ones, and
+// ones whose sums are too large for float32.
 void compare_scales(const Request& base, const Response& expected, Relations& relations,
                     CheckOutcome& outcome) {
   for (const int octaves : {-8, 9, 126}) {
@@ -121,7 +124,7 @@ void compare_scales(const Request& base, const Response& expected, Relations& re
     for (std::int64_t row = 0; row < base.rows; ++row) {
       float* const first = scaled.logits.data() + row * base.vocab;
       const float largest = *std::max_element(first, first + base.vocab);
-      // With a largest value of 2^126, a sum of five is above the largest float32.
+      // With a largest value of 2^126, a sum of five values is above the largest float32.
       const int shift = octaves == 126 ? octaves - std::ilogb(largest) : octaves;
       for (std::int64_t id = 0; id < base.vocab; ++id) {
         const std::optional<float> value = scaled_exactly(first[id], shift);
@@ -165,7 +168,7 @@ void compare_filters_off(const Request& base, Relations& relations) {
   }
 }
 
-// Shifts all logits of each row so that its largest one is 0, as exactly as float32 allows.
+// Shifts all logits of each row so that the largest logit is 0, as exactly as float32 allows.
 void move_maximum_to_zero(Request& request) {
   for (std::int64_t row = 0; row < request.rows; ++row) {
     float* const first = request.logits.data() + row * request.vocab;
@@ -177,7 +180,7 @@ void move_maximum_to_zero(Request& request) {
 }
 
 // Judges that -0 equals 0 in every parameter and as a logit: in rows whose largest logits are
-// zeros, every second one is -0.
+// zeros, every second of them is -0.
 void compare_signs(const Request& base, Relations& relations) {
   Request plain = base;
   move_maximum_to_zero(plain);
@@ -197,8 +200,8 @@ void compare_signs(const Request& base, Relations& relations) {
   relations.expect_same("the sign of zeros", plain, expected, signs);
 }
 
-// Permutes ids. Filters that keep ties depend on values alone, so masks move with the ids if no
-// weight depends on the tile.
+// Permutes ids. Filters that keep ties depend on values alone, so the masks are permuted like the
+// ids if no weight depends on the tile.
 void compare_permuted(const CheckInput& input, const Request& base, const Response& expected,
                       Relations& relations, CheckOutcome& outcome) {
   if (outcome.failed() || expected.mask.empty() || !base.allowed.empty()) return;

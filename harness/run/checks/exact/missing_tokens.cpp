@@ -10,12 +10,12 @@ namespace fairdraw::harness {
 
 void MissingTokens::expect_one_of(std::span<const std::size_t> ids) {
   if (!missing_.empty()) return;
-  // The smallest total probability of these tokens in a sampler within its profile.
+  // This is the smallest total probability that these tokens have in a sampler within its profile.
   double least = -row_.total_variation_bound;
   for (const std::size_t id : ids) least += row_.probability[id];
   const auto draws = static_cast<double>(counts_.draws);
-  // A quick test for most tokens, whose probability is small: (1 - q)^n is above e^(-2 n q) if q is
-  // below 3/4.
+  // This is a quick test for most tokens, whose probability is small: (1 - q)^n is above e^(-2 n q)
+  // if q is below 3/4.
   if (least <= 0 || (least < 0.75 && draws * least < 20)) return;
   const double missed = std::exp(draws * std::log1p(-std::min(least, 1.0)));
   if (missed > kMissing) return;

@@ -1,4 +1,4 @@
-// Tokens that draws must have shown, but did not.
+// Finds tokens that should have been drawn at least once, but were not.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace fairdraw::harness {
 
-/// Finds missing tokens in the draws of a row. A token of probability q is missing from n draws of
-/// a right sampler with probability (1 - q)^n. Only tokens for which this probability is at most
-/// kMissing are expected; other missing tokens are no evidence.
+/// A search for missing tokens in the draws of a row. A token of probability q is missing from n
+/// draws of a right sampler with probability (1 - q)^n. Only tokens for which this probability is
+/// at most kMissing are expected; the absence of other tokens is no evidence.
 class MissingTokens {
  public:
   static constexpr double kMissing = 1e-18;
@@ -26,14 +26,15 @@ class MissingTokens {
   /// Expects that at least one of the given ids was drawn. Precondition: all given ids are
   /// certainly in the support.
   void expect_one_of(std::span<const std::size_t> ids);
-  /// Expects that each of the last half, the last quarter, ... of the certain tokens, by decreasing
-  /// probability, was drawn from.
+  /// Expects draws from each of the last half, the last quarter, ... of the certain tokens, ordered
+  /// by decreasing probability.
   void expect_last_ones();
 
-  /// Returns the first missing token, "token 7 (probability 0.050) is missing from 1024 draws";
-  /// empty: none is missing.
+  /// Returns a text about the first missing token, such as "token 7 (probability 0.050) is missing
+  /// from 1024 draws", or an empty string if none is missing.
   const std::string& missing() const { return missing_; }
-  std::uint64_t expected() const { return expected_; }  ///< tokens and groups expected so far
+  std::uint64_t expected() const { return expected_; }  ///< number of tokens and groups expected so
+                                                        ///< far
   double spent() const { return spent_; }               ///< probability that a right sampler fails
 
  private:

@@ -1,4 +1,4 @@
-// Judges probabilities and log-probabilities that a sampler returns with its tokens.
+// Judges the probabilities and log-probabilities that a sampler returns with its tokens.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,10 +15,11 @@ using reference::Membership;
 struct RealRow {
   reference::RealDistribution distribution;
   double largest = 0;                    // largest allowed logit
-  double inverse_ln2 = 0;                // octaves per unit of logit: 1 / (T ln 2)
+  double inverse_ln2 = 0;                // number of octaves per unit of logit: 1 / (T ln 2)
   double normalizer_error = 0;           // relative error of the sum over all allowed tokens
   double filtered_normalizer_error = 0;  // relative error of the sum over the survivors
-  double filtered_share = 0;             // mass of the survivors among all allowed tokens
+  double filtered_share = 0;             // mass of the survivors as a fraction of all allowed
+                                         // tokens
   std::vector<double> unfiltered;        // [vocab] exp((x - max) / T) / sum
 };
 
@@ -73,9 +74,9 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
   return real;
 }
 
-// Returns the largest distance of a float32 log-probability from the real one: relative errors of
-// weight and sum, and three roundings of the float32 result and its two logarithms (2^-24 of each
-// term).
+// Returns the largest distance of a float32 log-probability from the real value: the relative
+// errors of weight and sum, and three roundings of the float32 result and its two logarithms (2^-24
+// of each term).
 double log_bound(double weight, double sum, double log_probability) {
   return -std::log1p(-weight) - std::log1p(-sum) +
          3 * 0x1p-24 * std::max(1.0, std::fabs(log_probability));
@@ -97,7 +98,8 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
     }
     const Membership membership = real.distribution.membership[at];
     if (real.distribution.ambiguous_mass > 0 || membership == Membership::ambiguous) continue;
-    if (real.distribution.partly_drawn >= 0) continue;  // all probabilities depend on its share
+    if (real.distribution.partly_drawn >= 0) continue;  // because all probabilities depend on the
+                                                        // share of this token
     const double expected = membership == Membership::in ? real.distribution.probability[at] : 0;
     const double weight =
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
@@ -110,7 +112,7 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
   return {};
 }
 
-// `at`: index of the token in the response.
+// The argument `at` is the index of the token in the response.
 std::string compare_logprobs(const Request& request, const Response& response, std::int64_t row,
                              std::size_t at, const RealRow& real,
                              const reference::WeightBound& bound, CheckOutcome& outcome) {
@@ -137,8 +139,8 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   return {};
 }
 
-// Makes three samples of two outputs per row, in another order than the rows. Each sample of an
-// output has its own log-probability.
+// Makes three samples of two outputs per row, in another order than that of the rows. Each sample
+// of an output has its own log-probability.
 std::string compare_samples(const CheckInput& input, const Request& rows,
                             const std::vector<RealRow>& distributions,
                             const reference::WeightBound& bound, CheckOutcome& outcome) {
@@ -172,8 +174,8 @@ std::string compare_samples(const CheckInput& input, const Request& rows,
   return {};
 }
 
-// Names the other quantity that a wrong value equals. A value that is off by more than rounding has
-// a cause other than precision.
+// Names another quantity that a wrong value equals. The cause of a value that is off by more than
+// rounding is not precision.
 void name_the_value(const Request& request, const Response& response, std::int64_t row,
                     const RealRow& real, CheckOutcome& outcome) {
   const auto near = [](double value, double other) {

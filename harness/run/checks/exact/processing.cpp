@@ -1,9 +1,9 @@
-// Judges logits processing: every mixture of its steps, in every form of histories, on good rows
-// and bad.
+// Judges logits processing: every combination of its steps, in every form of histories, on good and
+// bad rows.
 //
-// This check cannot see a list outside of its buffer, which may crash a plugin. Steps in another
-// order than fairdraw's count as wrong. processing_batches.h has the parts that need whole batches:
-// large counts, padding, and requests that come and go.
+// This check does not test a list that is outside of its buffer, which could crash a plugin. Steps
+// in another order than fairdraw's count as wrong. The file processing_batches.h has the parts that
+// need whole batches: large counts, padding, and requests that come and go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
-// One of this many rows has a filter by sigma, which hides much of the other steps.
+// One of this many rows has the filter top_n_sigma, which hides much of the other steps.
 constexpr std::int64_t kRowsToASigma = 8;
 
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
-// Results that relations compare: tokens, and the report on their rows.
+// The results that these relations compare: tokens, and the reports for their rows.
 constexpr WantedResults kRelatedResults = {
     .report = {
         .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
@@ -44,7 +44,7 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
     constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
     processing.top_n_sigma =
         kSigmas[static_cast<std::size_t>(row / kRowsToASigma) % std::size(kSigmas)];
-    // The integer form of a filter by sigma is fairdraw's own.
+    // The integer form of the filter top_n_sigma is fairdraw's own.
     if (!input.exact() && processed_row(request, row - first).undecided) processing.top_n_sigma = 0;
   }
   return request;
@@ -85,8 +85,8 @@ Request one_row(const Request& request, std::int64_t row) {
   return alone;
 }
 
-// Returns whether no token of the row is right, or any is, so that a sampler without statuses may
-// refuse a call for it.
+// Returns whether the row has no right token, or any token is right, so that a sampler without
+// statuses may refuse the call because of this row.
 bool may_end_the_call(const CheckInput& input, const Request& plain, const Request& request,
                       std::int64_t row) {
   if (processed_row(request, row).status != RowStatus::ok) return true;
@@ -111,7 +111,7 @@ Response run_processed(const CheckInput& input, const Request& request,
     if (!padding && !asked.back()) response.refused.clear();
   }
   if (!response.refused.empty()) return response;
-  // Rows that do not end the call are then sampled one by one.
+  // If the call was refused, the rows that may not be the reason are sampled one by one.
   response.tokens.clear();
   response.mask.clear();
   for (std::int64_t row = 0; row < request.rows; ++row) {
@@ -134,7 +134,7 @@ namespace {
 
 // --- Against the oracles -----------------------------------------------------------------------
 
-// Returns the error in a row of an exact sampler; empty if there is none.
+// Returns the error in a row of an exact sampler, or an empty string if there is none.
 std::string difference(const Request& request, const Response& response, std::int64_t row) {
   const auto at = static_cast<std::size_t>(row);
   const reference::IntegerRow model = model_of(request, row);
@@ -153,7 +153,7 @@ std::string difference(const Request& request, const Response& response, std::in
   if (response.tokens[at] != expected.token) {
     return fmt::format("token {}, the integer model says {}", response.tokens[at], expected.token);
   }
-  // A logit that was rounded twice, or once too few, rarely moves a token but does move a
+  // A logit that was rounded twice, or once too few, rarely changes the token, but it does change a
   // probability.
   for (std::int64_t id = 0; ok && !response.probs.empty() && id < request.vocab; ++id) {
     const float reported_probability =
@@ -171,8 +171,8 @@ std::string difference(const Request& request, const Response& response, std::in
   return {};
 }
 
-// Returns the error in a row of a sampler that claims no more than the distribution. `plain`: the
-// same rows, processed beforehand.
+// Returns the error in a row of a sampler that claims only the distribution. The argument `plain`
+// has the same rows with all processing already applied.
 std::string departure(const CheckInput& input, const Request& plain, const Response& response,
                       std::int64_t row) {
   const reference::RealDistribution distribution = distribution_of(input, plain, row);
@@ -202,8 +202,8 @@ std::string wrong_in(const CheckInput& input, const Request& request, const Requ
 
 namespace {
 
-// Leaves out one step at a time in the row alone. If the row without a step is then right, that
-// step is wrong. If the row is right without any of several steps, it hardly matters which step is
+// Leaves out one step at a time, in the row alone. If the row is right without a step, that step is
+// wrong. If the row is right without any of several steps, it hardly matters which of them is
 // wrong, and none is named.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
                    CheckOutcome& outcome) {
@@ -316,7 +316,7 @@ Request with_rows_reversed(const Request& request) {
   return reversed;
 }
 
-// Compares the reports on one output in two calls, bit for bit.
+// Compares the reports for one output in two calls, bit for bit.
 std::string difference_of_reports(const Response& a, std::size_t at, const Response& b,
                                   std::size_t was) {
   const auto same = [](float x, float y) { return std::memcmp(&x, &y, sizeof(x)) == 0; };
@@ -386,7 +386,7 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   }
   if (input.exact()) same("rows processed beforehand", processed_beforehand(request));
   Request neutral = request, none = request;
-  for (RowProcessing& row : neutral.processing) {  // histories stay, and no step uses them
+  for (RowProcessing& row : neutral.processing) {  // the histories are given, and no step uses them
     const RowProcessing before = std::exchange(row, {});
     row.prompt = before.prompt;
     row.output = before.output;

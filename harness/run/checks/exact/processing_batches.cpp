@@ -20,8 +20,8 @@ using reference::RowProcessing;
 constexpr WantedResults kAllOfBatches = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 
-// Wider rows are judged one by one in other checks, because the effects of a batch do not depend on
-// the width.
+// Other checks judge wider rows one by one, because the effects of a batch do not depend on the
+// width.
 constexpr std::int64_t kMostTokensOfBatches = 4096;
 
 bool is_active(const Request& request, std::int64_t row) {
@@ -41,7 +41,8 @@ std::string wrong_of_padding(const CheckInput& input, const Response& response, 
                      to_string(RowStatus::inactive));
 }
 
-// Compares every row of a batch with its oracle. Returns the tokens; empty if the outcome failed.
+// Compares every row of a batch with the answer of its oracle. Returns the tokens, or an empty list
+// if the outcome failed.
 std::vector<std::int32_t> expect_right(const CheckInput& input, const std::string& what,
                                        const Request& request, CheckOutcome& outcome) {
   const Response response = run_processed(input, request, kAllOfBatches);
@@ -68,9 +69,9 @@ std::vector<std::int32_t> expect_right(const CheckInput& input, const std::strin
 
 // --- Counts ------------------------------------------------------------------------------------
 
-// Kinds of rows in which one token occurs `count` times next to `other`. With the right count one
-// of the two has the larger logit by at least 3/32; with a count of one less (or none) the other
-// has.
+// The kinds of rows in which one token occurs `count` times next to the token `other`. With the
+// right count, one of the two tokens has the larger logit by at least 3/32; with a count that is
+// one less (or 0), the other one has.
 enum class Counted { lowered, raised, present, repeated, in_prompt };
 constexpr int kKindsOfCounts = 5;
 
@@ -79,7 +80,7 @@ RowProcessing counted(Counted kind, std::int32_t count, std::int32_t token) {
   std::vector<std::int32_t>& history = kind == Counted::in_prompt ? row.prompt : row.output;
   history.assign(static_cast<std::size_t>(count), token);
   row.output_length = static_cast<std::int32_t>(row.output.size());
-  // Logits of these rows are 1/8 for the other token, 1/4 for the counted one.
+  // In these rows the logit of the other token is 1/8, and that of the counted token is 1/4.
   switch (kind) {
     case Counted::lowered:  // 1/4 - n / 2 + (n / 2 - 3/8) = -1/8
       row.frequency_penalty = 0.5F;
@@ -107,7 +108,7 @@ struct Running {
   RowProcessing processing;
 };
 
-// The requests of a batch and their events, decided by `seed` alone.
+// The requests of a batch and their events, which depend only on `seed`.
 class Batch {
  public:
   Batch(std::uint64_t seed, std::int64_t vocab) : seed_(seed), vocab_(vocab) {}
@@ -161,7 +162,7 @@ void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   }
   const auto rows = static_cast<std::int64_t>(counts.size()) * kKindsOfCounts;
   Request request = make_request(input, 0, rows);
-  // If the case has temperature 0, all rows are greedy, so that a token tells which logit is the
+  // If the case has temperature 0, all rows are greedy, so that a token says which logit is the
   // largest.
   const auto greedy =
       std::ranges::find(input.parameters, 0.0F, &reference::RowParameters::temperature);
@@ -202,7 +203,7 @@ void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome) 
                                     HistoryArrays{.output_counts = true}}) {
     if (outcome.failed()) return;
     full.history_form = form;
-    // Three rows of four are padding: first with every fault, then with empty lists.
+    // Three rows of four are padding, first with every fault, and then with empty lists.
     Request padded = full;
     padded.active.assign(kRows, 0);
     int fault = 0;

@@ -1,4 +1,4 @@
-// Logits processing over whole batches and several calls: histories that exceed the width of
+// Tests logits processing over whole batches and several calls: histories that exceed the width of
 // counters, padding, and requests that come and go. For processing.cpp.
 #pragma once
 
@@ -9,32 +9,33 @@
 
 namespace fairdraw::harness {
 
-/// Returns the same rows with all steps applied, in float32.
+/// Returns the same rows with all steps of processing applied, in float32.
 Request processed_beforehand(const Request& request);
 
-/// Runs a request. A sampler without statuses may refuse the whole call for a row that has no
-/// token. The other rows of the call are then sampled one by one, for tokens and masks; rows
+/// Runs a request. A sampler without statuses may refuse the whole call because of a row that has
+/// no token. Then the other rows of the call are sampled one by one, for tokens and masks; rows
 /// without a token, and padding, get -1.
 Response run_processed(const CheckInput& input, const Request& request,
                        const WantedResults& wanted);
 
-/// Returns the error in a row of a response; empty if there is none. `plain`: the same rows,
-/// processed beforehand, needed only for samplers that claim no more than the distribution.
+/// Returns the error in a row of a response, or an empty string if there is none. The argument
+/// `plain` has the same rows with all processing already applied, and is only needed for samplers
+/// that claim only the distribution.
 std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
                      const Response& response, std::int64_t row);
 
-/// Judges tokens that occur as often as 8 and 16 bits can count, and once less and once more. If a
-/// count saturates or wraps, another token has the largest logit.
+/// Judges tokens that occur as often as 8 and 16 bits can count, once less, and once more. If a
+/// count saturates or wraps around, another token has the largest logit.
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome);
 
-/// Judges rows with processing among padding whose lists are empty or bad. Padding must have no
-/// token. The neighbours of padding, and the next call, must have the tokens of a batch without
-/// padding.
+/// Judges rows with processing among padding rows whose lists are empty or bad. Padding rows must
+/// have no token. The rows next to padding, and the next call, must have the same tokens as in a
+/// batch without padding.
 void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome);
 
-/// Runs a batch of some slots over some steps, as an engine does. Requests with their own
-/// processing are added, continue with the tokens that they got, are evicted, are restored in any
-/// slot with the same history, seed and offset, and end; the next request takes their slot.
+/// Runs a batch of some slots over some steps, as an engine does. Requests with processing of their
+/// own are added, continue with the tokens that they got, are evicted, are restored in any slot
+/// with the same history, seed and offset, and end; the next request takes their slot.
 void expect_running_batch(const CheckInput& input, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

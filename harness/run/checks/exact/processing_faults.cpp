@@ -31,7 +31,7 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
            mutate(row, static_cast<ProcessingFault>(fault), logits);
          }});
   }
-  // A penalty above 1 multiplies negative logits: twice the lowest float is -inf.
+  // A penalty above 1 multiplies negative logits, and twice the lowest float is -inf.
   values.push_back(
       {"a logit that overflows downwards", [](RowProcessing& row, std::span<float> logits) {
          logits.back() = std::numeric_limits<float>::lowest();
@@ -45,15 +45,15 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
   return values;
 }
 
-// Returns the profile's status of the row with a bad value: under fairdraw its own status, under
-// others a failure if the steps fail.
+// Returns the status that the profile gives the row with a bad value: under fairdraw the status of
+// this value, under other profiles a failure if the steps fail.
 RowStatus status_of_bad(const CheckInput& input, const Request& request, std::int64_t bad) {
   return input.semantics.name == "fairdraw" ? model_of(request, bad).status
                                             : processed_row(request, bad).status;
 }
 
-// Returns why the answer for a row is not right; empty if it is right. `status`: the status of the
-// bad row.
+// Returns the reason why the answer for a row is not right, or an empty string if it is. The
+// argument `status` is the status of the bad row.
 std::string wrong_beside(const CheckInput& input, const Response& response, const Response& before,
                          std::int64_t row, std::int64_t bad, RowStatus status) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -107,12 +107,12 @@ void expect_bad_processing_fails(const CheckInput& input, const Request& good,
               std::span(request.logits)
                   .subspan(static_cast<std::size_t>(bad * good.vocab),
                            static_cast<std::size_t>(good.vocab)));
-    // The narrow dtypes cannot hold the largest float.
+    // The 16-bit dtypes cannot represent the largest float32.
     for (float& x : request.logits) x = rounded_to(request.dtype, x);
     const RowStatus status = status_of_bad(input, request, bad);
     const Response response = run_request(*input.sampler, request, wanted);
     ++outcome.measures["faults"];
-    // A sampler without statuses may refuse a call that holds a row with a bad value.
+    // A sampler without statuses may refuse a call because of a row with a bad value.
     const bool refused =
         before.statuses.empty() && response.damage.empty() && !response.refused.empty();
     if (refused && status != RowStatus::ok) continue;

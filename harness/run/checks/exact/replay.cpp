@@ -1,4 +1,4 @@
-// Judges replay: a token is a function of its row, parameters, seed and offset alone.
+// Judges replay: a token must depend only on its row, parameters, seed and offset.
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -93,11 +93,12 @@ Response Replay::expect_same(const std::string& name, const Request& request,
 
 namespace {
 
-// Tokens per output. Sums that are added in another order change few tokens, and only those at the
+// Tokens per output. Sums that are added in another order change few tokens, and only tokens at the
 // ends of their intervals, which one random word per row would seldom show.
 constexpr std::int32_t kSamples = 32;
 
-// Sets the number of OpenMP threads for calls from this thread in a scope.
+// A guard that sets the number of OpenMP threads for calls from this thread, until the end of the
+// scope.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
@@ -176,7 +177,8 @@ void compare_batches(Replay& replay) {
   for (std::size_t i = 1; i < padded.active.size(); i += 2) padded.active[i] = 0;
   replay.expect_same("padding between rows", padded, every_second);
 
-  // A case of few rows has many outputs: seeds belong to outputs, parameters to rows.
+  // A case with few rows has many outputs, because seeds belong to outputs and parameters belong to
+  // rows.
   Request indexed = base;
   indexed.with_indices = true;
   indexed.seed.clear();

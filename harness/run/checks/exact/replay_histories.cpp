@@ -1,6 +1,6 @@
-// Judges that neither earlier calls of the same instance nor the calling thread change a call's
-// tokens. This comparison shows buffers that keep the size, the rule, the dtype or the tail of an
-// earlier call.
+// Judges that neither earlier calls of the same instance nor the calling thread change the tokens
+// of a call. This comparison detects buffers that keep the size, the tie rule, the dtype or the end
+// of an earlier call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Other {
   Request request;
 };
 
-// Returns the first `vocab` columns of each row; columns beyond the row repeat it.
+// Returns the first `vocab` columns of each row; columns beyond the end of the row repeat it.
 Request with_vocab(const Request& base, std::int64_t vocab) {
   Request request = base;
   request.vocab = vocab;
@@ -111,8 +111,8 @@ std::vector<Other> other_calls(const Request& base) {
   return others;
 }
 
-// Makes the calls base, other, base, other, other, base, so that each comes after itself and after
-// the other.
+// Makes the calls base, other, base, other, other, base, so that each call comes after itself and
+// after the other call.
 void take_turns(const Other& other, Replay& replay) {
   if (!replay.may_ask(other.request)) return;
   const std::vector<std::int64_t> all = all_rows(replay.base().rows);
@@ -136,9 +136,9 @@ void take_turns(const Other& other, Replay& replay) {
   replay.expect_same(behind, replay.base(), all);
 }
 
-// Calls rows of a larger vocabulary whose first columns cannot be drawn, so that a buffer of the
-// smaller size holds none of their mass. This comparison finds a size that was fixed by the first
-// call of an instance, after which all calls are wrong alike.
+// Makes a call whose rows have a larger vocabulary and whose first columns cannot be drawn, so that
+// a buffer of the smaller size has none of their mass. This comparison detects a size that is fixed
+// by the first call of an instance, so that all later calls are wrong in the same way.
 void expect_late_columns(Replay& replay) {
   const Request& base = replay.base();
   const std::int64_t front = base.vocab + 1;
@@ -163,7 +163,8 @@ void expect_late_columns(Replay& replay) {
     if (token >= front && token < late.vocab) continue;
     const auto row = static_cast<std::int64_t>(at / samples);
     const reference::RealDistribution distribution = distribution_of(replay.input(), late, row);
-    if (!distribution.defined || distribution.must_fail) continue;  // any token may be right
+    if (!distribution.defined || distribution.must_fail) continue;  // because any token may be
+                                                                    // right
     replay.outcome().fail(
         fmt::format("{}: row {} gives token {}, expected one from {} on", name, row, token, front));
     return;
@@ -173,7 +174,7 @@ void expect_late_columns(Replay& replay) {
 }  // namespace
 
 void compare_histories(Replay& replay) {
-  // A sampler's state does not depend on the length of its rows, and each call sorts some rows.
+  // A sampler's state does not depend on the length of its rows, and each call must sort some rows.
   constexpr std::int64_t kLongest = 4096;
   const Request& base = replay.base();
   const std::vector<std::int64_t> all = all_rows(base.rows);

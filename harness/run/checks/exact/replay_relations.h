@@ -1,5 +1,5 @@
-// Calls whose tokens are known, because each row was drawn in a batch of its own. Used by
-// replay.cpp and its parts.
+// Makes calls whose tokens are known, because each row was also drawn in a batch of its own. The
+// file replay.cpp and its parts use this code.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace fairdraw::harness {
 /// offset, which belong to outputs.
 void append_row(const Request& base, std::int64_t row, Request& request);
 
-/// Returns a batch of rows of `base`: output i is base row `picks[i]` with its own parameters, seed
-/// and offset.
+/// Returns a batch of rows of `base`: output i is the base row `picks[i]` with its own parameters,
+/// seed and offset.
 Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks);
 
 /// Returns 0, 1, ..., count - 1.
@@ -34,16 +34,16 @@ class Replay {
   /// Draws each row alone, for comparison with all other calls.
   void draw_alone();
 
-  /// Returns whether the sampler supports the request, and nothing has failed yet.
+  /// Returns whether the sampler supports the request, and no comparison has failed yet.
   bool may_ask(const Request& request) const;
 
-  /// Runs the request. The outcome fails if the call does not run, unless it was refused and may be
-  /// (may_refuse).
+  /// Runs the request. The outcome fails if the call does not run, unless the call was refused and
+  /// may be (may_refuse).
   Response run(const std::string& name, const Request& request, const WantedResults& wanted = {});
 
-  /// Compares the tokens of a request with those of the base rows. `pick_of_output[i]`: base row of
-  /// output i, or -1 if the output is not compared. Precondition: at most as many samples per
-  /// output as the base has.
+  /// Compares the tokens of a request with those of the base rows. The entry `pick_of_output[i]` is
+  /// the base row of output i, or -1 if this output is not compared. Precondition: the request has
+  /// at most as many samples per output as the base.
   Response expect_same(const std::string& name, const Request& request,
                        const std::vector<std::int64_t>& pick_of_output,
                        const WantedResults& wanted = {});
@@ -58,8 +58,8 @@ class Replay {
 /// Judges that earlier calls, their threads and their seeds change no token.
 void compare_histories(Replay& replay);
 
-/// Judge that other requested results, their layout, and more rows or outputs than 16 bits can
-/// count change no token.
+/// Judges that other requested results, their layout in memory, and more rows or outputs than 16
+/// bits can count change no token.
 void compare_results(Replay& replay);
 void compare_sizes(Replay& replay);
 

@@ -1,4 +1,4 @@
-// Judges that requested results, their layout and the number of rows change no token.
+// Judges that requested results, their layout in memory and the number of rows change no token.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,8 @@ void set_beyond(Request& request, bool value) {
   }
 }
 
-// Repeats a batch whose rows have special seeds, because their tokens must repeat like all others.
+// Repeats a batch whose rows have special seeds, because such rows must repeat their tokens like
+// all others.
 void compare_special_seeds(Replay& replay) {
   const std::uint64_t special[] = {0,
                                    1,
@@ -75,9 +76,9 @@ void compare_special_seeds(Replay& replay) {
   }
 }
 
-// Draws of one seed whose numbers are 65536 apart are independent, unless each repeats the one
-// 65536 before it. If two draws from a distribution agree with probability at most 9/10, `pairs`
-// pairs all agree with at most 0.9^pairs.
+// Draws of one seed whose numbers are 65536 apart are independent, unless each repeats the draw
+// 65536 before it. If two draws from a distribution agree with probability at most 9/10, then
+// `pairs` pairs all agree with probability at most 0.9^pairs.
 constexpr std::size_t kApart = 65536;
 constexpr double kMaxAgreement = 0.9;
 
@@ -91,7 +92,7 @@ void judge_repeats(Replay& replay, const char* name, int pairs, int agreeing) {
                   agreeing, pairs));
 }
 
-// Returns the rows from whose distribution two draws agree with probability at most 9/10.
+// Returns the rows for which two draws agree with probability at most 9/10.
 std::vector<bool> random_rows(Replay& replay, const Request& request) {
   std::vector<bool> random;
   for (std::int64_t row = 0; row < request.rows; ++row) {
@@ -184,7 +185,7 @@ void compare_results(Replay& replay) {
 void compare_sizes(Replay& replay) {
   Request base = replay.base();
   base.num_samples = 1;
-  // Uses cheap rows only, because each of 70000 rows is a pass over the vocabulary.
+  // The test uses narrow rows only, because each of 70000 rows costs a pass over the vocabulary.
   constexpr std::int64_t kVocab = 64;
   constexpr std::int32_t kMany = 70'000;
   if (base.vocab > kVocab || base.rows < 3) return;
@@ -193,7 +194,7 @@ void compare_sizes(Replay& replay) {
   for (std::int64_t i = 0; i < kMany; ++i) picks.push_back((i * 5 + (i >> 16)) % base.rows);
   Request many = pick_rows(base, picks);
   replay.expect_same("70000 rows", many, picks);
-  // Outputs sample the last of the cheap rows, in descending order.
+  // The outputs sample the last of the narrow rows, in descending order.
   std::vector<std::int64_t> of_output;
   many.with_indices = true;
   for (std::int64_t row = kMany - 1; row >= kMany - 6000; row -= 7) {
@@ -228,8 +229,8 @@ void compare_sizes(Replay& replay) {
   expect_no_repeated_outputs(replay, outputs, random);
   expect_no_repeated_samples(replay, base, kMany, random);
 
-  // Rows are 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at
-  // row 2.
+  // The rows are 2^31 + 1 elements apart, so a 32-bit product wraps around, to a negative value at
+  // row 1 and to row 0 at row 2.
   constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 1;
   Request far = pick_rows(base, {0, 1, 2});
   far.row_stride = kFar;

@@ -1,10 +1,10 @@
-// Judges operations on rows: softmax, log-softmax, masks of logits, probabilities over the tokens
-// that a filter keeps. The oracle judges every row in every form of the call: one parameter per row
-// and one for all, rows apart in memory, the result in the rows' own memory, rows in another order
-// and one by one, bad rows in between, no rows.
+// Judges operations on rows: softmax, log-softmax, masks of logits, and probabilities over the
+// tokens that a filter keeps. The oracle judges every row in every form of the call: one parameter
+// per row and one for all, gaps between rows, the result in the memory of the rows, rows in another
+// order and one by one, bad rows in between, no rows.
 //
-// This check cannot see an error within the bounds of float32 (reference/operation_bound.h), nor
-// the results of bad rows if the sampler has no statuses.
+// This check cannot detect an error within the bounds of float32 (reference/operation_bound.h), nor
+// wrong results of bad rows if the sampler reports no statuses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string parameter_text(OperationKind kind, const reference::RowParameters& p
   return {};
 }
 
-// Makes the operation's parameter invalid, for one row among good ones.
+// Makes the operation's parameter invalid, for one row among good rows.
 void make_invalid(OperationKind kind, reference::RowParameters& parameters) {
   switch (kind) {
     case OperationKind::softmax:
@@ -56,7 +56,7 @@ void make_invalid(OperationKind kind, reference::RowParameters& parameters) {
   }
 }
 
-// Makes a row bad in one of four ways, by `way` modulo 4.
+// Makes a row bad in one of four ways, which `way` modulo 4 selects.
 void spoil(OperationKind kind, std::int64_t way, std::span<float> row,
            reference::RowParameters& parameters) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -121,7 +121,7 @@ class OperationCase {
   struct Form {
     std::int64_t gap = 0, result_gap = 0, shift = 0;
     bool scalar = false, in_place = false;
-    bool may_refuse = false;  // the whole call may be refused
+    bool may_refuse = false;  // true if the whole call may be refused
   };
 
   ExpectedRow expected(const OperationRows& rows, std::int64_t row) const {
@@ -133,7 +133,8 @@ class OperationCase {
     ask(form_text, rows_, expected_, chosen, form);
   }
 
-  // Judges one form of the call. `chosen`: indices of the rows of the call, in its order.
+  // Judges one form of the call. The list `chosen` has the indices of the rows of the call, in the
+  // order of the call.
   void ask(const char* form_text, const OperationRows& rows,
            const std::vector<ExpectedRow>& expected, const std::vector<std::int64_t>& chosen,
            const Form& form) {
@@ -188,7 +189,8 @@ class OperationCase {
     suspects.push_back({trouble.bug, trouble.reason});
   }
 
-  // Makes calls with one parameter: rows with equal parameters together, and each row alone.
+  // Makes calls with one parameter for all rows: rows with equal parameters together, and each row
+  // alone.
   void ask_with_scalars() {
     if (kind_ == OperationKind::log_softmax) return;
     const auto size = static_cast<std::int64_t>(input_.parameters.size());
@@ -200,7 +202,7 @@ class OperationCase {
   }
 
   // Makes every second row of the call bad. Bad rows are judged if the sampler reports statuses; a
-  // sampler without them may refuse the call.
+  // sampler that reports none may refuse the call.
   void ask_among_bad_rows() {
     if (!sampler_.bad_rows) {
       outcome_->leave_out(lack_of("bad_rows"));

@@ -1,7 +1,7 @@
-// Judges draws with given random words, at every end of every token's interval and at the ends of
-// the unit interval. An off-by-one in the comparison, a word of 0 or of all ones that leaves the
-// support, or a total that lacks its last token shows in one draw; random words would need 2^64
-// draws.
+// Judges draws with given random words, at each end of every token's interval and at the ends of
+// the unit interval. One draw detects an off-by-one error in the comparison, a word of 0 or of all
+// ones that gives a token outside of the support, or a total that lacks the last token; with random
+// words this would take 2^64 draws.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +16,14 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::uint64_t kOnes = ~std::uint64_t{0};
-// Maximum number of boundaries per row. A row with more boundaries takes its first, its last and
-// some others.
+// The maximum number of boundaries per row. For a row with more boundaries, the check takes the
+// first, the last and some others.
 constexpr std::size_t kBoundaries = 96;
 
 // Returns the ends of the unit interval, and words around each boundary between two tokens that can
-// be drawn. `band`: distance from a boundary, in units of the interval, within which either token
-// is right; words just outside of the band are included, because only one token is right there.
+// be drawn. The argument `band` is the distance from a boundary, in units of the interval, within
+// which either token is right; words just outside of the band are included, because only one token
+// is right there.
 std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::uint64_t seed,
                                          double band) {
   std::vector<std::uint64_t> words = {0, 1, kOnes, kOnes - 1};
@@ -91,8 +92,8 @@ Request scripted(const Request& rows, std::int64_t row, const std::vector<std::u
   return request;
 }
 
-// Tokens that a float32 sampler may give for each word: the intervals of the real distribution in
-// the order of ids, each end within the error that reference/float32_bound.h derives.
+// The tokens that a float32 sampler may give for each word: the intervals of the real distribution
+// in the order of ids, with an error of each end that reference/float32_bound.h derives.
 class Intervals {
  public:
   Intervals(const reference::RealDistribution& distribution, const reference::Semantics& semantics)

@@ -1,9 +1,9 @@
 // Judges samplers that keep requests which come and go. The judge sends the events, tracks the
-// requests itself, and compares every token with the one that the request's own row, parameters,
+// requests itself, and compares every token with the token that the request's own row, parameters,
 // seed, offset and history give.
 //
-// This check cannot see state that shows only in speed or memory, nor events that an engine has but
-// the contract lacks (slots that move without an eviction).
+// This check cannot detect state that only affects speed or memory, nor errors in events that
+// engines have but the contract lacks (slots that move without an eviction).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@ using reference::RowProcessing;
 
 constexpr std::size_t kSlots = 8;
 constexpr std::int64_t kSteps = 120, kDifferentRows = 64;
-// The second batch begins while requests of the first are still running.
+// The second batch begins while requests of the first batch are still running.
 constexpr int kBatches = 2;
 
 struct Held {
   std::uint64_t number = 0, offset = 0;
   bool processed = false;
   RowProcessing processing;
-  std::string came;  // how the request came into its slot, for messages
+  std::string came;  // how the request got into its slot, for messages
 };
 
 class Sequence {
@@ -95,7 +95,7 @@ class Sequence {
   Held next_request() {
     Held held;
     held.number = added_++;
-    // One request in four has no processing, next to requests that do.
+    // One request in four has no processing, next to requests that have processing.
     held.processed = input_.sampler->description().processing && held.number % 4 != 3;
     if (held.processed) {
       held.processing =
@@ -103,7 +103,7 @@ class Sequence {
       held.processing.output.clear();
       held.processing.output_length = 0;
       // In a third of the processed requests every occurrence counts, so that one occurrence too
-      // many or too few moves a logit.
+      // many or too few changes a logit.
       if (held.number % 4 == 0) held.processing.frequency_penalty = 0.75F;
     }
     return held;
@@ -134,7 +134,7 @@ class Sequence {
     }
   }
 
-  // Returns the slots that run in this step, often in shuffled order.
+  // Returns the slots that take part in this step, often in shuffled order.
   std::vector<std::int32_t> running() {
     std::vector<std::int32_t> slots;
     for (std::size_t slot = 0; slot < kSlots; ++slot) {
@@ -161,8 +161,8 @@ class Sequence {
       const auto from = static_cast<std::int64_t>(
           (held.number + static_cast<std::uint64_t>(5 * step_)) % kDifferentRows);
       request.logits.insert(request.logits.end(), rows_.row(from), rows_.row(from) + rows_.vocab);
-      // A row without a token leaves its request unchanged. Which rows these are is known only for
-      // exact arithmetic; for other samplers the profile decides.
+      // A row without a token leaves its request unchanged. It is known which rows these are only
+      // for exact arithmetic; for other samplers the profile decides.
       if (input_.exact() && dice(16) == 0) {
         request.logits.back() = std::numeric_limits<float>::quiet_NaN();
       }
@@ -207,7 +207,7 @@ class Sequence {
     const bool processes = !request.processing.empty();
     Request plain;
     if (!input_.exact()) plain = processes ? processed_beforehand(request) : request;
-    // The tokens that the sampler draws if the call has all inputs.
+    // These are the tokens that the sampler draws if the call has all inputs.
     Response given;
     if (!input_.exact() && input_.sampler->description().per_request_seeds) {
       given = run_request(*input_.sampler, request, {});
