@@ -6,6 +6,7 @@
 //   told      in an issue, pull request or other thread (reported);
 //   derived   follows from the source, and was not run;
 //   assumed   nothing says it.
+//
 // A choice without such a word was read in the source.
 #pragma once
 

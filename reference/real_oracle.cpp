@@ -239,12 +239,15 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
 
 // Bounds the distance of a sampler's distribution from the oracle's. The sampler keeps a set S'
 // that contains the certain tokens and lies within the possible tokens, with weights w' within
-// their errors. For a fixed set, with sums Z and Z',
+// their errors. Let Z and Z' be the sums of the weights. For a fixed set, the distance is
+//
 //   TV = 1/2 sum |w'/Z' - w/Z| <= 1/2 (sum |w' - w| / Z + |Z - Z'| / Z) <= sum of errors / Z.
-// Between two sets with the same weights, with masses a (only in the oracle's) and b (only in S')
-// over Z, TV <= max(a, b), at most the ambiguous mass. The token with the largest weight is always
-// in both sets. Drawing with 64 random bits moves each token's probability by less than 2^-64, and
-// dividing in float64 moves all probabilities together by 2^-52.
+//
+// For two different sets with the same weights, let a / Z be the mass that is only in the oracle's
+// set, and b / Z the mass that is only in S'. Then TV is at most the larger of the two masses,
+// which is at most the ambiguous mass. The token with the largest weight is always in both sets. Drawing
+// with 64 random bits moves each token's probability by less than 2^-64, and dividing in float64
+// moves all probabilities together by 2^-52.
 double total_variation_bound(const RankedWeights& row, const Cut& cut, double ambiguous_mass) {
   const long double least =
       std::max(row.mass[cut.certain], static_cast<long double>(row.weight_at(0)));

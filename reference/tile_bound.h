@@ -39,14 +39,16 @@
 // The distribution. P_i = 2^(-d_i) / sum is softmax, Q_i = W_i / Z. The three kinds of error move
 // probability mass in three steps; all distances are in total variation.
 //
-// 1. The error t is the same for all tokens, and acts like another temperature. Let P(A) be the
-//    probability of a set A of tokens under distances d (1 + t). The derivative of P(A) by t is
-//    -ln2 times the covariance of d with A, at most ln2 D for any A, where D = E_P |d - E_P d| / 2.
-//    So the distance is at most 2^-24 ln2 D.
-// 2. Errors within +-h of each weight move the most mass if half of the mass has the error +h and
-//    half has -h: the mass moved is h / 2.
-// 3. The mass that is cut off is missing in its tokens, and the rest is only scaled up. The mass
-//    moved is sum P_i min(1, 2^(d_i - 48)), at most V 2^-48, because P_i = 2^(-d_i) P_max.
+// First, the error t is the same for all tokens, and acts like another temperature. Let P(A) be the
+// probability of a set A of tokens under distances d (1 + t). The derivative of P(A) by t is -ln2
+// times the covariance of d with A, at most ln2 D for any A, where D = E_P |d - E_P d| / 2. So the
+// distance is at most 2^-24 ln2 D.
+//
+// Second, errors within +-h of each weight move the most mass if half of the mass has the error +h
+// and half has -h: the mass moved is h / 2.
+//
+// Third, the mass that is cut off is missing in its tokens, and the rest is only scaled up. The
+// mass moved is sum P_i min(1, 2^(d_i - 48)), at most V 2^-48, because P_i = 2^(-d_i) P_max.
 //
 //   distance <= 2^-23 + 2^-24 ln2 D + sum P_i min(1, 2^(d_i - 48)),
 //

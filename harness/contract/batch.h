@@ -37,6 +37,7 @@ typedef struct fairdraw_token_lists {
  *      banned; sigma is the standard deviation of their logits, of the population. In integers: of
  *      N tokens with q = min(floor((largest - x) * 2^20), 2^31 - 1) and D = N sum(q^2) - sum(q)^2
  *      those stay where q <= n sqrt(D) / N, in double. 0, -1 and +inf are off
+ *
  * A banned token has the logit -inf. Each operation on logits is a float32 operation, rounded to
  * nearest, with subnormals, and not contracted with the next operation. The number count is how
  * often a token occurs in the output (or its entry of output_counts, if given), as the nearest

@@ -71,6 +71,7 @@ typedef struct fairdraw_chain {
  *     with probability min(1, R_k(x) / Q_k(x)), both divided by their sums; otherwise R_k+1 is
  *     max(R_k - Q_k, 0), and Q_k+1 is Q_0 (siblings 0), or Q_k without x (siblings 1). If no child
  *     is accepted, the token is drawn from the last residual; at a leaf, from its target row.
+ *
  * In a tree parents[j] is the number in the request of the draft that draft j follows, which is
  * smaller than j, or -1 for the root. Row j + 1 follows draft j. Row j + 1 of `draft` is the
  * distribution of the children of draft j, and row 0 that of the root's children.

@@ -29,6 +29,7 @@ extern "C" {
  *   top_k_renorm_probs  top_k        x_i over the sum of the k largest if it is one, otherwise 0
  *   top_p_renorm_probs  top_p        x_i over the sum of the nucleus of mass p if it is in the
  *                                    nucleus, otherwise 0
+ *
  * The first four operations take rows of logits; the last two take rows of probabilities, which are
  * finite and >= 0, in any scale. Values that tie with the k-th largest stay, also for k = 1; k = 0,
  * -1 and k >= vocab keep all. A token is in the nucleus if the strictly larger probabilities sum to

@@ -131,6 +131,7 @@ extern "C" {
  *      invalid_min_tokens (a stop id), invalid_bad_words, invalid_allowed_ids
  *   6. processing_overflow
  *   7. no_allowed_token
+ *
  * The header drafts.h gives the order for requests with drafts. A bad row does not affect other
  * rows. */
 enum fairdraw_row_status {

@@ -30,8 +30,10 @@ double log_rising_factorial(double x, double m);
 
 /// Bets on the whole distribution of a few cells: q ~ Dirichlet(kappa p), with equal weights for
 /// the values of kappa on a grid from 30 to 10^6. The larger kappa is, the nearer to p are the
-/// distributions q that it bets on. Closed form:
+/// distributions q that it bets on. The evidence has a closed form:
+///
 ///   E = product over cells of (kappa p_i)^(rising c_i) / p_i^(c_i), over kappa^(rising n).
+///
 /// The mixture pays about (cells - 1) / 2 * ln(1 + n / kappa) for not knowing where the fault is,
 /// so at most 100 cells are allowed. The mixture takes any distribution and any expected counts.
 class DirichletMixture {
@@ -60,9 +62,12 @@ class DirichletMixture {
 /// cells that the mixture finds with miss probability at most false_pass_rate, if ln E >= `needed`
 /// counts as found after `draws` draws (`needed` is ln(1 / level) plus the cost of the mixture's
 /// own weight). The proof is for one kappa of the grid, N = n + kappa, and the mean
-/// r = (c + kappa p) / N. Stirling's formula, whose remainder lies between 0 and 1 / 12x, gives
+/// r = (c + kappa p) / N. Stirling's formula, whose remainder lies between 0 and 1 / 12x, gives a
+/// bound:
+///
 ///   ln E >= N D(r || p) - 1/2 sum ln(r_i / p_i) - (k - 1) / 2 ln(1 + n / kappa)
 ///           - sum 1 / (12 kappa p_i).
+///
 /// Here N D = sum N p_i h(r_i / p_i - 1) with h(t) = (1 + t) ln(1 + t) - t. For every t > -1 and
 /// a > 0, a h(t) - ln(1 + t) / 2 >= -1 / (4 a) (at the minimum u ln u = 1 / 2a with u = 1 + t, so
 /// a (u - 1) <= 1 / 2 and ln u <= 1 / 2a). So a share s of N D covers the second term, up to

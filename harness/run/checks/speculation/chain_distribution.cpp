@@ -1,11 +1,11 @@
-// Judges the distribution of verified chains: one pair of drafted positions, with the same rows for
-// every chain and drafts drawn from the draft's distribution. For any draft, the emitted tokens
-// have the target's distribution, and the decisions of different random words are independent.
+// Judges the distribution of verified chains with two drafted positions. All chains have the same
+// rows, and drafts are drawn from the draft's distribution. For any draft, the emitted tokens have
+// the target's distribution, and decisions by different random words are independent.
 //
-// Each table below classifies every chain into one of its cells, so that over independent chains
-// its counts are multinomial, with probabilities that follow from the rows alone:
+// Each table below puts every chain into one of its cells, so that over independent chains the
+// counts of a table are multinomial, with probabilities that follow from the rows alone:
 //   first       the first token: the target's distribution p;
-//   recovery    the drafted token x if accepted, otherwise the pair (x, recovered y):
+//   recovery    the drafted token x if it is accepted, otherwise the pair (x, recovered y):
 //               min(p, q)(x), and (q - p)+(x) * (p - q)+(y) / sum (p - q)+;
 //   second      the pair of drafted tokens if both are accepted, otherwise (x, y) with y the token
 //               after an accepted x, otherwise a rest:
@@ -13,12 +13,13 @@
 //   bonus       the pair (second drafted token, bonus token) of full chains, otherwise a rest;
 //   neighbours  the first tokens of two neighbouring chains of the batch: p(x) p(y);
 //   next_call   the first token of a chain's next call, by this call's last token (next_calls.h).
-// Two decisions by the same random word are not independent. Dependent decisions show in the tables
-// recovery (acceptance and recovery), second (positions), bonus (acceptance and bonus), neighbours
-// (chains) or next_call. The tables recovery, second and bonus belong to the token-wise rule. A
-// sampler that does not declare this rule has the tables of emitted_sequences.h, and next_call.
-// Rows of 16 bits are judged twice: the source's rows, and rows that draft and target give almost
-// alike (close_rows.h).
+//
+// Two decisions by the same random word are not independent. Dependent decisions change the counts
+// of the tables recovery (acceptance and recovery), second (positions), bonus (acceptance and
+// bonus), neighbours (chains) or next_call. The tables recovery, second and bonus are for the
+// token-wise rule. A sampler that does not declare this rule has the tables of emitted_sequences.h,
+// and next_call. Rows of 16 bits are judged twice: the rows of the source, and rows in which draft
+// and target are almost equal (close_rows.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,13 +1,16 @@
 // The distribution of emitted sequences, which is the same for every lossless rule of acceptance.
-// Used for samplers that declare no rule, or one that is not token-wise.
+// It judges samplers that declare no rule, or a rule that is not token-wise.
 //
-// A request emits one to three tokens. Completed to three tokens by the harness's own draws from
-// the target's rows, they are three draws from the target, p_0(x) p_1(y | x) p_2(z | x, y), because
-// that is the definition of lossless. It follows that an emitted token has the target's
-// distribution, given the tokens before it and that it is emitted: the completed pair (x, y) has
-// probability probability
-//     P(x, y emitted) + P(x, no second token) p_1(y | x) = p_0(x) p_1(y | x),
-// so that P(x, y emitted) = P(x, some second token) p_1(y | x), and likewise for the third.
+// A request emits one to three tokens. If the harness completes them to three tokens, by its own
+// draws from the target's rows, the sequence has the distribution of three draws from the target,
+// p_0(x) p_1(y | x) p_2(z | x, y); this is the definition of lossless. It follows that an emitted
+// token has the target's distribution, given the tokens before it and given that it is emitted. The
+// probability of the completed pair (x, y) is a sum:
+//
+//     P(x, y emitted) + P(x, no second token) p_1(y | x) = p_0(x) p_1(y | x).
+//
+// Therefore P(x, y emitted) = P(x, some second token) p_1(y | x). The same holds for the third
+// token.
 #pragma once
 
 #include <cstddef>
@@ -36,12 +39,12 @@ class EmittedSequences {
   /// Returns the target's row after a prefix of tokens that the target can give.
   using RowAfter = std::function<Distribution(std::span<const std::int32_t> prefix)>;
 
-  /// `suffix`: end of the names of the tables.
+  /// The names of the tables end with `suffix`.
   EmittedSequences(const std::string& suffix, std::size_t width, const RowAfter& row_after);
 
-  /// Counts one request. `emitted`: the request's one to three tokens, each in [0, width). `word`:
-  /// random bits of the request that complete its sequence, independent of all inputs of the
-  /// sampler.
+  /// Counts one request. The argument `emitted` has the request's one to three tokens, each in
+  /// [0, width). The random bits `word` complete the sequence, and are independent of all inputs of
+  /// the sampler.
   void count(std::span<const std::int32_t> emitted, std::uint64_t word);
   /// Ends a call, because only requests of one call are neighbours.
   void end_of_call() { before_ = -1; }

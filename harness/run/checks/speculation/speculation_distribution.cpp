@@ -1,11 +1,14 @@
-// Judges the distribution of speculation in serving: two drafted positions, with the same rows for
+// Judges the distribution of speculation in serving, for two drafted positions and the same rows in
 // every request. Drafts come from a distribution of their own, which the call does not get, or gets
-// as probabilities or as logits with filters. With each form of the draft the emitted tokens have
-// the target's distribution under its filters.
+// as probabilities or as logits with filters. With each of these forms, the emitted tokens have the
+// target's distribution under the target's filters.
 //
-// Let J_i(x, y) be the probability that position i drafts x and emits y (y = x: it is accepted).
-// For an unknown distribution, J_i is q(x) p(y); for a known one min(p, q)(x), and (q - p)+(x) (p -
-// q)+(y) / sum (p - q)+. Each table below classifies every request into one of its cells:
+// Let J_i(x, y) be the probability that token x is drafted at position i and token y is emitted
+// there; y = x means that the draft is accepted. For an unknown draft distribution, J_i is
+// q(x) p(y); for a known one J_i is min(p, q)(x) if y = x, and otherwise
+// (q - p)+(x) (p - q)+(y) / sum (p - q)+.
+//
+// Each table below puts every request into one of its cells:
 //   first       the first token: p_0;
 //   step        the accepted draft, otherwise the pair of the draft and its replacement: J_0;
 //   second      the first two tokens if the first is a draft, otherwise a rest: J_0(x, x) p_1(y);
@@ -14,10 +17,12 @@
 //   neighbours  the first tokens of two neighbouring requests of the batch: p_0(x) p_0(y);
 //   next_call   the first token of a request's next call, by the last token of this one
 //               (next_calls.h); only for rows without processing, whose history would continue.
-// With logits processing a row depends on the drafts before it, and the tables sum over them. All
-// tables except `first`, `neighbours` and `next_call` belong to the token-wise rule. A sampler that
-// does not declare this rule has the tables of emitted_sequences.h, and `next_call`. Random words
-// that are shared between purposes, positions or requests show in some of these tables.
+//
+// With logits processing a row depends on the drafts before it, and the tables sum over these
+// drafts. All tables except `first`, `neighbours` and `next_call` are for the token-wise rule. A
+// sampler that does not declare this rule has the tables of emitted_sequences.h, and `next_call`.
+// Random words that are shared between purposes, positions or requests change the counts of some of
+// these tables.
 #include <fmt/format.h>
 
 #include <algorithm>

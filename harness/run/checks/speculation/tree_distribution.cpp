@@ -1,7 +1,7 @@
 // Judges the distribution of trees whose drafts have a known distribution. The root has the
-// children 0 and 1, and child 1 has child 2; rows are the same for every request. The emitted
-// tokens have the target's distribution, and each child is accepted and replaced as in multi-round
-// rejection, computed in exact fractions:
+// children 0 and 1, and child 1 has child 2; all requests have the same rows. The emitted tokens
+// have the target's distribution, and each child is accepted or replaced as in multi-round
+// rejection. The expected probabilities are computed in exact fractions, for these tables:
 //   first       the first token: p_0;
 //   step        the accepted child of the root and its token, or the replacement;
 //   rejected    the first child and the replacement if both are rejected, otherwise a rest;
@@ -9,10 +9,12 @@
 //   behind      the second child, if accepted, and the token after it, drafted or not, otherwise
 //               a rest: q(x) and then p_2;
 //   neighbours  the first tokens of two neighbouring requests of the batch: p_0(x) p_0(y).
-// Random words that siblings, purposes, depths or requests share show in some of these. All tables
-// but `first` and `neighbours` belong to the token-wise rule. A sampler that does not declare this
-// rule has the tables of emitted_sequences.h, and a node's rows depend on its token alone, because
-// rules that look at whole paths balance the same token at different places of the tree.
+//
+// Random words that siblings, purposes, depths or requests share change the counts of some of these
+// tables. All tables except `first` and `neighbours` are for the token-wise rule. A sampler that
+// does not declare this rule has the tables of emitted_sequences.h; then the rows of a node depend
+// on its token alone, because rules that consider whole paths balance the same token at different
+// places of the tree.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,18 +1,21 @@
-// Draws at all combinations of a few seeds, offsets, outputs and samples. If two of these numbers
-// are mixed into one (sample 1 is sample 0 of the next offset, say), tokens coincide at points that
-// are one step apart. For streams.cpp.
+// Draws at all combinations of a few seeds, offsets, outputs and samples. If a sampler mixes two of
+// these numbers into one (for example, sample 1 is sample 0 of the next offset), tokens coincide at
+// points that are one step apart. For streams.cpp.
 //
-// stream_axes.h changes one axis at a time; a lattice changes several together. Assume that every
-// draw is independent of all others, and no token more likely than m. Then:
+// The code in stream_axes.h changes one axis at a time, while a lattice changes several together.
+// Assume that every draw is independent of all others, and that no token is more likely than m.
+// Then there are two tests.
 //
-// - Two draws are a step apart: a difference of seed, of offset, of output and of sample. The pairs
-//   of one step form paths, because a step has a direction; along a path, the second draw of each
-//   pair is new. So k given pairs have equal tokens with probability at most m^k, and k of the P
-//   pairs of that step with at most choose(P, k) m^k. Each step has the same share of the rate.
-// - The j-th draw repeats an earlier one with probability at most (j - 1) m, given all of these, so
-//   the number of repeats is stochastically at most a sum of independent indicators with these
-//   probabilities. Its upper tail is bounded by Chernoff's bound for that of a Poisson variable.
-//   This finds bits that are shared without a common step.
+// The first test compares pairs of draws that are one step apart; a step is a difference of seed,
+// of offset, of output and of sample. The pairs of one step form paths, because a step has a
+// direction; along a path, the second draw of each pair is new. So k given pairs have equal tokens
+// with probability at most m^k, and some k of the P pairs of the step with at most
+// choose(P, k) m^k. Each step has the same share of the rate.
+//
+// The second test counts draws that repeat an earlier draw. Draw j does so with probability at most
+// (j - 1) m, given all earlier draws. So the number of repeats is stochastically at most a sum of
+// independent indicators with these probabilities. Its upper tail is bounded by Chernoff's bound
+// for a Poisson variable. This test finds bits that are shared without a common step.
 #pragma once
 
 #include <cstdint>

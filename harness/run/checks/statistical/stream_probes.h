@@ -1,27 +1,34 @@
-// Repetitions in short sequences of tokens from a flat distribution over a large vocabulary, where
-// nothing should repeat: the cheapest proof of shared random bits. For streams.cpp.
+// Finds repetitions in short sequences of tokens from a flat distribution over a large vocabulary,
+// in which nothing should repeat. This is the cheapest proof of shared random bits. For
+// streams.cpp.
 //
-// Assume that every draw is independent of all others, and no token more likely than m. Then, by
-// union bounds over the places of possible repetitions:
+// Assume that every draw is independent of all others, and that no token is more likely than m.
+// Union bounds over the places of possible repetitions then bound the probability of each of three
+// kinds of repetition.
 //
-// - A gram of g tokens comes again. Two grams that do not overlap are equal with probability
-//   (sum p^2)^g <= m^g. Two that overlap at lag l < g are equal if the g + l tokens have period l:
-//   a product over the l residues of sum p^(count) <= m^(count - 1), in total m^g again.
-// - Steps x_{t+1} - x_t (modulo the vocabulary) within sequences, and differences y_t - x_t between
-//   two, are equal. Each ends with a new draw, so that, given everything before, it has a given
-//   value with probability at most m. That k given ones are within 1 of a given one among them has
-//   probability at most (3 m)^(k - 1). To see this, sum over the value d of that one: the first in
-//   time is in d - 1, d, d + 1 (three times 1 in total), the others are too (3 m each), and d
-//   itself has m. There are k choices of that one. For exclusive or in place of the difference the
-//   same holds with m for 3 m.
-// - Tokens of one sequence occur in it again. Draw j repeats an earlier one with probability at
-//   most (j - 1) m, given all of these. For k draws that is at most the sum over sets of k draws of
-//   the products, which is at most choose(n (n - 1) / 2, k) m^k: one pair for each of the draws.
+// The first kind is a gram of g tokens that occurs again. Two grams that do not overlap are equal
+// with probability (sum p^2)^g <= m^g. Two grams that overlap at lag l < g are equal if the g + l
+// tokens have period l. The probability of this is a product over the l residues of
+// sum p^(count) <= m^(count - 1), which is m^g in total again.
+//
+// The second kind is equal steps x_{t+1} - x_t (modulo the vocabulary) within sequences, or equal
+// differences y_t - x_t between two sequences. Each of them ends with a new draw, so that, given
+// all earlier draws, it has a given value with probability at most m. The probability that k given
+// differences are all within 1 of a given one of them is at most (3 m)^(k - 1). To see this, sum
+// over the value d of the given one: the first difference in time is d - 1, d or d + 1 (three times
+// 1 in total), so are the others (3 m each), and the given one is d with probability m. There are k
+// choices of the given one. If exclusive or replaces the difference, the same holds with m in place
+// of 3 m.
+//
+// The third kind is tokens of one sequence that occur in it again. Draw j repeats an earlier draw
+// with probability at most (j - 1) m, given all earlier draws. For k draws, sum the products of
+// these probabilities over all sets of k draws: the sum is at most choose(n (n - 1) / 2, k) m^k,
+// with one pair for each draw.
 //
 // A shared or frozen stream repeats grams, at any lag. Outputs or samples that share some of their
-// bits repeat tokens. An affine stream (a linear congruence of seed plus step, noise read at a
-// stride) repeats steps. A hash that is linear over bits repeats the exclusive or between two
-// seeds.
+// bits repeat tokens. An affine stream (a linear congruence of seed plus step, or noise that is
+// read at a stride) repeats steps. A hash that is linear over bits repeats the exclusive or between
+// two seeds.
 #pragma once
 
 #include <cstdint>
