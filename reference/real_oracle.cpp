@@ -245,9 +245,9 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
 //
 // For two different sets with the same weights, let a / Z be the mass that is only in the oracle's
 // set, and b / Z the mass that is only in S'. Then TV is at most the larger of the two masses,
-// which is at most the ambiguous mass. The token with the largest weight is always in both sets. Drawing
-// with 64 random bits moves each token's probability by less than 2^-64, and dividing in float64
-// moves all probabilities together by 2^-52.
+// which is at most the ambiguous mass. The token with the largest weight is always in both sets.
+// Drawing with 64 random bits moves each token's probability by less than 2^-64, and dividing in
+// float64 moves all probabilities together by 2^-52.
 double total_variation_bound(const RankedWeights& row, const Cut& cut, double ambiguous_mass) {
   const long double least =
       std::max(row.mass[cut.certain], static_cast<long double>(row.weight_at(0)));

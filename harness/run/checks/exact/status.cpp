@@ -1,4 +1,4 @@
-// Judges bad rows: each kind has its status, and no row affects another.
+// Judges bad rows: each kind of bad row has its own status, and no row affects another.
 #include <fmt/format.h>
 
 #include "harness/inputs/special_floats.h"
@@ -39,9 +39,9 @@ std::string judge(const Request& request, const Response& response, const Respon
   return {};
 }
 
-// Judges the same rows through `indices`: two outputs per row in descending order, three samples
-// each. A status belongs to the output, and either all of its samples are -1 or none is. The same
-// must hold if no status is requested: a bad row has no token.
+// Judges the same rows through `indices`: two outputs per row in descending order, with three
+// samples each. A status belongs to an output, and either all of its samples are -1 or none is. The
+// same must hold if the call requests no statuses: a bad row has no token.
 std::string judge_outputs(const CheckInput& input, const Request& rows, std::int64_t bad,
                           RowStatus status, CheckOutcome& outcome) {
   Sampler& sampler = *input.sampler;
@@ -91,8 +91,8 @@ std::string judge_outputs(const CheckInput& input, const Request& rows, std::int
 
 CheckOutcome check_status(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Fairdraw's own profile defines the status of each fault; other profiles only say whether a row
-  // fails.
+  // Fairdraw's own profile defines the status of each fault, while other profiles only say whether
+  // a row fails.
   const bool has_statuses = input.semantics.name == "fairdraw" && sampler.reports_status;
   if (!has_statuses || !sampler.per_request_seeds) return check_status_of_tokens(input);
   const Request base = make_request(input, 0, input.rows);

@@ -1,7 +1,7 @@
 // Judges bad rows by their tokens, for samplers that report no statuses, or that follow an engine
 // whose statuses have no numbers here.
 //
-// This check cannot see which fault made a row fail.
+// This check cannot detect which fault made a row fail.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ Row row_under_profile(const CheckInput& input, const Request& request, std::int6
   return result;
 }
 
-// Returns the row that has the fault. Padding and indices outside of the rows have no token under
-// any profile; the profile decides the other faults.
+// Returns the row that has the fault. Padding, and indices that are no rows, have no token under
+// any profile; the profile decides about the other faults.
 Row faulty_row(const CheckInput& input, const Request& request, const Fault& fault,
                std::int64_t row) {
   if (fault.status == RowStatus::inactive || fault.status == RowStatus::index_out_of_range) {
@@ -52,8 +52,8 @@ class Judge {
     }
   }
 
-  // Draws the good rows, with one sample per output and with three. Returns why these draws failed;
-  // empty if they did not.
+  // Draws the good rows, with one sample per output and with three samples. Returns the reason why
+  // these draws failed, or an empty string if they did not.
   std::string draw_good() {
     for (const std::int32_t samples : samples_asked()) {
       const Response response = run(base_, samples);
@@ -69,7 +69,7 @@ class Judge {
     return {};
   }
 
-  // Returns the number of faults so far whose own row the profile defines.
+  // Returns the number of faults so far for which the profile defines the result of the row itself.
   std::int64_t rows_judged() const { return rows_judged_; }
 
   std::string wrong_with(const Fault& fault, std::int64_t bad, const Request& request) {
@@ -77,8 +77,8 @@ class Judge {
     rows[static_cast<std::size_t>(bad)] = faulty_row(input_, request, fault, bad);
     const Row& row = rows[static_cast<std::size_t>(bad)];
     if (row.judged) ++rows_judged_;
-    // If the profile does not define the row, the call may end in any way; if the row fails, the
-    // call may end if no status can be reported.
+    // If the profile does not define the row, the call may end in any way; if the row must fail,
+    // the call may be refused if no status can be reported.
     const bool may_end = !row.judged || (row.fails && !sampler_.reports_status);
     for (const std::int32_t samples : samples_asked()) {
       const Response response = run(request, samples);
@@ -136,7 +136,7 @@ class Judge {
     return at < tokens_.size() && !tokens_[at].empty() ? &tokens_[at] : nullptr;
   }
 
-  // Returns why the row must not give this token; null if it may.
+  // Returns the reason why the row must not give this token, or null if it may.
   const char* fault_of_token(const Row& row, std::int32_t token) const {
     if (row.fails) return token == -1 ? nullptr : "and must give none";
     if (token < 0 || token >= base_.vocab) return "outside of the vocabulary";

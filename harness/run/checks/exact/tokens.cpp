@@ -1,4 +1,4 @@
-// Judges tokens one by one, by the integer model and by the support.
+// Judges tokens one by one, by the integer model and by the support of their rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 using reference::Membership;
 
-// Returns a request of `draws` draws per row of a chunk, if the sampler's abilities allow. With
-// `indices` every second draw takes the rows in reverse order, so that outputs and rows have
+// Returns a request of `draws` draws per row of some rows, as far as the sampler's abilities allow.
+// With `indices` every second draw takes the rows in reverse order, so that outputs and rows have
 // different numbers.
 Request with_draws(Request request, std::int64_t draws, const SamplerDescription& sampler) {
   if (draws <= 1) return request;
@@ -110,8 +110,8 @@ void run_and_compare(const CheckInput& input, const Request& request, const Mode
   }
 }
 
-// Returns the request with one seed for the whole call, in which a token's number tells draws
-// apart.
+// Returns the request with one seed for the whole call, so that draws differ only by their number
+// in the call.
 Request with_one_seed(Request request) {
   request.seed_is_scalar = true;
   request.seed.resize(1);
@@ -119,7 +119,7 @@ Request with_one_seed(Request request) {
   return request;
 }
 
-// Returns the request with `outputs` outputs of its rows, in an order that mixes them.
+// Returns the request with `outputs` outputs of its rows, in an order that mixes the rows.
 Request through_indices(Request request, std::int64_t outputs, std::uint64_t seed) {
   request.with_indices = true;
   request.indices.clear();
@@ -133,8 +133,8 @@ Request through_indices(Request request, std::int64_t outputs, std::uint64_t see
   return request;
 }
 
-// Judges the number of a draw within its call, in every form of a call with many draws, and seeds
-// that might be special.
+// Judges the number that a draw has within its call, in every form of a call with many draws, and
+// seeds that might be special.
 void compare_numbers(const CheckInput& input, const Request& rows, const Models& models,
                      std::int64_t first, CheckOutcome& outcome) {
   const auto compare = [&](const Request& request) {
@@ -157,7 +157,7 @@ void compare_numbers(const CheckInput& input, const Request& rows, const Models&
   }
   compare(special);
 
-  // Numbers of rows, outputs and samples that exceed 16 bits, for cheap rows only.
+  // The numbers of rows, outputs and samples exceed 16 bits, for narrow rows only.
   constexpr std::int64_t kVocab = 2, kMany = 70'000;
   if (rows.vocab > kVocab) return;
   samples = rows;
@@ -177,7 +177,8 @@ void compare_numbers(const CheckInput& input, const Request& rows, const Models&
   compare(with_one_seed(many));
 }
 
-// Returns why no sampler may give this token as a sample of this output; null if it may.
+// Returns the reason why no sampler may give this token as a sample of this output, or null if it
+// may.
 const char* fault_of(const Request& request, const Response& response,
                      const reference::RealDistribution& distribution, std::int64_t output,
                      std::int32_t token) {
@@ -196,7 +197,8 @@ const char* fault_of(const Request& request, const Response& response,
   return judged && ok != in_range ? "against its status" : nullptr;
 }
 
-// Judges tokens by the support; `distributions[row % size]` is the distribution of row `row`.
+// Judges tokens by the support of their rows; `distributions[row % size]` is the distribution of
+// row `row`.
 void expect_in_support(const CheckInput& input, const Request& request,
                        const std::vector<reference::RealDistribution>& distributions,
                        const std::string& how, std::int64_t first, CheckOutcome& outcome) {
@@ -239,8 +241,8 @@ void expect_in_support(const CheckInput& input, const Request& request,
   }
 }
 
-// Judges the same rows in other layouts and batches by their support. Relations between calls would
-// show more mistakes, but need draws that can be repeated.
+// Judges the same rows in other memory layouts and batches, by their support. Relations between
+// calls would detect more mistakes, but need draws that can be repeated.
 void compare_layouts(const CheckInput& input, const Request& rows,
                      const std::vector<reference::RealDistribution>& distributions,
                      std::int64_t first, CheckOutcome& outcome) {
@@ -316,7 +318,7 @@ CheckOutcome check_support(const CheckInput& input) {
     for (std::int64_t row = 0; row < rows.rows; ++row)
       distributions.push_back(distribution_of(input, rows, row));
     expect_in_support(input, request, distributions, "", first, outcome);
-    // The sampler has neither outputs nor samples per row, so the test makes more calls.
+    // If the sampler has neither outputs nor samples per row, the test makes more calls.
     Request again = rows;
     const bool one_each = !sampler.indices && !sampler.num_samples;
     for (std::int64_t call = 1; one_each && call < draws_per_row(input); ++call) {

@@ -32,7 +32,7 @@ std::string name_of(const ChainRequest& request, std::int64_t first, std::int64_
                      request.seed[s], request.offset[s]);
 }
 
-// Notes which step gives the first token that is not the model's.
+// Records which step gives the first token that differs from the model's.
 void note_wrong_token(const ChainRequest& request, std::int64_t chain,
                       const std::vector<std::int32_t>& tokens,
                       const reference::ChainOutcome& expected, CheckOutcome& outcome) {
@@ -72,7 +72,7 @@ void note_wrong_token(const ChainRequest& request, std::int64_t chain,
   }
 }
 
-// Runs the request and compares all results with the integer model.
+// Runs the request, and compares all results with those of the integer model.
 void compare_with_model(const CheckInput& input, const ChainRequest& request, std::int64_t first,
                         CheckOutcome& outcome) {
   const ChainResponse response = run_chain_request(*input.sampler, request);
@@ -108,7 +108,7 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
   }
 }
 
-// Runs the same chains again, in another order, and alone.
+// Runs the same chains again, in another order, and one by one.
 void compare_batches(const CheckInput& input, const ChainRequest& request, CheckOutcome& outcome) {
   const ChainResponse whole = run_chain_request(*input.sampler, request);
   if (!whole.ran()) {
@@ -158,7 +158,7 @@ void compare_batches(const CheckInput& input, const ChainRequest& request, Check
 }
 
 // Judges unusual chains: other dtypes, up to 33 drafts, more chains than 16 bits can count, and
-// only tokens requested.
+// calls that request only tokens.
 void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t count,
                     CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
@@ -206,8 +206,8 @@ void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t co
 
 // --- Given random words -------------------------------------------------------------------------
 
-// Returns the first word for which the predicate `holds`, which stays true for all larger words; no
-// value if it never holds.
+// Returns the first word for which the predicate `holds` is true, and remains true for all larger
+// words; returns no value if there is none.
 std::optional<std::uint64_t> first_word(const std::function<bool(std::uint64_t)>& holds) {
   std::uint64_t low = 0, high = ~std::uint64_t{0};
   if (!holds(high)) return std::nullopt;
@@ -226,9 +226,9 @@ void add_around(std::uint64_t word, std::vector<std::uint64_t>& words) {
   for (const std::uint64_t at : {word - 1, word, word + 1}) words.push_back(at);  // modulo 2^64
 }
 
-// Judges chains of one drafted token, for each id, with the rows of chain 0. The words are those
-// around the last acceptance of the token, those at which recovery and bonus change from one token
-// to the next, and the ends.
+// Judges chains of one drafted token, for each id, with the rows of chain 0. The random words are
+// those around the last acceptance of the token, those at which recovery and bonus change from one
+// token to the next, and the smallest and largest.
 void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOutcome& outcome) {
   const std::uint64_t ones = ~std::uint64_t{0};
   ChainRequest all;
@@ -269,8 +269,8 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
     if (boundary) rejected = token;
     if (!boundary || *boundary > 0) accepted = token;
   }
-  // Boundaries between tokens of the next draw: for recovery, after a rejection by the word of all
-  // ones; for the bonus, after an acceptance by word 0.
+  // These are the boundaries between tokens of the next draw: for recovery, after a rejection by
+  // the word of all ones; for the bonus, after an acceptance by word 0.
   for (std::int32_t token = 0; token < vocab; ++token) {
     std::vector<std::uint64_t> words;
     if (rejected) {
@@ -294,8 +294,8 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
   compare_with_model(input, all, 0, outcome);
 }
 
-// Returns whether a case with fewer rows than calls makes the call of `drafts` tokens: the case
-// makes as many calls as rows, evenly spread.
+// Returns whether a case with fewer rows than calls makes the call with `drafts` drafted tokens;
+// the case makes as many calls as it has rows, evenly spread.
 bool is_chosen(const CheckInput& input, std::int64_t drafts) {
   const auto first = static_cast<std::int64_t>(input.seed % kChainCalls);
   const std::int64_t step = kChainCalls / input.rows;

@@ -37,19 +37,20 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kDrafts = 2;
-// Indices into the tables of the token-wise rule.
+// The indices of the tables of the token-wise rule.
 constexpr std::size_t kFirst = 0, kRecovery = 1, kSecond = 2, kBonus = 3, kNeighbours = 4;
 
 struct Rows {
-  const char* suffix;  // end of the names of tables
+  const char* suffix;  // end of the names of the tables
   DType dtype;
   std::vector<std::vector<float>> draft, target;
   std::vector<reference::IntegerRow> draft_model, target_model;
   std::vector<Distribution> target_distribution;
 };
 
-// Returns the rows of target and draft; row 0 of each is the source's first. The draft never gives
-// one token in three, nor the target one in four. `close`: makes two positions of close rows.
+// Returns the rows of target and draft; row 0 of each is the first row of the source. The draft
+// never gives one token in three, and the target never gives one token in four. With `close`, makes
+// two positions whose rows of target and draft are almost equal.
 Rows rows_of(const CheckInput& input, bool close) {
   Rows rows;
   rows.suffix = close ? "_close" : "";
@@ -130,9 +131,10 @@ class ChainDistribution : public DistributionTables {
     return DistributionTables::judgements() + (tables_.empty() ? 0 : binomials);
   }
 
-  // Makes one call. Drafted tokens are drawn with the harness's own words, with the words that the
-  // specification reserves for drafts of the same seeds and offsets, or by the sampler itself with
-  // these seeds, as an engine does. Acceptance must not depend on any of these sources of drafts.
+  // Makes one call. Drafted tokens are drawn with the harness's own random words, with the words
+  // that the specification reserves for drafts of the same seeds and offsets, or by the sampler
+  // itself with these seeds, as an engine does. The acceptance of a draft must not depend on which
+  // of these sources it comes from.
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     ChainRequest request;
     request.dtype = rows_.dtype;
@@ -144,7 +146,8 @@ class ChainDistribution : public DistributionTables {
     request.seed_is_scalar = !sampler.per_request_seeds || call % 4 == 3;
     const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
     for (std::size_t i = 0; i < seeds; ++i) {
-      // Neighbours have one seed or different seeds; offsets are further apart than positions.
+      // Neighbouring chains have one seed or different seeds; their offsets are further apart than
+      // the positions of a chain.
       request.seed.push_back(call % 2 == 0 ? mixed(seed, i) : seed + i);
       request.offset.push_back(call % 3 == 0 ? 0 : 3 * i);
     }
@@ -198,9 +201,9 @@ class ChainDistribution : public DistributionTables {
     note_wrong_step(tables_[kRecovery], {rows_.target_distribution[0], &drafted}, outcome);
   }
 
-  // Computes the draws needed to find a small mistake in acceptance at the first position: p / q is
-  // a thousandth too large, so that a token whose p is below its q is accepted with probability
-  // min(1, 1.001 p / q).
+  // Computes the number of draws needed to find a small mistake in acceptance at the first
+  // position: p / q is a thousandth too large, so that a token whose p is below its q is accepted
+  // with probability min(1, 1.001 p / q).
   void weigh_small_mistakes(double level, std::size_t rows, CheckOutcome& outcome) const {
     const Position& one = position_[0];
     CountedSet acceptance{one.acceptance, 0};
@@ -284,7 +287,8 @@ class ChainDistribution : public DistributionTables {
       table(kBonus).count(emitted == 2 ? table(kBonus).pair(at(tokens[1]), at(tokens[2]))
                                        : table(kBonus).rest());
       if (emitted > 0) ++emitted_some_;
-      // Positions after a rejection are tested as well; well_formed() ensures 0 or 1 here.
+      // Positions after a rejection are tested as well; well_formed() ensures that the difference
+      // is 0 or 1.
       second_passed_ += static_cast<std::uint64_t>(response.accepted[b] - (emitted > 0 ? 1 : 0));
       if (before >= 0) {
         table(kNeighbours)
@@ -297,7 +301,8 @@ class ChainDistribution : public DistributionTables {
     if (sequences_) sequences_->end_of_call();
   }
 
-  // Makes the call that follows `request`, which gave `response`: the same rows, other drafts.
+  // Makes the call that follows `request`, whose result was `response`, with the same rows and
+  // other drafts.
   void follow(ChainRequest request, const ChainResponse& response, std::uint64_t call,
               CheckOutcome& outcome) {
     for (std::size_t b = 0; b < response.emitted.size(); ++b) {
@@ -335,8 +340,8 @@ class ChainDistribution : public DistributionTables {
     return false;
   }
 
-  // Returns whether emitted drafts come first, then one token of the target, then nothing.
-  // Positions after the first rejection may still pass their own test if the rule tests them.
+  // Returns whether emitted drafts come first, then one token of the target, and then nothing.
+  // Positions after the first rejection may still pass their own test, if the rule tests them.
   bool well_formed(const ChainRequest& request, const std::int32_t* tokens,
                    const std::int32_t* drafted, std::int32_t emitted, std::int32_t accepted) const {
     if (emitted < 0 || emitted > static_cast<std::int32_t>(kDrafts)) return false;

@@ -18,7 +18,7 @@ std::vector<float> one_hot(std::size_t vocab, std::size_t token) {
   return row;
 }
 
-// Returns a row of the draft for the target's row.
+// Returns a row of the draft for this row of the target.
 std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& target,
                              std::int64_t number, const CounterRandom& random) {
   std::vector<float> row = target;
@@ -29,7 +29,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
     case 1:  // the target's distribution in another scale
       for (float& p : row) p *= 0x1p-7F;
       return row;
-    case 2: {  // part of the target: other tokens are never drafted
+    case 2: {  // part of the target, so that other tokens are never drafted
       const std::uint64_t kept = random.below(vocab, 1);
       for (std::size_t id = 0; id < vocab; ++id) {
         if (id != kept && random.word(2 + id) % 2 == 0) row[id] = 0;
@@ -49,7 +49,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
   }
 }
 
-// Draws a drafted token. `strays`: sometimes returns a token that the draft never gives.
+// Draws a drafted token. With `strays`, sometimes returns a token that the draft never gives.
 std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& random,
                          bool strays) {
   const std::int32_t drawn = model_of_probs(draft, {}).token_for(random.word(0));
@@ -141,7 +141,7 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
     const CounterRandom random(mixed(input.seed, number));
     for (std::int64_t i = 0; i <= n; ++i) {
       const CounterRandom position = random.substream(static_cast<std::uint64_t>(i));
-      // Each row of the source is used once: two per position.
+      // Each row of the source is used once, with two rows per position.
       const std::int64_t row = 2 * ((first + chain) * (n + 1) + i);
       const bool certain = position.below(8, 0) == 0;
       const std::vector<float> target =

@@ -12,7 +12,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Names the bug that a wrong table shows. For a wrong table of first tokens, no bug is named.
+// Names the bug that a wrong table indicates. For a wrong table of first tokens, no bug is named.
 void note_wrong_table(const std::string& name, CheckOutcome& outcome) {
   constexpr std::pair<std::string_view, const char*> kBugs[] = {
       {"recovery", "speculative decoding: the token after a rejection"},

@@ -1,5 +1,5 @@
-// Tables of the outcomes of drafted tokens, with their expected probabilities. Used by
-// chain_distribution.cpp, speculation_distribution.cpp and tree_distribution.cpp.
+// Counts outcomes of drafted tokens in tables with expected probabilities. The files
+// chain_distribution.cpp, speculation_distribution.cpp and tree_distribution.cpp use these tables.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace fairdraw::harness {
 
 using Distribution = std::vector<double>;
 
-/// Returns the probabilities of the survivors of a row: weights over their total.
+/// Returns the probabilities of the survivors of a row, which are weights over their total.
 Distribution distribution_of_row(const reference::IntegerRow& model);
 
-/// Named table of cells with their probabilities and counts. A cell of probability 0 must stay
+/// A named table of cells, with their probabilities and counts. A cell of probability 0 must stay
 /// empty.
 class Table {
  public:
@@ -50,8 +50,8 @@ class Table {
   std::vector<std::uint64_t> counts_;
 };
 
-/// Outcomes of one position: the accepted, the rejected and the recovered token. Differences are
-/// computed in integers, as P_x Zq - Q_x Zp, so that equal probabilities have a difference of
+/// The outcomes at one position: the accepted, the rejected and the recovered token. Differences
+/// are computed in integers, as P_x Zq - Q_x Zp, so that equal probabilities have a difference of
 /// exactly 0.
 struct Position {
   Position(const reference::IntegerRow& target, const reference::IntegerRow& draft);

@@ -8,7 +8,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Returns ids by decreasing value; among equals the lowest id is first.
+// Returns the ids by decreasing value; among equal values the lowest id comes first.
 std::vector<std::size_t> ranked(std::span<const float> source) {
   std::vector<std::size_t> ids(source.size());
   std::iota(ids.begin(), ids.end(), std::size_t{0});
@@ -17,8 +17,8 @@ std::vector<std::size_t> ranked(std::span<const float> source) {
   return ids;
 }
 
-// Units of the target's and the draft's mass; `share_rest` distributes the common rest to `others`,
-// one unit at a time.
+// The units of the target's mass and of the draft's mass; `share_rest` distributes the rest, which
+// both have in common, to `others`, one unit at a time.
 struct Units {
   Units(std::size_t vocab, DType dtype)
       : whole(dtype == DType::bfloat16 ? 256 : 2048), draft(vocab, 0), target(vocab, 0) {}

@@ -11,7 +11,7 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kClasses = 3;  // number of classes of ids in the table of three tokens
-// Indices of the tables of emitted sequences.
+// The indices of the tables of emitted sequences.
 constexpr std::size_t kFirstEmitted = 0, kSequence = 1, kLater = 2, kWhole = 3, kSecondEmitted = 4,
                       kThirdEmitted = 5, kNeighbourChains = 6;
 
@@ -29,7 +29,7 @@ std::size_t draw(const Distribution& row, double u) {
   return last;
 }
 
-// Returns a point of the token's interval, at the fraction `u` of its length.
+// Returns a point in the token's interval, at the fraction `u` of its length.
 double place(const Distribution& row, std::size_t token, double u) {
   double begin = 0;
   for (std::size_t id = 0; id < token; ++id) begin += row[id];
@@ -123,11 +123,11 @@ void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_
 
 namespace {
 
-// Smallest denominator s + 1 - r_1 for which float32 determines h_1. float32 has r_1 and the sum s
-// to 2^-22 in total, so it has h_1 = s / (s + 1 - r_1) to 2^-22 over the denominator. From this
-// denominator on the error is at most 2^-10, which moves a cell of probability p, counted in n
-// draws, by 2^-10 sqrt(p n) standard errors: less than one up to n = 2^20. For smaller denominators
-// h_1 is unknown.
+// The smallest denominator s + 1 - r_1 for which float32 determines h_1. In float32, r_1 and the
+// sum s are known to 2^-22 in total, so h_1 = s / (s + 1 - r_1) is known to 2^-22 over the
+// denominator. From this denominator on the error is at most 2^-10, which changes the count of a
+// cell of probability p in n draws by 2^-10 sqrt(p n) standard errors: less than one for n up to
+// 2^20. For smaller denominators h_1 is not known.
 constexpr double kDecided = 0x1p-12;
 
 }  // namespace

@@ -36,7 +36,7 @@ namespace fairdraw::harness {
 class EmittedSequences {
  public:
   static constexpr std::size_t kLength = 3;
-  /// Returns the target's row after a prefix of tokens that the target can give.
+  /// A function that returns the target's row after a prefix of tokens that the target can give.
   using RowAfter = std::function<Distribution(std::span<const std::int32_t> prefix)>;
 
   /// The names of the tables end with `suffix`.
@@ -46,13 +46,13 @@ class EmittedSequences {
   /// [0, width). The random bits `word` complete the sequence, and are independent of all inputs of
   /// the sampler.
   void count(std::span<const std::int32_t> emitted, std::uint64_t word);
-  /// Ends a call, because only requests of one call are neighbours.
+  /// Ends a call, because only requests of the same call are neighbours.
   void end_of_call() { before_ = -1; }
 
   const std::vector<Table>& tables() const { return tables_; }
-  /// Returns a message on an emitted token that has probability 0 in its row; empty if there was
-  /// none. Tables of pairs and classes do not show all impossible tokens, because other sequences
-  /// share their cells.
+  /// Returns a message about an emitted token that has probability 0 in its row, or an empty string
+  /// if there was none. Tables of pairs and classes do not detect all impossible tokens, because
+  /// other sequences share their cells.
   const std::string& impossible() const { return impossible_; }
 
  private:
@@ -67,15 +67,16 @@ class EmittedSequences {
   std::string impossible_;
 };
 
-/// The table of a chain of two drafts under block verification (Sun et al. 2024, Algorithm 2): the
-/// number of accepted drafts, 0 to 2, by the first draft. With r_1 = min(1, p_0(x) / q_0(x)) and
-/// r_2 = min(1, r_1 p_1(y) / q_1(y)) both are accepted with probability r_2, otherwise the first
-/// with probability s / (s + 1 - r_1), where s = sum over z of max(r_1 p_1(z) - q_1(z), 0). First
-/// drafts for which float32 does not determine this probability have one cell for 0 and 1 accepted
-/// drafts together.
+/// The table of a chain of two drafts under block verification (Sun et al. 2024, Algorithm 2): it
+/// counts the number of accepted drafts, 0 to 2, for each first draft. With r_1 = min(1, p_0(x) /
+/// q_0(x)) and r_2 = min(1, r_1 p_1(y) / q_1(y)), both drafts are accepted with probability r_2;
+/// otherwise the first is accepted with probability s / (s + 1 - r_1), where s is the sum over z of
+/// max(r_1 p_1(z) - q_1(z), 0). If float32 does not determine this probability for a first draft, 0
+/// and 1 accepted drafts share one cell.
 class BlockAcceptance {
  public:
-  /// Returns the target's row after the first draft; empty if this draft is never accepted.
+  /// A function that returns the target's row after the first draft, or an empty row if this draft
+  /// is never accepted.
   using RowAfter = std::function<Distribution(std::size_t drafted)>;
   BlockAcceptance(const std::string& name, const Distribution& p0, const RowAfter& row_after,
                   const Distribution& q0, const Distribution& q1);

@@ -1,5 +1,5 @@
 // Judges speculation in serving exactly: by the integer model, by the sampler without drafts, and
-// by the same requests in other batches and over other padding.
+// by the same requests in other batches and with other padding.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -56,7 +56,7 @@ struct Run {
   std::string name;
   CheckOutcome& outcome;
 
-  // Returns the response; no value if the call did not run, and the outcome has then failed.
+  // Returns the response, or no value if the call did not run; in that case the outcome has failed.
   std::optional<SpeculationResponse> answer(const SpeculationRequest& asked) const {
     SpeculationResponse response = run_speculation(*input.sampler, asked);
     if (response.ran()) return response;
@@ -64,7 +64,7 @@ struct Run {
     return std::nullopt;
   }
 
-  // Adds a suspected cause with the whole name `bug`.
+  // Adds a suspected cause whose full name is `bug`.
   void suspect_of(const char* bug, const std::string& why) const {
     outcome.evidence.suspects.push_back({bug, why});
   }
@@ -144,7 +144,7 @@ bool is_greedy_under(const reference::Semantics& semantics,
          (parameters.temperature == 0 && semantics.temperature_zero == TemperatureZero::greedy);
 }
 
-// Judges greedy requests: they take the largest logits in any arithmetic, unless two logits tie.
+// Judges greedy requests, which take the largest logits in any arithmetic, unless two logits tie.
 void compare_greedy(const Run& run) {
   const std::optional<SpeculationResponse> response = run.answer(run.request);
   if (!response) return;
@@ -172,8 +172,9 @@ void compare_greedy(const Run& run) {
   }
 }
 
-// The rows that speculation reached, as a call of one output each at the requests' offsets, and the
-// tokens emitted from them. Histories include the emitted tokens before each row.
+// The rows that speculation reached, as a call with one output per row at the offsets of the
+// requests, and the tokens that were emitted from these rows. The histories include the tokens that
+// were emitted before each row.
 struct Reached {
   Request rows;
   std::vector<std::int32_t> emitted;
@@ -226,7 +227,7 @@ Reached reached_rows(const Run& run, const SpeculationResponse& response, Counts
   return reached;
 }
 
-// Compares emitted tokens with samples of the reached rows without speculation.
+// Compares emitted tokens with samples that are drawn from the reached rows without speculation.
 void compare_with_sampling(const Run& run) {
   if (run.request.draft_law != DraftLaw::none) return;
   if (!run.input.sampler->description().samples) return;  // samples drafts only
@@ -247,7 +248,7 @@ void compare_with_sampling(const Run& run) {
   }
 }
 
-// Writes the given id and parent to all places after the drafts of padded requests.
+// Writes the given id and parent to all places after the last draft of padded requests.
 SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
   for (std::int64_t b = 0; b < request.batch; ++b) {
     const std::int32_t drafts = request.draft_lengths[static_cast<std::size_t>(b)];
@@ -263,8 +264,8 @@ SpeculationRequest with_padding(SpeculationRequest request, std::int32_t id) {
   return request;
 }
 
-// Judges that each token is one that its row keeps, in any arithmetic and under any rule: after the
-// accepted drafts, under its own bitmask and with its own history.
+// Judges that each token is one that its row keeps, in any arithmetic and under any rule; the row
+// is the one after the accepted drafts, with its own bitmask and history.
 void compare_with_support(const Run& run) {
   const std::optional<SpeculationResponse> response = run.answer(run.request);
   if (!response) return;
@@ -286,7 +287,7 @@ void compare_with_support(const Run& run) {
   }
 }
 
-// Runs the same requests again, in other batches, and over other padding.
+// Runs the same requests again, in other batches, and with other padding.
 void compare_batches(const Run& run) {
   const std::optional<SpeculationResponse> whole = run.answer(run.request);
   if (!whole) return;
@@ -319,7 +320,8 @@ void compare_batches(const Run& run) {
   tokens_alone.counts = false;
   expect_same("with only tokens requested", tokens_alone, picks,
               "speculative decoding: another result asked for");
-  // Padding is first a valid token with a row of zeros, and then far outside of the vocabulary.
+  // The padding is first a valid token with a row of zeros, and then an id far outside of the
+  // vocabulary.
   const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
   for (const std::int32_t padded_with : {0, std::numeric_limits<std::int32_t>::max()}) {
     if (!has_padding) break;

@@ -38,11 +38,11 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kDrafts = 2;
-// Indices of the tables of the token-wise rule that tell which step is wrong.
+// The indices of the tables of the token-wise rule that indicate which step is wrong.
 constexpr std::size_t kStep = 1, kBonus = 4;
 constexpr DraftLaw kDistributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
 
-// Outcomes of one position: joint probabilities of the drafted and the emitted token.
+// The outcomes at one position, as joint probabilities of the drafted and the emitted token.
 struct Joint {
   Joint(const reference::IntegerRow& target, const reference::IntegerRow& draft,
         DraftLaw distribution)
@@ -167,7 +167,7 @@ class SpeculationDistribution : public DistributionTables {
         distribution_of_row(draft_model_[0]), distribution_of_row(draft_model_[1]));
   }
 
-  // Returns row i of the target or draft after the drafts `prefix`.
+  // Returns row i of the target or of the draft after the drafted tokens `prefix`.
   DistributionRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
     DistributionRow row = target_[i];
     if (row.processing) row.processing = processing_behind(*row.processing, prefix);
@@ -210,7 +210,7 @@ class SpeculationDistribution : public DistributionTables {
   }
 
   // Makes rows of target and draft from the source. Some tokens have probability 0 in one of the
-  // distributions, so that the two differ in support.
+  // two distributions, so that their supports differ.
   void make_rows() {
     for (std::int64_t i = 0; i <= kDrafts; ++i) {
       DistributionRow target;
@@ -243,8 +243,8 @@ class SpeculationDistribution : public DistributionTables {
     }
   }
 
-  // Draws a draft with the harness's own words, or with those that the specification reserves for
-  // drafts.
+  // Draws a draft with the harness's own random words, or with those that the specification
+  // reserves for drafts.
   std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::size_t i,
                        std::uint64_t call) const {
     const std::size_t s = request.seed_is_scalar ? 0 : static_cast<std::size_t>(b);
@@ -297,7 +297,8 @@ class SpeculationDistribution : public DistributionTables {
     if (sequences_) sequences_->end_of_call();
   }
 
-  // Makes the call that follows `request`, which gave `response`: the same rows, other drafts.
+  // Makes the call that follows `request`, whose result was `response`, with the same rows and
+  // other drafts.
   void follow(SpeculationRequest request, const SpeculationResponse& response, std::uint64_t call,
               CheckOutcome& outcome) {
     for (std::size_t b = 0; b < response.accepted.size(); ++b) {
@@ -338,8 +339,8 @@ class SpeculationDistribution : public DistributionTables {
   }
 
   // Returns whether a rejected draft is drawn again as its own replacement, which the token-wise
-  // rule excludes. Tables of pairs have a cell of probability 0 for this replacement; tables of a
-  // next call have no cell.
+  // rule excludes. Tables of pairs have a cell of probability 0 for such a replacement, while
+  // tables of a next call have none.
   bool comes_again(const std::int32_t* tokens, const std::int32_t* drafted,
                    std::int32_t stand) const {
     return !sequences_ && stand < kDrafts && tokens[stand] == drafted[stand];
@@ -361,7 +362,7 @@ class SpeculationDistribution : public DistributionTables {
   const CheckInput& input_;
   DraftLaw distribution_;
   std::size_t width_ = 0;
-  std::uint64_t came_again_ = 0;  // number of rejected drafts drawn again in next calls
+  std::uint64_t came_again_ = 0;  // number of rejected drafts that were drawn again, in next calls
   std::vector<DistributionRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
 };

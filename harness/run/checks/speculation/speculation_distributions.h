@@ -1,5 +1,5 @@
-// Common parts of the checks of speculation's distributions: seeds of a call, alternating draws,
-// judging of tables.
+// Has the parts that the checks of speculation's distributions share: seeds of a call, alternating
+// draws, judging of tables.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,16 +22,16 @@
 
 namespace fairdraw::harness {
 
-/// Tables over the draws of one distribution: those of the token-wise rule if the sampler declares
-/// it, otherwise those of emitted sequences and of the acceptance rule that it declares. In
-/// addition the tables of two consecutive calls.
+/// The tables for the draws of one distribution: those of the token-wise rule if the sampler
+/// declares it, otherwise those of emitted sequences and of the acceptance rule that it declares.
+/// In addition there are the tables of two consecutive calls.
 class DistributionTables {
  public:
   /// Returns the discrepancy that the statistic G finds with `requests` requests in all tables. The
-  /// widest table decides; the table of neighbours has the fewest counts, half as many as requests.
-  /// (Tables of emitted tokens have even fewer counts, but mostly repeat the others. So do the
-  /// tables of next calls: they look for words that two calls share, which changes far more than a
-  /// few hundredths.)
+  /// widest table determines it; the table of neighbours has the fewest counts, half as many as
+  /// there are requests. (Tables of emitted tokens have even fewer counts, but mostly repeat the
+  /// other tables. So do the tables of next calls, which detect random words that two calls share;
+  /// this changes counts by far more than a few hundredths.)
   double min_discrepancy(std::uint64_t requests, double level) const {
     const auto found = [level](std::uint64_t draws, std::uint32_t cells) {
       return statistics::g_min_discrepancy(draws, cells, level, kFalsePassRate);
@@ -57,8 +57,8 @@ class DistributionTables {
 
  protected:
   Table& table(std::size_t number) { return tables_[number]; }
-  /// Counts one request's emitted tokens; `call` and `request` determine the random bits that
-  /// complete them.
+  /// Counts the emitted tokens of one request; `call` and `request` determine the random bits that
+  /// complete the sequence.
   void count_sequence(const CheckInput& input, std::span<const std::int32_t> emitted,
                       std::uint64_t call, std::int64_t request) {
     constexpr std::uint64_t kCompletion = 0x636f6d706c657465;  // keeps seeds distinct
@@ -82,19 +82,19 @@ class DistributionTables {
   }
 };
 
-/// Returns whether the token-wise rule decides every draft, so that its tables apply.
+/// Returns whether the token-wise rule decides about every draft, so that its tables apply.
 inline bool is_token_wise(const CheckInput& input) {
   return input.sampler->description().acceptance_rule == AcceptanceRule::token_wise;
 }
 
-/// Returns the emitted tokens of a row of [kLength], up to the last valid one; all of them are
+/// Returns the emitted tokens of a row of [kLength], up to the last valid one; all of these are
 /// emitted.
 inline std::span<const std::int32_t> emitted_tokens(const std::int32_t* tokens,
                                                     std::int32_t accepted) {
   return {tokens, static_cast<std::size_t>(accepted) + 1};
 }
 
-/// Sets the seeds of a call's requests, of kinds that alternate between calls: hashed and
+/// Sets the seeds of a call's requests, in ways that alternate between calls: hashed and
 /// consecutive seeds, offsets 0 and in steps of three, one seed for the call and one per request.
 inline void set_seeds(const CheckInput& input, std::uint64_t seed, std::uint64_t call,
                       SpeculationRequest& request) {
@@ -110,14 +110,16 @@ inline void append_row(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
 
-/// Returns why a sampler is not judged on these distributions; empty if it is.
+/// Returns the reason why a sampler is not judged on these distributions, or an empty one if it is
+/// judged.
 inline Lack lack_of_distributions(const CheckInput& input) {
   if (!input.sampler->description().speculation) return lack_of("speculation");
   return missing_filter(input);
 }
 
-/// Gives every distribution its share of the draws and judges its tables, all at one level. `rows`:
-/// the rows of all distributions. `found`: message of a passed case, with the number of requests.
+/// Gives every distribution its share of the draws, and judges its tables, all at the same level.
+/// The argument `rows` has the rows of all distributions. The argument `found` is the message of a
+/// passed case, with the number of requests.
 template <class Rows>
 CheckOutcome judge_distributions(const CheckInput& input, std::vector<Rows>& distributions,
                                  std::int64_t rows, fmt::format_string<std::uint64_t> found) {

@@ -14,7 +14,8 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kMaxDrafts = 4;
-constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // source rows; no row is used twice
+constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // rows of the source; no row is used
+                                                            // twice
 
 std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   std::vector<float> row(static_cast<std::size_t>(input.logits->vocab()));
@@ -22,8 +23,8 @@ std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   return row;
 }
 
-// Returns logits of a draft for the target's row: the target's own, those without half of the
-// tokens, or others.
+// Returns logits of a draft for this row of the target: the target's own logits, those without half
+// of the tokens, or other logits.
 std::vector<float> draft_logits(const CheckInput& input, const std::vector<float>& target,
                                 std::int64_t number, const CounterRandom& random) {
   std::vector<float> row = target;
@@ -63,7 +64,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
                                   std::numeric_limits<std::int32_t>::max(),
                                   std::numeric_limits<std::int32_t>::min()};
-  // Rows and draft places of this request, without the padding after it.
+  // These are the rows and draft places of this request, without the padding after it.
   const bool padded = request.row_begins.empty();
   const std::size_t rows = static_cast<std::size_t>(padded ? kMaxDrafts + 1 : drafts + 1);
   const std::size_t first_row = request.target.size() / vocab - rows;
@@ -85,7 +86,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
         request.draft[(first_place + random.below(n, 1)) * vocab + random.below(vocab, 2)] = kNan;
         return;
       }
-      if (!request.draft.empty() && random.below(2, 3) == 0) {  // so the root has children
+      if (!request.draft.empty() && random.below(2, 3) == 0) {  // so that the root has children
         request.draft[first_row * vocab + random.below(vocab, 2)] = kNan;
         return;
       }
@@ -101,7 +102,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
     case 6:
     case 7: {
       const std::size_t row = first_row + random.below(n + 1, 1);
-      // Picks one of all faults but the last, which is not a fault in every dtype.
+      // Picks one of all faults except the last, which is not a fault in every dtype.
       const auto fault = static_cast<int>(random.below(kProcessingFaults - 2, 2)) + 1;
       mutate(request.processing[row], static_cast<ProcessingFault>(fault),
              std::span(request.target).subspan(row * vocab, vocab));
@@ -113,7 +114,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   }
 }
 
-// Allows the largest token in the last row of the bitmask, so that the row has a token.
+// Allows the largest token in the last row of the bitmask, so that this row has a token.
 void allow_largest(const std::vector<float>& target, std::vector<std::uint32_t>& allowed) {
   const auto largest =
       static_cast<std::size_t>(std::max_element(target.begin(), target.end()) - target.begin());
@@ -121,8 +122,9 @@ void allow_largest(const std::vector<float>& target, std::vector<std::uint32_t>&
   allowed[allowed.size() - words + largest / 32] |= std::uint32_t{1} << largest % 32;
 }
 
-// Draws a token of the draft's distribution after `parent` for the child `node`. Without
-// replacement, tokens of the child's earlier siblings are excluded. Returns -1 if no token is left.
+// Draws a token from the draft's distribution after `parent`, for the child `node`. Without
+// replacement, the tokens of the child's earlier siblings are excluded. Returns -1 if no token is
+// left.
 std::int32_t sampled_child(const SpeculationRequest& request, const DraftedTokens& taken,
                            std::size_t first, std::size_t node, std::int32_t parent,
                            std::uint64_t word) {
@@ -148,7 +150,7 @@ std::int32_t sampled_child(const SpeculationRequest& request, const DraftedToken
   return static_cast<std::int32_t>(id);
 }
 
-// Draws the drafts of request b in their order, and the parents of a tree. `strays`: includes
+// Draws the drafts of request b in their order, and the parents of a tree. With `strays`, includes
 // tokens that a known distribution never gives.
 void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRandom& random,
                   bool strays) {
@@ -166,7 +168,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
       const bool chain = random.below(2, 3 * i) == 0;
       std::int32_t parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
       // With a known distribution half of the nodes become siblings of the node before them, so
-      // that the mass that siblings leave is tested.
+      // that the residual after siblings is tested.
       if (!request.draft.empty() && i > 0 && random.below(2, 200 + i) == 0) {
         parent = request.parents[first + i - 1];
       }
@@ -252,8 +254,8 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
         if (!faults) allow_largest(target, request.allowed);
       }
       const bool drafted = i < drafts;
-      // Distributions of a tree are parallel to all rows of the target; those of leaves are spoiled
-      // later.
+      // The distributions of a tree are parallel to all rows of the target; those of leaves are
+      // spoiled later.
       if (shape.distribution != DraftLaw::none && (shape.trees || i + 1 < rows)) {
         std::vector<float> draft = padding;
         if (drafted) {
@@ -276,7 +278,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
     const std::size_t parameters = input.parameters.size();
     request.parameters.push_back(input.parameters[at % parameters]);
     // The draft takes the parameters of another operation in the list, so that filters of all kinds
-    // meet.
+    // are combined.
     if (shape.distribution == DraftLaw::logits) {
       request.draft_parameters.push_back(input.parameters[(at + at / parameters + 1) % parameters]);
     }
@@ -294,7 +296,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
 
 Lack missing_filter(const CheckInput& input) {
   CheckInput filters = input;
-  filters.processing.clear();  // speculation with processing needs its own ability
+  filters.processing.clear();  // speculation with processing needs an ability of its own
   return lack_for(input.sampler->description(),
                   make_request(filters, 0, std::ssize(input.parameters)));
 }

@@ -13,14 +13,14 @@
 namespace fairdraw::harness {
 namespace {
 
-// Number of requests per call: the middle one has the stray id.
+// The number of requests per call; the middle one has the stray id.
 constexpr std::int64_t kTrio = 3, kMiddle = 1;
-// Maximum width of the rows. The width hardly matters, because an id is compared with one number;
-// other cases cover wide rows.
+// The maximum width of the rows. The width hardly matters, because an id is only compared with one
+// number; other cases have wide rows.
 constexpr std::int64_t kMostTokens = 4096;
 
-// Returns ids outside of the vocabulary. `token`: a valid token, which the low bits of two of these
-// ids hold.
+// Returns ids outside of the vocabulary. The argument `token` is a valid token, which is in the low
+// bits of two of these ids.
 std::vector<std::int32_t> strays(std::int64_t vocab, std::int32_t token) {
   std::vector<std::int32_t> ids = {-1, static_cast<std::int32_t>(vocab),
                                    std::numeric_limits<std::int32_t>::max(),
@@ -29,7 +29,7 @@ std::vector<std::int32_t> strays(std::int64_t vocab, std::int32_t token) {
   return ids;
 }
 
-// Results of one chain, or of one request, of a call.
+// The results of one chain, or of one request, of a call.
 struct Result {
   std::vector<std::int32_t> tokens, others;  // others: nodes and counts
   std::optional<std::int32_t> status;
@@ -66,8 +66,8 @@ std::string fault_of_neighbour(const CheckInput& input, const Result& result,
                      fmt::join(result.tokens, " "), fmt::join(before.tokens, " "));
 }
 
-// Runs the three requests with and without the stray id. `run` gives one result per request, or
-// returns why the call failed.
+// Runs the three requests with and without the stray id. The function `run` gives one result per
+// request, or returns the reason why the call failed.
 template <class Request, class Run>
 void judge(const CheckInput& input, const char* what, const Request& right, std::size_t first,
            std::size_t drafts, const Run& run, CheckOutcome& outcome) {

@@ -52,7 +52,7 @@ Exact exact_distribution(const reference::IntegerRow& row) {
   return distribution;
 }
 
-// Returns the remaining mass of `p` after a child that was drawn from `q` is rejected.
+// Returns the remaining mass of `p` after the rejection of a child that was drawn from `q`.
 Exact left_of(const Exact& p, const Exact& q) {
   Exact left;
   Probability sum = 0;
@@ -134,8 +134,8 @@ class TreeDistribution : public DistributionTables {
     return depth == 1 ? 1 + token % 2 : 3;
   }
 
-  // Returns indices of the target's and the draft's row of a node of the last request; -1 is the
-  // root.
+  // Returns the indices of the target's and the draft's row of a node of the last request; -1 is
+  // the root.
   std::pair<std::size_t, std::size_t> rows_of_node(const SpeculationRequest& request,
                                                    std::int64_t node) const {
     const auto own = static_cast<std::size_t>(node + 1);
@@ -147,8 +147,8 @@ class TreeDistribution : public DistributionTables {
   }
 
   // Makes rows of target and draft from the source. Some tokens have probability 0 in one of the
-  // distributions, so that the two differ in support. The draft keeps at least three tokens, so
-  // that two can always be drawn.
+  // two distributions, so that their supports differ. The draft keeps at least three tokens, so
+  // that two of them can always be drawn.
   void make_rows() {
     for (std::int64_t i = 0; i < kRows; ++i) {
       DistributionRow target;
@@ -188,7 +188,8 @@ class TreeDistribution : public DistributionTables {
     const auto stands = [](const Probability& mass, const Probability& drawn) {
       return mass >= drawn ? Probability(1) : Probability(mass / drawn);
     };
-    Exact second(width_, 0), instead(width_, 0);  // the second child with x, and the replacement
+    Exact second(width_, 0), instead(width_, 0);  // the second child with token x, and the
+                                                  // replacement
     for (std::size_t x = 0; x < width_; ++x) {
       if (q[x] == 0) continue;
       const Probability first = q[x] * stands(p[x], q[x]), none = q[x] - first;
@@ -225,9 +226,9 @@ class TreeDistribution : public DistributionTables {
     for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
   }
 
-  // Draws a draft with the harness's own words, or with those that the specification reserves for
-  // drafts. Precondition: the last drafts of `request` are the drafts before `node` of the same
-  // request.
+  // Draws a draft with the harness's own random words, or with those that the specification
+  // reserves for drafts. Precondition: the last drafts of `request` are those before `node` of the
+  // same request.
   std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::int64_t node,
                        std::uint64_t call) const {
     const bool own = call % 2 != 0 || request.seed_is_scalar;
@@ -240,7 +241,7 @@ class TreeDistribution : public DistributionTables {
     const reference::IntegerRow& whole =
         draft_model_[static_cast<std::size_t>(std::int64_t{kParents[node]} + 1)];
     if (node == 1 && kind_.siblings == SiblingSampling::without_replacement) {
-      // top_k filters the whole distribution, before the first child is excluded.
+      // The filter top_k applies to the whole distribution, before the first child is excluded.
       const auto gone = static_cast<std::size_t>(request.draft_tokens.back());
       const std::uint64_t left = whole.speculation_total() - whole.speculation_weight[gone];
       reference::RowWeight t = reference::position_of(word, left);

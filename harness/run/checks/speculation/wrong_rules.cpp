@@ -10,9 +10,9 @@
 namespace fairdraw::harness {
 namespace {
 
-// A rule explains counts that have at least this probability under it, for all cells together.
-// Counts of wrong rules are far less likely, because a case has draws for deviations of a few
-// hundredths.
+// A rule explains counts if they have at least this probability under the rule, for all cells
+// together. Counts of wrong rules are far less likely, because a case has enough draws for
+// deviations of a few hundredths.
 constexpr double kExplained = 1e-3;
 
 using TokenCounts = std::vector<std::uint64_t>;
@@ -27,11 +27,11 @@ bool is_likely(std::uint64_t count, std::uint64_t of, double probability, double
 // --- Acceptance ----------------------------------------------------------------------------------
 
 struct Acceptance {
-  const char* bug;  // name of the bug if this rule is wrong
+  const char* bug;  // name of the bug, if this rule is wrong
   Distribution rate;
 };
 
-// Drafted tokens, and how often each was accepted.
+// The drafted tokens, and how often each was accepted.
 struct Drafted {
   explicit Drafted(const Table& step) {
     for (std::size_t x = 0; x < step.width(); ++x) {
@@ -72,7 +72,7 @@ std::vector<Acceptance> acceptance_rules(const StepRows& rows) {
 
 // --- What comes after a rejection ----------------------------------------------------------------
 
-// Returns the probability of token y after draft x was rejected.
+// A function that returns the probability of token y after draft x was rejected.
 using Replacement = double (*)(const StepRows& rows, std::size_t x, std::size_t y);
 
 double target_without(const StepRows& rows, std::size_t x, std::size_t y) {
@@ -124,7 +124,7 @@ void add(const char* bug, const std::string& why, CheckOutcome& outcome) {
   suspects.insert(suspects.begin(), {std::string("speculative decoding: ") + bug, why});
 }
 
-// Returns the only rule that explains the counts; nullptr if none or several do.
+// Returns the only rule that explains the counts, or nullptr if none or several do.
 const char* only_of(const std::vector<const char*>& explaining) {
   return explaining.size() == 1 ? explaining.front() : nullptr;
 }

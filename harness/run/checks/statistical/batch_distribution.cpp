@@ -1,5 +1,5 @@
-// Judges batches of many sizes by their distribution, for samplers whose draws cannot be repeated;
-// `batches` compares the tokens of all others.
+// Judges batches of many sizes by the distribution of their tokens, for samplers whose draws cannot
+// be repeated; the check `batches` compares the tokens of all other samplers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using reference::Membership;
 
 constexpr std::size_t kStatistics = 2;  // statistics per batch size: by rank and by id
 
-// Transformed draws of one size, which are uniform for any rows.
+// The transformed draws of one batch size, which are uniform for any rows.
 struct Stream {
   std::vector<double> by_rank, by_id;
 };
@@ -43,7 +43,7 @@ class Gathering {
   Stream gather(std::int64_t size, std::uint64_t draws, std::uint64_t seed) {
     Stream stream;
     for (std::uint64_t call = 0; stream.by_id.size() < draws && !outcome_.failed(); ++call) {
-      // If all rows fail, this loop would get no draws.
+      // If all rows fail, this loop would never get its draws.
       if (call > 4 * draws) break;
       std::vector<std::int64_t> picks;
       for (std::int64_t i = 0; i < size; ++i) {

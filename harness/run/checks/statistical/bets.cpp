@@ -16,21 +16,23 @@
 namespace fairdraw::harness {
 namespace {
 
-// Half of the level is for Ville's bound, half for gains from the sampler's own rounding.
+// Half of the level is for Ville's bound, and half is for gains from the sampler's own rounding.
 constexpr double kBetShare = 0.5, kDistributionErrorShare = 0.5;
-// With 64 cells a million draws find a total variation of 0.01. Each cell expects at least 100
-// draws, because the design pays for cells that expect fewer.
+// With 64 cells, a million draws find a total variation distance of 0.01. The expected count of
+// each cell is at least 100, because the design pays for cells with smaller ones.
 constexpr std::uint32_t kCellsOfBets = 64;
 constexpr double kExpectedOfBet = 100;
-// Batches grow by half, so that a fault that n draws find ends the case after at most 1.5 n.
+// Each batch is half as large as all draws before it, so that a fault that n draws find ends the
+// case after at most 1.5 n draws.
 constexpr std::uint64_t kFirstBatch = 4096;
 constexpr double kGrowth = 0.5;
-// Evidence from which on the case draws more. A right sampler reaches this evidence with
+// The evidence from which on the case makes more draws. A right sampler reaches this evidence with
 // probability at most 0.01.
 const double kSuspicious = std::log(100.0);
 constexpr std::uint64_t kLongest = 4;  // maximum multiple of the case's draws
 
-// Bets with half of the stake on the whole distribution over cells, and half on sets of tokens.
+// Bets with half of the stake on the whole distribution over cells, and with half on sets of
+// tokens.
 class Bets {
  public:
   Bets(const CheckInput& input, const CertainDistribution& distribution, std::uint64_t draws)
@@ -104,9 +106,9 @@ void describe_evidence(const Bets& evidence, CheckOutcome& outcome) {
   if (evidence.max_log_e() >= kSuspicious) outcome.evidence.observed = evidence.culprit();
 }
 
-// Draws until the evidence suffices, or the case's draws are made and nothing is suspicious, or
-// four times as many draws are made. A part of the case makes the draws that are always needed
-// (look 0), or those that may follow (look 1).
+// Draws until the evidence suffices, or until the case's draws are made and nothing is suspicious,
+// or until four times as many draws are made. A part of the case makes the draws that are always
+// needed (look 0), or those that may follow (look 1).
 void draw_and_bet(const CheckInput& input, const Request& request,
                   const reference::RealDistribution& distribution, double needed, Bets& evidence,
                   CertainCounts& all, CheckOutcome& outcome) {

@@ -19,7 +19,7 @@ struct Group {
   std::vector<std::uint32_t> tokens;
 };
 
-// Returns tokens and groups that known sampler bugs affect.
+// Returns tokens and groups of tokens that known sampler bugs affect.
 std::vector<Group> named_groups(const CertainDistribution& distribution) {
   std::vector<std::uint32_t> support;
   for (std::uint32_t token = 0; token < distribution.probability.size(); ++token) {
@@ -47,8 +47,8 @@ std::vector<Group> named_groups(const CertainDistribution& distribution) {
     }
     if (!group.tokens.empty()) groups.push_back(std::move(group));
   }
-  // Powers of two at which ids exceed 16 bits, a device's table, or the vocabularies of most
-  // models.
+  // These are powers of two at which ids exceed 16 bits, a table on a device, or the vocabulary
+  // sizes of most models.
   for (std::uint32_t power = 16; std::size_t{1} << power < distribution.probability.size();
        ++power) {
     const auto first = std::lower_bound(support.begin(), support.end(), 1U << power);
@@ -58,7 +58,8 @@ std::vector<Group> named_groups(const CertainDistribution& distribution) {
   return groups;
 }
 
-// Computes how well the groups show mistakes smaller than the case's declared discrepancy.
+// Computes how well the groups detect mistakes that are smaller than the case's declared
+// discrepancy.
 void weigh_small_mistakes(const CertainDistribution& certain, const std::vector<Group>& groups,
                           double level, CheckOutcome& outcome) {
   const std::vector<double>& right = certain.probability;

@@ -16,21 +16,21 @@
 namespace fairdraw::harness {
 namespace {
 
-// Shares of the case's budget; the orderings divide kDkwmShare equally.
+// The shares of the case's error budget; the orderings divide kDkwmShare equally.
 constexpr double kChiSquaredShare = 0.1, kTooGoodShare = 0.1, kGShare = 0.35, kDkwmShare = 0.35,
                  kExactShare = 0.1;
-// Minimum expected count and number of cells for Pearson's chi-squared to decide. With smaller
-// expected counts the tail of its null distribution is too light at levels near 1e-12: the true
-// rate is 2 times the nominal one at 400 and 10 cells, 20000 times at 5. At the square root of such
-// a level, with which each of the two looks is compared, the true rate is even closer to the
-// nominal one.
+// The minimum expected count and the minimum number of cells for which Pearson's chi-squared
+// decides. With smaller expected counts the tail of its null distribution is too light at levels
+// near 1e-12: the true rate is 2 times the nominal one for an expected count of 400 and 10 cells,
+// and 20000 times for 5. At the square root of such a level, with which each of the two looks is
+// compared, the true rate is even closer to the nominal one.
 constexpr double kSmallestExpected = 400;
 constexpr std::size_t kSmallestCells = 10;
 constexpr std::size_t kTooGoodCells = 30;
-// More cells show finer differences, fewer cells show smaller ones. 256 cells find a total
-// variation of 0.01 with a million draws.
+// More cells detect finer differences, and fewer cells detect smaller ones. With 256 cells, a
+// million draws find a total variation distance of 0.01.
 constexpr std::uint32_t kLargestCells = 256;
-// Number of lanes of the widest common tile; a token's lane is its id modulo this number.
+// The number of lanes of the widest common tile; a token's lane is its id modulo this number.
 constexpr std::uint32_t kLanes = 1024;
 
 struct Ordering {
@@ -38,9 +38,9 @@ struct Ordering {
   std::vector<std::uint32_t> tokens;
 };
 
-// Returns four orders of the tokens. An error that is monotone along one of the orders shows there:
+// Returns four orders of the tokens. Each order detects errors that are monotone along it:
 // temperature and truncation by probability, a wrong prefix sum by id, a lost lane by lane. The
-// order by hash is unrelated to the others and changes with the case's seed.
+// order by hash is unrelated to the others, and changes with the case's seed.
 std::vector<Ordering> orderings(const CheckInput& input, const CertainDistribution& distribution) {
   std::vector<std::uint32_t> by_id(distribution.probability.size());
   std::iota(by_id.begin(), by_id.end(), 0U);
@@ -113,7 +113,7 @@ void describe_fit(const statistics::GoodnessOfFit& fit, const Experiment& experi
   note_effect(outcome);
 }
 
-// Adds an exact test: a few separate draws over a few cells, with every outcome listed.
+// Adds an exact test: a few separate draws over a few cells, with a list of every outcome.
 void add_exact(const Experiment& experiment, std::uint64_t seed, CheckOutcome& outcome,
                std::vector<Finding>& findings) {
   if (experiment.certain.support > statistics::kMaxExactCells) return;
@@ -138,8 +138,8 @@ void add_exact(const Experiment& experiment, std::uint64_t seed, CheckOutcome& o
 }
 
 // Returns the findings of one look at the draws. Counts that are closer to their expectation than
-// chance allows are too good: cached, stratified or copied draws. Counts that are too good never
-// fail a case without a second look.
+// chance allows are too good: the draws are cached, stratified or copied. Counts that are too good
+// never fail a case without a second look.
 std::vector<Finding> look_at(const Experiment& experiment, int look, CheckOutcome& outcome) {
   const std::uint64_t seed = look == 0 ? experiment.input.seed : mixed(experiment.input.seed, 1);
   const CertainCounts drawn =

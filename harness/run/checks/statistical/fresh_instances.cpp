@@ -17,10 +17,10 @@ namespace {
 constexpr std::size_t kInstances = 3;
 constexpr double kShare = 0x1p-10;  // share of the case's budget; enough for three short sequences
 
-// Returns how much repetition is proof; no value if this row or this contract allows no proof.
+// Returns how much repetition is a proof, or no value if this row or this contract allows no proof.
 std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row) {
   const SamplerDescription& sampler = input.sampler->description();
-  // Without promised independence of outputs, no sequence of draws has a known probability.
+  // If outputs are not promised to be independent, no sequence of draws has a known probability.
   if (!draws_from_own_generator(sampler) || !sampler.randomness.outputs) return std::nullopt;
   if (!missing_ability(sampler, row).empty()) return std::nullopt;
   const reference::RealDistribution distribution = distribution_of(input, row, 0);
@@ -29,8 +29,9 @@ std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row
                        input.false_fail_rate * kShare);
 }
 
-// Compares the first outputs of the instances. Each instance gets its own seeds: a sampler that
-// uses seeds without promising it is right, and a sampler that starts from a constant ignores them.
+// Compares the first outputs of the instances. Each instance gets seeds of its own: a sampler that
+// uses seeds without promising this is right, and a sampler that starts from a constant ignores the
+// seeds.
 void compare(const CheckInput& input, const Request& row,
              const std::array<Sampler*, kInstances>& instances, const ProbeDesign& design,
              CheckOutcome& outcome) {
@@ -67,7 +68,7 @@ CheckOutcome check_streams_of_instances(
   const Request row = make_request(input, 0, 1);
   const std::optional<ProbeDesign> design = design_of(input, row);
   if (!design) return check_streams(input);
-  // Both instances are made at one moment, before any instance draws.
+  // Both instances are made at the same moment, before any instance draws.
   const std::unique_ptr<Sampler> second = make_fresh(), third = make_fresh();
   CheckOutcome starts;
   starts.rows = 1;

@@ -24,16 +24,16 @@ namespace {
 
 using reference::Membership;
 
-// Rows are rotations of base rows: row i holds base[(i + shift) mod vocab]. A sampler sees a
-// different row each time, at other ids and vector lanes, but one oracle serves all of them: in the
-// order of ids, rotation shifts the transform by a constant, modulo 1. If each row has its own
-// parameters, each is a base row of its own.
+// The rows are rotations of base rows: row i has the values base[(i + shift) mod vocab]. A sampler
+// sees a different row each time, at other ids and vector lanes, while one answer of the oracle
+// serves all of them: in the order of ids, rotation shifts the transform by a constant, modulo 1.
+// If each row has its own parameters, each row is a base row of its own.
 constexpr std::int64_t kRotations = 64;
-// Few calls are made, because each may cost a plugin a message: at most 2^21 logits and 1024 rows
-// per call.
+// Few calls are made, because each call of a plugin costs a message: a call has at most 2^21 logits
+// and 1024 rows.
 constexpr std::int64_t kLogitsPerCall = std::int64_t{1} << 21, kRowsPerCall = 1024;
-// Number of serial statistics: two orderings and two lags; three statistics each for pairs of rows
-// and pairs of calls.
+// The number of serial statistics: two orderings and two lags; three statistics each for pairs of
+// rows and for pairs of calls.
 constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
 struct BaseRow {
@@ -41,22 +41,24 @@ struct BaseRow {
   RowTransform distribution;
 };
 
-// One row of a call: a rotated base row.
+// One row of a call, which is a rotated base row.
 struct TurnedRow {
   std::shared_ptr<const BaseRow> base;
-  std::size_t parameters;  ///< index of parameters in the input
+  std::size_t parameters;  ///< index of its parameters in the input
   std::int64_t shift;
 };
 
-// Values of two streams that the sampler must draw independently, index by index.
+// The values of two streams that the sampler must draw independently, index by index.
 struct Pairs {
   std::vector<double> first, second;
 };
 
 struct Streams {
   std::vector<double> by_id, by_rank;
-  std::vector<std::size_t> parameters;  ///< per value: index of parameters in the input
-  std::vector<std::size_t> sample;      ///< per value: number among the samples of its output
+  std::vector<std::size_t> parameters;  ///< for each value, the index of its parameters in the
+                                        ///< input
+  std::vector<std::size_t> sample;      ///< for each value, its number among the samples of its
+                                        ///< output
   Pairs rows;                           ///< neighbouring outputs of a call
   Pairs calls;                          ///< the same output of two consecutive calls
 };
@@ -71,14 +73,14 @@ void add_pairs(std::span<const double> first, std::span<const double> second, Pa
   }
 }
 
-// Number of draws of a row that are made at once, by kind.
+// The number of draws of a row that are made at once, for each kind of draw.
 struct DrawsOfARow {
   std::int64_t samples = 1;  ///< per output
-  std::int64_t outputs = 1;  ///< outputs per row, through `indices`
-  std::int64_t repeats = 1;  ///< repetitions of the call, if the sampler has neither
+  std::int64_t outputs = 1;  ///< number of outputs per row, through `indices`
+  std::int64_t repeats = 1;  ///< number of calls, if the sampler has neither outputs nor samples
 };
 
-// Returns one call of rotated rows, with a seed for each output.
+// Returns one call with rotated rows, and a seed for each output.
 Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, std::uint64_t seed) {
   const Request& first = rows.front().base->request;
   Request request = first;
@@ -104,8 +106,8 @@ Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, st
   return request;
 }
 
-// Adds a call's tokens to the streams. Returns the transformed values by id [tokens]: kNoValue for
-// ambiguous tokens.
+// Adds a call's tokens to the streams. Returns the transformed values by id [tokens], which are
+// kNoValue for ambiguous tokens.
 std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request& request,
                               const Response& response, std::uint64_t seed, Streams& streams,
                               CheckOutcome& outcome) {
@@ -136,7 +138,7 @@ std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request&
                                    distribution.by_id.back();
     double by_id = statistics::randomized_pit(distribution.by_id, base_token, word) - start;
     if (by_id < 0) by_id += 1;
-    // Rounding may reach 0 or 1 exactly, where normal scores are infinite.
+    // Rounding may give exactly 0 or 1, where normal scores are infinite.
     values[i] = std::clamp(by_id, 0x1p-53, 1 - 0x1p-53);
     streams.by_id.push_back(values[i]);
     streams.by_rank.push_back(statistics::randomized_pit(
@@ -153,7 +155,8 @@ struct Plan {
   DrawsOfARow draws = {};
   std::size_t statistics = 0;  ///< number of statistics that share the level
   bool pairs = false;          ///< different seeds must give independent draws
-  bool operations = false;     ///< few different parameters: the draws of each are judged
+  bool operations = false;     ///< there are few different parameters, so the draws of each are
+                               ///< judged
   std::vector<VaryingParameter> varying = {};
 
   std::int64_t rows() const { return bases * rotations; }
@@ -161,7 +164,8 @@ struct Plan {
   std::int64_t draws_a_row() const { return draws.samples * draws.outputs * draws.repeats; }
 };
 
-// Makes one call and its repetitions. `previous`: values of a call that waits for its partner.
+// Makes one call and its repetitions. The argument `previous` has the values of a call that waits
+// for its partner.
 void judge_call(const CheckInput& input, const std::vector<TurnedRow>& rows, const Plan& plan,
                 std::uint64_t seed, std::vector<double>& previous, Streams& streams,
                 CheckOutcome& outcome) {
@@ -190,13 +194,13 @@ void judge_call(const CheckInput& input, const std::vector<TurnedRow>& rows, con
   }
 }
 
-// Makes all draws. `seed` determines the shifts of rows and the random words.
+// Makes all draws. The argument `seed` determines the shifts of rows and the random words.
 Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
                CheckOutcome& outcome) {
   Streams streams;
   std::vector<double> previous;
   const std::int64_t vocab = input.logits->vocab();
-  const std::int64_t step = vocab / plan.rotations;  // shifts differ: one per block of `step`
+  const std::int64_t step = vocab / plan.rotations;  // shifts differ: one per block of `step` ids
   const auto rows_a_call =
       static_cast<std::size_t>(std::clamp(kLogitsPerCall / vocab, std::int64_t{1}, kRowsPerCall));
   std::vector<TurnedRow> call;
@@ -227,8 +231,8 @@ Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
 
 constexpr std::uint32_t kBins = 16;
 
-// Judges dependence between streams: their correlation, their agreement in sign (which no outlier
-// moves), and a table of 16 x 16 cells, for dependence without correlation.
+// Judges dependence between streams: their correlation, their agreement in sign (which outliers do
+// not change), and a table of 16 x 16 cells, for dependence without correlation.
 void judge_pairs(const std::string& name, const Pairs& pairs,
                  const std::function<void(const std::string&, double)>& judge) {
   if (pairs.first.empty()) return;
@@ -265,7 +269,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
     judge_pairs("calls", streams.calls, judge);
   }
   const auto judge_groups = [&](const char* name, const std::vector<std::size_t>& group) {
-    // Wrong weights show in the order by rank, wrong random words in the order by id.
+    // Wrong weights are detected in the order by rank, and wrong random words in the order by id.
     BandFit fit = fit_in_groups(group, streams.by_rank);
     const BandFit by_id = fit_in_groups(group, streams.by_id);
     if (by_id.p_value < fit.p_value) fit = by_id;
@@ -297,7 +301,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
   return findings;
 }
 
-// Notes the p-values of dependence as scores: for pairs of streams, and within the stream.
+// Records the p-values of dependence as scores: for pairs of streams, and within the stream.
 void note_dependence(const std::vector<Finding>& findings, CheckOutcome& outcome) {
   Dependence pairs{
       "pairs of streams", {"rows", "calls"}, {"correlation", "agreement", "table"}, {}, 0};
@@ -334,7 +338,7 @@ CheckOutcome check_pit(const CheckInput& input) {
   const Request asked = make_request(input, 0, plan.operations ? different : 1);
   if (const Lack lacks = lack_for(sampler, asked); !lacks.empty()) return skipped(lacks);
   if (plan.operations) plan.varying.clear();
-  // Captured rows are few, so they are rotated more often, and the whole file is used once.
+  // There are few captured rows, so they are rotated more often, and the whole file is used once.
   const std::int64_t files_rows = input.logits->rows();
   const std::int64_t per_base =
       plan.varying.empty()

@@ -1,4 +1,5 @@
-// A row's distribution as a transform: draws become uniform values for any row.
+// Transforms draws by the distribution of their row, so that they become uniform values for any
+// row.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,17 @@
 
 namespace fairdraw::harness {
 
-/// Transformed values of the tokens of a row, in the order of ids and of decreasing probability.
+/// The transformed values of the tokens of a row, in the order of ids and in the order of
+/// decreasing probability.
 struct RowTransform {
   std::vector<reference::Membership> membership;
-  std::vector<bool> has_frequency;     ///< certain tokens; other tokens' values mean nothing
+  std::vector<bool> has_frequency;     ///< true for certain tokens; the values of other tokens have
+                                       ///< no meaning
   std::vector<double> by_id, by_rank;  ///< prefix sums of the certain tokens
   std::vector<std::uint32_t> rank_of;
 
-  /// Returns false if the row is undefined, must fail, or is ambiguous as a whole; it then has no
-  /// values.
+  /// Returns false if the row is undefined, must fail, or is ambiguous as a whole, so that it has
+  /// no values.
   bool judged() const { return !by_id.empty(); }
 };
 

@@ -9,8 +9,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Returns the information of one draw in nats: the relative entropy of the right and the mistaken
-// probability. The larger the information of a draw, the fewer draws a test needs.
+// Returns the information of one draw in nats: the relative entropy of the right probability and
+// the mistaken one. The more information a draw has, the fewer draws a test needs.
 double told_by_a_draw(const CountedSet& set) {
   const auto part = [](double q, double p) { return q > 0 && p > 0 ? q * std::log(q / p) : 0.0; };
   return part(set.mistaken, set.right) + part(1 - set.mistaken, 1 - set.right);
@@ -30,7 +30,8 @@ std::uint64_t draws_to_find(const CountedSet& set, double level) {
     if (enough >= statistics::kMaxTrials) return 0;
     enough *= 2;
   }
-  // A precision of 1 part in 64 suffices, because power is a saw-tooth in the number of draws.
+  // A precision of 1 part in 64 suffices, because power is a saw-tooth function of the number of
+  // draws.
   std::uint64_t too_few = enough / 2;
   while (enough - too_few > std::max<std::uint64_t>(1, enough / 64)) {
     const std::uint64_t middle = too_few + (enough - too_few) / 2;
@@ -67,7 +68,7 @@ std::vector<double> with_words_of(int bits, std::span<const double> probability)
   double sum = 0, before = 0;
   for (const double p : probability) {
     sum += p;
-    // Counts random words below the end of the token's interval: w / words < sum.
+    // Counts the random words below the end of the token's interval: w / words < sum.
     const double until = std::min(words, std::ceil(sum * words));
     mistaken.push_back(p > 0 ? (until - before) / words : 0);
     if (p > 0) before = until;

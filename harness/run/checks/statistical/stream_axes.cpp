@@ -11,8 +11,8 @@ namespace {
 
 using Kind = StreamPlan::Kind;
 
-// Number of samples per output of Kind::grid. With three outputs of three, if sample s of output i
-// were drawn as number i + s, four of eight draws would repeat others.
+// The number of samples per output of Kind::grid. With three outputs of three samples, if sample s
+// of output i were drawn as number i + s, four of eight draws would repeat others.
 constexpr std::int32_t kGridSamples = 3;
 
 // Offsets with equal upper bits differ by more than the length of any sequence.
@@ -50,11 +50,11 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
   if (contract.offsets) {
     plans.push_back({Kind::offsets, "offsets", "offsets 2^32 later", seed, kOffset + bit(32)});
   }
-  // Flips of bits 0 to 3 give neighbouring seeds.
+  // Flips of bits 0 to 3 would give neighbouring seeds.
   for (int number = 4; contract.seeds && contract.offsets && number < 64; ++number) {
     if (number != 16 && number != 32) flipped(number);
   }
-  // Sequences with flipped offsets use another seed, because draws before kOffset belong to the
+  // Sequences with flipped offsets use another seed, because the draws before kOffset belong to the
   // samples above. If seeds make no difference, these sequences leave out the offsets of those
   // samples.
   const std::uint64_t other = ~seed;
@@ -69,7 +69,8 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
 }
 
 // Adds seeds that some samplers take for "none" or for their neighbours, and flipped bits of the
-// offset under the seed whose own bits were flipped, so that a mixture of the two shows.
+// offset under the seed whose own bits were flipped, so that a sampler that mixes the two gives
+// equal sequences.
 void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
                        std::vector<StreamPlan>& plans) {
   if (!sampler.randomness.seeds || !sampler.randomness.offsets) return;
@@ -160,7 +161,7 @@ class Drawing {
     return tokens;
   }
 
-  // Makes one call with one seed, and returns tokens [outputs, samples].
+  // Makes one call with one seed, and returns the tokens [outputs, samples].
   std::vector<std::int32_t> of_one_call(std::uint64_t seed, std::uint64_t offset,
                                         std::size_t outputs, std::size_t samples) {
     Request request = outputs_of(row_, {seed}, {offset}, outputs, sampler_);
@@ -169,8 +170,8 @@ class Drawing {
     return run(request);
   }
 
-  // Makes all draws of a sequence with one seed, by number. Sequences too long for one call take
-  // further calls, each with its own offset.
+  // Makes all draws of a sequence with one seed, so that they differ by their number in the call. A
+  // sequence that is too long for one call takes further calls, each with its own offset.
   std::vector<std::int32_t> of_one_seed(const StreamPlan& plan, std::size_t length) {
     std::vector<std::int32_t> tokens;
     const bool samples = plan.kind == Kind::samples;
@@ -238,7 +239,7 @@ std::vector<StreamPlan> short_streams(const CheckInput& input) {
     return plans;
   }
   if (!sampler.randomness.outputs) return plans;
-  // A sampler with its own generator is compared over outputs of consecutive calls, for any seed.
+  // For a sampler with its own generator, outputs of consecutive calls are compared, for any seed.
   for (std::uint64_t call = 0; call < 16; ++call) {
     plans.push_back(
         {Kind::calls, "calls", fmt::format("call {}", call), seed + call, kOffset + call});

@@ -13,8 +13,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Returns an upper bound of log(choose(n, k) m^k), with n^k / k! for choose(n, k); -infinity if k >
-// n.
+// Returns an upper bound of log(choose(n, k) m^k), with n^k / k! in place of choose(n, k); returns
+// -infinity if k > n.
 double log_rate(std::size_t n, std::size_t k, double most_likely) {
   if (k > n) return -std::numeric_limits<double>::infinity();
   const auto count = static_cast<double>(k);
@@ -22,8 +22,9 @@ double log_rate(std::size_t n, std::size_t k, double most_likely) {
 }
 
 // Returns neighbouring seeds or offsets, and each higher bit by itself, so that any shift before
-// the mixing meets one of these. If every output of the sampler needs its own row, and so costs as
-// much as a call, only every eighth bit is taken: most shifts are by whole bytes and words.
+// the mixing maps some of these values to others. If every output of the sampler needs its own row,
+// and so costs as much as a call, only every eighth bit is taken, because most shifts are by whole
+// bytes and words.
 std::vector<std::uint64_t> neighbours_and_bits(std::uint64_t first,
                                                const SamplerDescription& sampler) {
   constexpr int kBits = 3;
@@ -41,8 +42,8 @@ std::vector<std::uint64_t> neighbours(std::uint64_t first, std::size_t count) {
   return values;
 }
 
-// Counts the pairs of an axis (ordered, including each value with itself) by their difference
-// modulo 2^64.
+// Counts the pairs of values of an axis (ordered, including each value with itself) by their
+// difference modulo 2^64.
 std::map<std::uint64_t, std::size_t> differences(const std::vector<std::uint64_t>& axis) {
   std::map<std::uint64_t, std::size_t> pairs;
   for (const std::uint64_t from : axis) {
@@ -113,7 +114,7 @@ std::vector<StreamLattice> stream_lattices(const CheckInput& input) {
   const std::vector<std::uint64_t> one_seed = {seed}, one_offset = {offset};
   std::vector<StreamLattice> lattices;
   if (!sampler.per_request_seeds) {
-    // A sampler with its own generator is compared over calls, and their effect on the next ones.
+    // A sampler with its own generator is compared over calls, whose draws affect the next calls.
     if (contract.outputs) {
       lattices.push_back({"calls, outputs and samples", neighbours(seed, 8), one_offset, 8,
                           samples ? std::size_t{4} : 1, true});
@@ -140,8 +141,8 @@ std::vector<StreamLattice> stream_lattices(const CheckInput& input) {
 
 std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double most_likely,
                                             double false_fail_rate) {
-  // Counts steps of the lattice by their number of pairs. A step and its opposite have the same
-  // pairs, and count half each.
+  // Counts the steps of the lattice by their number of pairs. A step and its opposite have the same
+  // pairs, so each counts half.
   std::map<std::size_t, double> steps = {{1, 0.5}};
   std::size_t neighbours_in_one_axis = 0;
   for (const std::vector<std::uint64_t>& axis : axes_of(lattice)) {

@@ -35,22 +35,22 @@ struct StreamLattice {
   std::string name;
   std::vector<std::uint64_t> seeds, offsets;
   std::size_t outputs = 1, samples = 1;  ///< number per call with one seed and offset
-  /// True: each seed and offset is a call with a scalar seed. False: seeds and offsets are outputs
-  /// of one call, with a seed each.
+  /// True: each seed and offset has a call of its own, with a scalar seed. False: seeds and offsets
+  /// belong to outputs of one call, with a seed for each output.
   bool a_call_each = false;
 
   std::size_t size() const { return seeds.size() * offsets.size() * outputs * samples; }
 };
 
-/// Amount of repetition in one lattice that proves a fault.
+/// How much repetition in one lattice proves a fault.
 struct LatticeDesign {
   double most_likely = 0;   ///< m, the largest probability of a token
   double share = 0;         ///< share of the rate for each step
-  std::size_t repeats = 0;  ///< number of draws that repeat an earlier one
-  double null_rate = 0;     ///< bound on the rate at which independent draws do either
+  std::size_t repeats = 0;  ///< number of draws that repeat an earlier draw
+  double null_rate = 0;     ///< bound on the rate at which independent draws fail either test
 
-  /// Returns how many of `pairs` pairs of one step must be equal; more than `pairs` if none
-  /// suffices.
+  /// Returns how many of `pairs` pairs of one step must be equal to prove a fault; more than
+  /// `pairs` if no number suffices.
   std::size_t equal_pairs(std::size_t pairs) const;
 };
 
@@ -58,12 +58,13 @@ struct LatticeDesign {
 /// no lattice if no two axes can be mixed.
 std::vector<StreamLattice> stream_lattices(const CheckInput& input);
 
-/// Returns the design of a lattice; no value if not even all pairs of neighbouring offsets (or
-/// samples) would be proof.
+/// Returns the design of a lattice, or no value if not even equality of all pairs of neighbouring
+/// offsets (or samples) would be proof.
 std::optional<LatticeDesign> design_lattice(const StreamLattice& lattice, double most_likely,
                                             double false_fail_rate);
 
-/// Returns a repetition in tokens [lattice.size()]; empty if there is none.
+/// Returns a text about a repetition in tokens [lattice.size()], or an empty string if there is
+/// none.
 std::string shared_in_lattice(const StreamLattice& lattice, const LatticeDesign& design,
                               const std::vector<std::int32_t>& tokens);
 

@@ -26,8 +26,8 @@ std::optional<std::size_t> smallest(std::size_t from, std::size_t to, double sha
   return std::nullopt;
 }
 
-// Counts the values within 1 of `value`, modulo vocab (which is above 3; otherwise nothing is
-// proof).
+// Counts the values within 1 of `value`, modulo vocab (which must be above 3, because otherwise
+// nothing is proof).
 std::size_t count_near(const std::map<std::int64_t, std::size_t>& counts, std::int64_t value,
                        std::int64_t vocab) {
   std::size_t sum = 0;
@@ -48,7 +48,7 @@ std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t leng
   const auto grams = [&](double g) {
     return choose(s * (n - g + 1), 2) * std::pow(most_likely, g);
   };
-  // Bound on the rate, for both differences and exclusive ors.
+  // This is a bound on the rate, for both differences and exclusive ors.
   const auto equal = [&](double k) {
     return k * std::pow(3 * most_likely, k - 1) + std::pow(most_likely, k - 1);
   };

@@ -40,19 +40,20 @@
 
 namespace fairdraw::harness {
 
-/// Amount of repetition in short sequences that proves a fault.
+/// How much repetition in short sequences proves a fault.
 struct ProbeDesign {
   std::size_t gram = 0;    ///< length of a repeated gram, in tokens
   std::size_t within = 0;  ///< number of equal steps, over all sequences
   std::size_t across = 0;  ///< number of equal differences between tokens of two sequences
   std::size_t again = 0;   ///< number of tokens of a sequence that occur in it before
-  double null_rate = 0;    ///< bound on the rate at which independent draws do any of these
+  double null_rate = 0;    ///< bound on the rate at which independent draws fail any of these tests
 };
 
-/// Returns the smallest repetitions for `sequences` sequences of `length` tokens, none more likely
-/// than `most_likely`, with a null rate of at most false_fail_rate in total. Returns no value if
-/// even whole sequences that repeat, and two full of equal steps, would be no proof. The null rate
-/// holds for every number of sequences at which the comparison stops.
+/// Returns the smallest repetitions that prove a fault for `sequences` sequences of `length`
+/// tokens, with no token more likely than `most_likely` and a null rate of at most false_fail_rate
+/// in total. Returns no value if not even repetitions of whole sequences, and two sequences that
+/// are full of equal steps, would be proof. The null rate holds for every number of sequences at
+/// which the comparison stops.
 std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t length,
                                          double most_likely, double false_fail_rate);
 
@@ -60,8 +61,8 @@ class StreamProbes {
  public:
   StreamProbes(const ProbeDesign& design, std::int64_t vocab) : design_(design), vocab_(vocab) {}
 
-  /// Compares a sequence with itself and all earlier ones. Returns the repetition that was found;
-  /// empty if there is none.
+  /// Compares a sequence with itself and with all earlier sequences. Returns a text about the
+  /// repetition that was found, or an empty string if there is none.
   std::string add(const std::string& name, std::span<const std::int32_t> tokens);
 
  private:

@@ -1,6 +1,7 @@
-// Judges a sampler's promises about its random bits. Short sequences of a flat row must not repeat
-// themselves or each other in any way that independent draws do not. Long sequences, transformed by
-// their distribution, must be uniform and uncorrelated, within themselves and in pairs.
+// Judges a sampler's promises about its random bits. Short sequences of draws from a flat row must
+// not repeat themselves or each other in any way that independent draws would not. Long sequences,
+// transformed by their distribution, must be uniform and uncorrelated, within a sequence and in
+// pairs of sequences.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,10 +19,10 @@
 namespace fairdraw::harness {
 namespace {
 
-// Shares of the case's error budget; the rest is for the long streams.
+// The shares of the case's error budget; the rest is for the long sequences.
 constexpr double kShortShare = 0.5, kLatticeShare = 0.1;
 constexpr std::size_t kFirstPlans = 8;
-constexpr std::uint32_t kBins = 16;  // bins per draw, in tables of pairs
+constexpr std::uint32_t kBins = 16;  // number of bins per draw, in tables of pairs
 
 // --- Short sequences ----------------------------------------------------------------------------
 
@@ -53,7 +54,8 @@ void probe(const CheckInput& input, const Request& row, const std::vector<Stream
                       looked_at, wrong, design.null_rate));
     }
   };
-  // The first sequences cover every axis, so that most faults show before the others are drawn.
+  // The first sequences cover every axis, so that most faults are found before the others are
+  // drawn.
   const std::size_t first = std::min(kFirstPlans, plans.size());
   look(0, first);
   if (!outcome.failed()) look(first, plans.size());
@@ -95,8 +97,8 @@ void expect_replay(const CheckInput& input, const Request& row, const StreamPlan
 
 // --- Long streams -------------------------------------------------------------------------------
 
-// Returns draws transformed by the distribution of their row: uniform, with the harness's own
-// random bits within the token's interval.
+// Returns draws transformed by the distribution of their row into uniform values, with the
+// harness's own random bits within the token's interval.
 std::vector<double> transformed(const std::vector<double>& prefix,
                                 const std::vector<std::int32_t>& tokens, std::uint64_t seed) {
   std::vector<double> values;
@@ -107,8 +109,8 @@ std::vector<double> transformed(const std::vector<double>& prefix,
   return values;
 }
 
-// Returns alternating values of two streams, so that pair_counts() at lag 1 counts pairs across
-// them.
+// Returns the alternating values of two streams, so that pair_counts() at lag 1 counts pairs across
+// the streams.
 std::vector<double> in_turn(const std::vector<double>& one, const std::vector<double>& other) {
   std::vector<double> values;
   for (std::size_t i = 0; i < one.size(); ++i) values.insert(values.end(), {one[i], other[i]});
@@ -129,7 +131,8 @@ class LongStreams {
     return streams * kAlone + streams * (streams - 1) / 2 * kTogether;
   }
 
-  /// Notes the scores of every test as two tables: a stream and its lags, and streams by streams.
+  /// Records the scores of every test as two tables: one of streams and lags, and one of pairs of
+  /// streams.
   void note(CheckOutcome& outcome, const std::vector<std::string>& names) const {
     Dependence alone{"streams by themselves",
                      names,
@@ -290,7 +293,7 @@ CheckOutcome check_streams(const CheckInput& input) {
   if (sampler.per_request_seeds && sampler.randomness.replays && !outcome.failed()) {
     expect_replay(input, row, shorts.front(), outcome);
   }
-  // Lattices are judged after the replay, because shared bits tell less if draws do not repeat.
+  // Lattices are judged after the replay, because shared bits prove less if draws do not repeat.
   if (design && !outcome.failed()) look_at_lattices(input, row, most_likely, outcome);
   if (length > 0 && !outcome.failed()) {
     judge_long(input, row, distribution, longs, length, long_budget, outcome);

@@ -1,4 +1,4 @@
-// Compares two samplers on the same input, of which one has a change that must keep the
+// Compares two samplers on the same input, one of which has a change that must not change the
 // distribution, or the results.
 #include <fmt/format.h>
 
@@ -18,16 +18,19 @@ namespace {
 
 using reference::Membership;
 
-// Cells of probability show differences spread over many tokens; sets show those in a few tokens.
+// Cells of probability detect differences that are spread over many tokens, while sets detect
+// differences in a few tokens.
 constexpr double kDistanceShare = 0.5, kSetsShare = 0.5;
-constexpr std::uint32_t kCells = 16;  // more cells, more noise: with 10^5 draws each, 16 find 0.038
+constexpr std::uint32_t kCells = 16;  // more cells have more noise: with 10^5 draws each, 16 cells
+                                      // find a distance of 0.038
 constexpr double kExpectedOfEach = 100;
 
-// Counts of one sampler, without the tokens that the profile leaves open, on which both samplers
-// are conditioned.
+// The counts of one sampler, without the tokens that the profile leaves open; both samplers are
+// conditioned on the other tokens.
 struct Sample {
   std::vector<std::uint64_t> of_token;   // [vocab]
-  std::uint64_t draws = 0, outside = 0;  // `outside`: of tokens that the distribution excludes
+  std::uint64_t draws = 0, outside = 0;  // `outside`: draws of tokens that the distribution
+                                         // excludes
 };
 
 Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,
@@ -54,8 +57,8 @@ Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,
 }
 
 // Bounds on the distance between the distributions of two right samplers, if each token's weight
-// has the largest possible error in either. Two samplers with the same integers have one
-// distribution.
+// has the largest possible error in either sampler. Two samplers with the same integer weights have
+// the same distribution.
 class DistributionError {
  public:
   DistributionError(const CheckInput& input, const Sampler& other,
@@ -71,14 +74,14 @@ class DistributionError {
     }
   }
 
-  /// Returns the total variation: twice the distance of one sampler from the distribution, because
-  /// |w' - w| sums to at most all_.
+  /// Returns the total variation distance, which is twice the distance of one sampler from the
+  /// distribution, because |w' - w| sums to at most all_.
   double distance() const { return std::min(1.0, 2 * all_); }
 
-  /// Returns the ratio of the odds of a set of mass p between the two samplers, whose weights have
-  /// the total error `error`. The odds are the set's weight over the rest's, with factors 1 +- r
-  /// and 1 +- q in either sampler. The odds ratio is infinite if the errors are as large as the
-  /// weights.
+  /// Returns the ratio of the odds that a set of mass p has in the two samplers, if the set's
+  /// weights have the total error `error`. The odds are the weight of the set over the weight of
+  /// the rest, with the factors 1 +- r and 1 +- q in each sampler. The odds ratio is infinite if
+  /// the errors are as large as the weights.
   double odds_ratio(double p, double error) const {
     if (all_ == 0 || p <= 0 || p >= 1) return 1;
     const double r = error / p;
@@ -95,7 +98,7 @@ class DistributionError {
   double all_ = 0;
 };
 
-// Counts of one set of tokens in both samplers.
+// The counts of one set of tokens in both samplers.
 struct SetCounts {
   std::uint64_t a = 0, b = 0;
   double mass = 0, error = 0;
@@ -153,7 +156,7 @@ Lack missing_in_either(const Sampler& one, const Sampler& other, const Request& 
   return lack.empty() ? lack_for(other.description(), request) : lack;
 }
 
-// Returns counts by cell; the last cell is everything outside of the distribution.
+// Returns the counts by cell; the last cell has everything outside of the distribution.
 std::vector<std::uint64_t> by_cell(const statistics::Pooling& pooling, const Sample& sample) {
   statistics::PooledCounts pooled = statistics::pool_counts(pooling, sample.of_token);
   pooled.counts.push_back(pooled.outside);
@@ -233,8 +236,8 @@ CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other) {
 
 namespace {
 
-// Compares masks and support sizes of one row; `distribution` gives the open tokens unless the two
-// samplers are bit-identical.
+// Compares the masks and support sizes of one row; `distribution` says which tokens are open,
+// unless the two samplers are bit-identical.
 void compare_row(const Request& request, const Response& one, const Response& two, std::int64_t row,
                  std::int64_t number, const reference::RealDistribution* distribution,
                  CheckOutcome& outcome) {
@@ -314,7 +317,7 @@ CheckOutcome check_same_results(const CheckInput& input, Sampler& other) {
       }
       const reference::RealDistribution distribution = distribution_of(input, request, row);
       if (!distribution.defined || distribution.must_fail)
-        continue;  // nothing defines a mask for such a row
+        continue;  // no mask is defined for such a row
       ++judged;
       compare_row(request, a, b, row, first + row, &distribution, outcome);
     }
