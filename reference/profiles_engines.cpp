@@ -23,7 +23,7 @@ constexpr Float32Arithmetic kSequential = {.exp_ulps = 2, .additions = 0};
 
 }  // namespace
 
-// This profile describes TorchSampler (sampler_strategy.py) with FlashInfer, the default of
+// Returns the profile of TorchSampler (sampler_strategy.py) with FlashInfer, the default of
 // TensorRT-LLM.
 Semantics trtllm_torch_profile() {
   Semantics semantics;
@@ -53,7 +53,7 @@ Semantics trtllm_torch_profile() {
   return in_float32(semantics, kFlashInfer);
 }
 
-// This profile describes sampler/ops/vanilla.py, the same sampler without FlashInfer.
+// Returns the profile of sampler/ops/vanilla.py, the same sampler without FlashInfer.
 Semantics trtllm_vanilla_profile() {
   Semantics semantics = trtllm_torch_profile();
   semantics.name = "trtllm_vanilla";
@@ -64,7 +64,7 @@ Semantics trtllm_vanilla_profile() {
   return in_float32(semantics, kTorch);
 }
 
-// This profile describes fusedSamplingKernels, which find thresholds on the weights by radix or by
+// Returns the profile of fusedSamplingKernels, which find thresholds on the weights by radix or by
 // rejection.
 Semantics trtllm_fused_profile() {
   Semantics semantics;
@@ -92,7 +92,7 @@ Semantics trtllm_fused_profile() {
   return in_float32(semantics, kOneBlock);
 }
 
-// This profile describes samplingTopKKernels.cu and samplingTopPKernels.cu of the C++ runtime. The
+// Returns the profile of samplingTopKKernels.cu and samplingTopPKernels.cu of the C++ runtime. The
 // profile does not describe the variant AirTopP: derived from its source, AirTopP gives all mass of
 // a group of equal tokens to the lowest id.
 Semantics trtllm_legacy_profile() {
@@ -123,7 +123,7 @@ Semantics trtllm_legacy_profile() {
   return in_float32(semantics, kOneBlock);
 }
 
-// This profile has the promises of TensorRT-LLM's documentation of sampling
+// Returns the promises of TensorRT-LLM's documentation of sampling
 // (docs/source/features/sampling.md), whatever its four samplers do, because a user may rely on the
 // documentation alone.
 Semantics trtllm_documented_profile() {
@@ -143,7 +143,7 @@ Semantics trtllm_documented_profile() {
   return semantics;
 }
 
-// This profile describes topk_topp_sampling_from_prob of Modular MAX, which runs FlashInfer's
+// Returns the profile of topk_topp_sampling_from_prob of Modular MAX, which runs FlashInfer's
 // rejection over exp((l - max) / T).
 Semantics max_gpu_profile() {
   Semantics semantics;
@@ -177,7 +177,7 @@ Semantics max_gpu_profile() {
   return in_float32(semantics, kOneBlock);
 }
 
-// This profile describes _top_k_sampling of MAX on the CPU, which sorts the row with a stable sort.
+// Returns the profile of _top_k_sampling of MAX on the CPU, which sorts the row with a stable sort.
 // Sums and softmax are computed in the type of the logits; this profile is for float32 logits.
 Semantics max_cpu_profile() {
   Semantics semantics;
@@ -204,7 +204,7 @@ Semantics max_cpu_profile() {
   return in_float32(semantics, kSequential);
 }
 
-// This profile describes llama-sampler.cpp in the default order: top_k, top_p, min_p, temperature,
+// Returns the profile of llama-sampler.cpp in the default order: top_k, top_p, min_p, temperature,
 // dist (an issue that quotes common.h reports this order).
 Semantics llamacpp_profile() {
   Semantics semantics;
@@ -239,7 +239,7 @@ Semantics llamacpp_profile() {
   return in_float32(semantics, kSequential);
 }
 
-// This profile describes the samplers that llama.cpp runs as a graph on the GPU, which form the
+// Returns the profile of the samplers that llama.cpp runs as a graph on the GPU, which form the
 // same chain but differ in edge cases.
 Semantics llamacpp_backend_profile() {
   Semantics semantics = llamacpp_profile();

@@ -12,7 +12,7 @@ constexpr Float32Arithmetic kFlashInfer = {.exp_ulps = 2, .additions = 12 + 64};
 
 }  // namespace
 
-// This profile describes softmax, the *_from_probs samplers, and the functions that renormalise and
+// Returns the profile of softmax, the *_from_probs samplers, and the functions that renormalise and
 // mask, with filter_apply_order = "top_k_first".
 Semantics flashinfer_profile() {
   Semantics semantics;
@@ -50,7 +50,7 @@ Semantics flashinfer_profile() {
   return in_float32(semantics, kFlashInfer);
 }
 
-// This profile describes top_k_top_p_sampling_from_logits with an integer k, if
+// Returns the profile of top_k_top_p_sampling_from_logits with an integer k, if
 // _top_k_first_fast_path_applicable: a sorted top-k of exactly k values, with an arbitrary choice
 // among ties. Otherwise like flashinfer.
 Semantics flashinfer_fast_profile() {
@@ -68,7 +68,7 @@ Semantics flashinfer_joint_profile() {
   return semantics;
 }
 
-// This profile describes softmax followed by cake_sampling's top_k_top_p_sampling_from_probs, for
+// Returns the profile of softmax followed by cake_sampling's top_k_top_p_sampling_from_probs, for
 // batches in which every top_k is in 1 to 1024 and below the vocabulary size. FlashInfer passes
 // other batches to the function that the profile flashinfer describes.
 Semantics flashinfer_cake_profile() {
@@ -86,7 +86,7 @@ Semantics flashinfer_cake_profile() {
   return semantics;
 }
 
-// This profile describes SGLang with its default backend on CUDA. If no row of the batch has min_p,
+// Returns the profile of SGLang with its default backend on CUDA. If no row of the batch has min_p,
 // SGLang calls top_k_top_p_sampling_from_probs(joint); otherwise it calls top_k_renorm,
 // top_p_renorm and min_p_sampling in turn. The oracle works row by row, so it judges only batches
 // in which either all rows have min_p or none has it.

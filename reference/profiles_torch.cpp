@@ -15,7 +15,7 @@ constexpr Float32Arithmetic kCandidates = {.exp_ulps = 2, .additions = 127};
 
 }  // namespace
 
-// This profile describes apply_top_k_top_p_pytorch with the processors that run before it. The
+// Returns the profile of apply_top_k_top_p_pytorch with the processors that run before it. The
 // profile does not include the checks of requests before that: they raise temperatures in [1e-5,
 // 0.01) to 0.01 (see the choice least_temperature), and refuse p = 0.
 Semantics vllm_torch_profile() {
@@ -52,7 +52,7 @@ Semantics vllm_torch_profile() {
   return in_float32(semantics, kTorch);
 }
 
-// This profile describes topk_topp_triton.py, which vLLM's PyTorch sampler calls for batches of 8
+// Returns the profile of topk_topp_triton.py, which vLLM's PyTorch sampler calls for batches of 8
 // or more rows. Requests are handled as in vllm_torch; ties follow another rule, and the search is
 // approximate.
 Semantics vllm_triton_profile() {
@@ -81,7 +81,7 @@ Semantics vllm_triton_profile() {
   return semantics;
 }
 
-// This profile describes top_k_top_p_min_p_sampling_from_probs_torch, which SGLang uses with
+// Returns the profile of top_k_top_p_min_p_sampling_from_probs_torch, which SGLang uses with
 // --sampling-backend pytorch.
 Semantics sglang_torch_profile() {
   Semantics semantics;
@@ -112,7 +112,7 @@ Semantics sglang_torch_profile() {
   return in_float32(semantics, kTorch);
 }
 
-// This profile describes the warpers of Hugging Face transformers (logits_process.py), followed by
+// Returns the profile of the warpers of Hugging Face transformers (logits_process.py), followed by
 // softmax and torch.multinomial.
 Semantics hf_profile() {
   Semantics semantics;
@@ -174,7 +174,7 @@ Semantics rosellm_profile() {
   return in_float32(semantics, kTorch);
 }
 
-// This profile describes SonicSampler (tachyontrails/sonic-sampler, ops/base.py, ops/singular.py,
+// Returns the profile of SonicSampler (tachyontrails/sonic-sampler, ops/base.py, ops/singular.py,
 // core/flags.py) as its definitions say, in float32. SonicSampler's logits, parameters and noise
 // are bfloat16; this profile does not allow for the errors of bfloat16.
 Semantics sonicsampler_profile() {

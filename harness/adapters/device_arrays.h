@@ -92,9 +92,9 @@ class DeviceCall {
   Arrays arrays_;
 };
 
-/// If the given operation works in place, makes the result the memory of the rows on the device
-/// too; upload() copied the result there with the rows. Does nothing for calls that do not work in
-/// place. Precondition: after upload().
+/// Makes the result the memory of the rows on the device too, if the given operation works in
+/// place; upload() copied the result there with the rows. Does nothing for calls that do not work
+/// in place. Precondition: after upload().
 template <class Call>
 void keep_in_place(const Call& given, Call& moved) {
   if constexpr (requires { moved.values = moved.result; }) {

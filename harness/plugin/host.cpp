@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-// This function only calls functions that a signal handler may call.
+// Reports a fault by calling only functions that a signal handler may call.
 void report_fault(int signal, siginfo_t* info, void* /*context*/) {
   Answer answer;
   answer.kind = AnswerKind::fault;

@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::string> host = host_command();
 };
 
-/// How a process ended or was ended, and at which address it crashed.
+/// The way in which a process ended or was ended, and the address at which it crashed.
 struct Ended {
   std::string how;            ///< a clause such as "crashed with SIGSEGV", "gave no answer in 2 s"
   std::string printed;        ///< "; it printed ...", or nothing

@@ -18,7 +18,7 @@ inline unsigned threads_of(unsigned jobs) {
 }
 
 /// Calls work(i) for each i < count on `threads` new threads (0 counts as 1), in the order of i.
-/// After a call throws, no further call begins; the exception is rethrown when all calls have
+/// After a call throws, no further call begins; the exception is thrown again when all calls have
 /// ended.
 inline void in_parallel(std::size_t count, unsigned threads,
                         const std::function<void(std::size_t)>& work) {

@@ -24,8 +24,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Texts are cut because a sampler's message may be megabytes long, and each case that the sampler
-// breaks repeats the message.
+// Cuts the texts of a record, because a sampler's message may be megabytes long, and each case that
+// the sampler breaks repeats the message.
 void cut_texts(CaseRecord& record) {
   Evidence& evidence = record.evidence;
   for (std::string* const text : {&record.message, &record.watch, &evidence.observed,
@@ -37,7 +37,7 @@ void cut_texts(CaseRecord& record) {
 
 void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   const auto start = std::chrono::steady_clock::now();
-  const KeptFloatEnvironment scope;  // the next case gets its own float environment back
+  const KeptFloatEnvironment scope;  // the next case gets its own floating-point environment back
   record = job.record;
   if (run.is_over()) {
     record.message = "not run: " + run_is_over(run);
@@ -73,11 +73,11 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   record.seconds = elapsed.count();
 }
 
-// Memory for the oracles' answers that are kept while the samplers of a case are judged, for all
-// threads together.
+// The memory in bytes for the oracles' answers that are kept while the samplers of a case are
+// judged, for all threads together.
 constexpr std::size_t kBytesOfAnswers = std::size_t{1} << 30;
 
-// Returns the index of each case's first job, and after them the number of jobs.
+// Returns the index of each case's first job, followed by the number of jobs.
 std::vector<std::size_t> begins_of_cases(const std::vector<Job>& jobs) {
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -97,7 +97,7 @@ std::string cpu_name() {
   return "unknown";
 }
 
-/// Returns the time as "2026-11-24T22:55:03Z", so that texts sort by time.
+/// Returns the time as "2026-11-24T22:55:03Z", so that times sort as texts.
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

@@ -1,5 +1,5 @@
-// Runs jobs in parallel and makes the record. The runner knows nothing of case tables: each job
-// brings its identity and the functions to call.
+// Runs jobs in parallel and makes the record. The runner does not know the tables of cases: each
+// job has its identity and the functions to call.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,37 @@
 
 namespace fairdraw::harness {
 
-/// Makes a fresh instance of a sampler. Each job makes its own instance, so samplers need not be
-/// thread-safe.
+/// A function that makes a new instance of a sampler. Each job makes its own instance, so samplers
+/// need not be thread-safe.
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
 
-/// One case to run under one sampler.
+/// One case to run for one sampler.
 struct Job {
-  CaseRecord record;  ///< identity filled in: id, suite, check, sampler, semantics, vocab, replay
+  CaseRecord record;  ///< filled in: id, suite, check, sampler, semantics, vocab, replay
   SamplerFactory make_sampler;
   std::function<CheckOutcome(Sampler&)> check;
-  /// For a comparison with another sampler: makes the other sampler, which has the limits of the
-  /// judged one. If set, `compare` replaces `check`.
+  /// For a comparison with another sampler: makes the other sampler, which has the same limits as
+  /// the judged one. If this function is set, `compare` replaces `check`.
   SamplerFactory make_other = {};
   std::function<CheckOutcome(Sampler&, Sampler& other)> compare = {};
-  double seconds = 0;  ///< time limit of the case; 0: none
+  double seconds = 0;  ///< time limit of the case in seconds; 0: none
 };
 
-/// Function called after each job, one call at a time, in the order in which jobs end.
+/// A function that is called after each job, one call at a time, in the order in which jobs end.
 using Progress = std::function<void(const CaseRecord&, std::size_t done, std::size_t all)>;
 
-/// Function called at the start of a job, from its thread; several calls may run at a time.
+/// A function that is called at the start of a job, from the job's thread; several calls may run at
+/// the same time.
 using Begun = std::function<void(const CaseRecord&)>;
 
-/// Function called before each job; if it returns true, no further job begins.
+/// A function that is called before each job; if it returns true, no further job begins.
 using Stop = std::function<bool()>;
 
-/// Returns records in the order of the jobs, for any number of `threads`; if `stop` ended the run,
-/// only records of the jobs that began. An exception out of a job gives its case the verdict error,
-/// except an EndOfRun, which is rethrown. A sampler's own OpenMP threads share the machine: each
-/// job may use hardware threads / `threads` of them. After `seconds` (0: no limit) no call begins:
-/// cases that have not ended by then are errors, with this reason.
+/// Returns the records in the order of the jobs, for any number of `threads`; if `stop` ended the
+/// run, only the records of jobs that began. An exception that a job throws gives its case the
+/// verdict error, except an EndOfRun, which is thrown again. A sampler's own OpenMP threads share
+/// the machine, so each job may use hardware threads / `threads` of them. After `seconds` (0: no
+/// limit) no call begins, and cases that have not ended by then are errors, with this reason.
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress, double seconds = 0,
                                  const Stop& stop = {}, const Begun& begun = {});

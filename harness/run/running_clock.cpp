@@ -14,7 +14,8 @@ using Steady = std::chrono::steady_clock;
 
 class Heart {
  public:
-  bool beats_here() const { return process_ == getpid(); }  // a fork lacks its parent's thread
+  bool beats_here() const { return process_ == getpid(); }  // false after a fork, which lacks its
+                                                            // parent's thread
 
   RunningClock::time_point now() {
     const std::lock_guard lock(mutex_);
@@ -47,7 +48,7 @@ class Heart {
   Steady::time_point last_ = Steady::now();
 };
 
-// Returns the heart of the clock, which is never destroyed because its thread uses it until the
+// Returns the heart of the clock, which is never destroyed, because its thread uses it until the
 // process ends.
 Heart& heart() {
   static std::atomic<Heart*> known = nullptr;

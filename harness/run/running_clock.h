@@ -1,4 +1,4 @@
-// The clock of time limits. The clock stops while this process is stopped.
+// The clock that measures time limits. The clock stops while this process is stopped.
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,10 @@
 
 namespace fairdraw::harness {
 
-/// Clock of the time in which this process was running, by the beats of a thread that starts at the
-/// first call. If the beats stop (SIGSTOP, Ctrl-Z, a suspended machine) or are late on an
-/// overloaded machine, little of the gap counts, because the judged sampler did not use that time.
+/// A clock of the time in which this process was running; it counts the beats of a thread that
+/// starts at the first call. If the beats stop (SIGSTOP, Ctrl-Z, a suspended machine) or are late
+/// on an overloaded machine, only a little of the gap counts, because the judged sampler did not
+/// use that time.
 struct RunningClock {
   // NOLINTBEGIN(readability-identifier-naming): the names that std::chrono asks of a clock
   using duration = std::chrono::steady_clock::duration;

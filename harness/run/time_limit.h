@@ -1,4 +1,4 @@
-// Limits on the time of a case and of a run.
+// Limits the time of a case and of a run.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace fairdraw::harness {
 
-/// Time limit in seconds from its construction, counted while this process runs; 0: no limit.
+/// A time limit in seconds from its construction, counted while this process runs; 0: no limit.
 class TimeLimit {
  public:
   using Clock = RunningClock;
@@ -25,19 +25,19 @@ class TimeLimit {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
-/// Returns "the run took more than 60 s (--run-timeout)".
+/// Returns a text such as "the run took more than 60 s (--run-timeout)".
 std::string run_is_over(const TimeLimit& run);
 
 /// The sampler of a case, until the time limit of the case or of the run is reached. From then on
-/// the sampler is broken, and passes no calls on. A call in flight is ended if the sampler is
-/// Interruptible; otherwise the limit waits for its end.
+/// the sampler is broken, and forwards no calls. A call in flight is ended if the sampler is
+/// Interruptible; otherwise the sampler waits for the end of the call.
 class LimitedSampler final : public ForwardingSampler {
  public:
   LimitedSampler(Sampler& sampler, const TimeLimit& of_case, const TimeLimit& of_run);
 
   std::string broken() const override;
   /// Returns whether the time limit of the run was reached. In that case the sampler is not at
-  /// fault, and the check's findings mean nothing.
+  /// fault, and the check's findings have no meaning.
   bool run_was_over() const { return run_was_over_; }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace fairdraw::harness {
 
-/// These are batch sizes around those by which engines choose kernels: one row, and as many rows as
+/// The batch sizes, around those by which engines choose kernels: one row, and as many rows as
 /// fill a warp, a block or a grid, up to more than the SMs of any GPU. Most of these sizes are odd,
 /// so that the last group of rows is not full; 8 and 16 are included because most batches of
 /// engines are powers of two.

@@ -31,7 +31,7 @@ std::string_view rest_of(std::string_view name, std::string_view known) {
 }
 
 /// Returns `sentence` with `detail` in place of %s; without a detail, the words that introduce it
-/// are dropped.
+/// are left out.
 std::string filled(std::string_view sentence, std::string_view detail) {
   constexpr std::string_view kHole = "%s";
   const std::size_t hole = sentence.find(kHole);

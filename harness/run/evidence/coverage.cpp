@@ -31,8 +31,8 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Returns whether the case ended and ran the feature: the feature needs no ability, or at least one
-// of its abilities was not left out.
+// Returns whether the case ended and ran the feature: either the feature needs no ability, or at
+// least one of its abilities was not left out.
 bool ran_with(const CaseRecord& one, const std::vector<std::string_view>& abilities) {
   if (one.verdict != Verdict::passed && one.verdict != Verdict::failed) return false;
   return abilities.empty() || !std::ranges::all_of(abilities, [&one](std::string_view ability) {
@@ -48,7 +48,8 @@ FeatureCoverage coverage_of_feature(const Row& row, const std::vector<const Case
     return std::ranges::find(abilities, ability) != abilities.end();
   };
   std::vector<std::string> all;  // abilities lacking in cases that did not run the feature
-  std::uint64_t wanting = 0;     // cases skipped for lack of the feature's own abilities
+  std::uint64_t wanting = 0;     // number of cases skipped because the feature's own abilities are
+                                 // missing
   for (const CaseRecord* const one : cases) {
     if (!holds(one->features, row.name)) continue;
     ++feature.cases;
@@ -101,7 +102,8 @@ std::vector<Undeclared> undeclared_of(const Coverage& coverage,
 
 // --- Sizes and types -----------------------------------------------------------------------------
 
-// Kernels change their method between tiles, blocks and rows of many blocks, and with the type.
+// Kernels use different methods for one tile, one block and rows of many blocks, and for different
+// types.
 constexpr std::array<std::uint64_t, 2> kLastOfSize = {4096, 65'536};
 constexpr std::array kSizes = {"up to 4,096 ids", "of 4,097 to 65,536 ids", "above 65,536 ids"};
 constexpr std::array<std::string_view, 3> kTypes = {"float32", "bfloat16", "float16"};
@@ -141,8 +143,8 @@ class Grid {
     }
   }
 
-  // Returns where cases were asked and none ran: whole types, whole sizes, and single cells, each
-  // with a key for their order.
+  // Returns the places for which cases were requested and none ran: whole types, whole sizes, and
+  // single cells, each with a key for their order.
   std::map<std::size_t, std::string> gaps() const {
     std::map<std::size_t, std::string> list;
     Grid rest = *this;
@@ -178,7 +180,8 @@ class Grid {
   std::array<std::array<Cell, kTypes.size()>, kSizes.size()> cells_;
 };
 
-// Features that were judged nowhere have no places, and neither has a type that was not judged.
+// Features that were not judged at all have no places, and neither has a type that was not judged
+// at all.
 std::vector<UnjudgedPlace> places_of(const Coverage& coverage,
                                      const std::vector<const CaseRecord*>& cases) {
   Grid all;
@@ -222,7 +225,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// Returns what is missing of a required feature; empty if the feature was judged.
+// Returns what is missing for a required feature, or an empty string if the feature was judged.
 std::string unjudged(const Coverage& coverage, const std::string& name) {
   const auto found = std::ranges::find(coverage.features, name, &FeatureCoverage::name);
   if (found == coverage.features.end()) return "no case of this run exercises it";

@@ -22,7 +22,8 @@ constexpr float kNoValue = -std::numeric_limits<float>::infinity();
 
 // --- Values of another point of the pipeline -----------------------------------------------------
 
-// The report of a row under another definition. `at`: number of the row in the request.
+// The report that a row would have under another definition. The field `at` is the number of the
+// row in the request.
 struct Definition {
   const char* bug;
   std::function<RealLogprobs(const LogprobsRow&, std::int64_t at)> values;
@@ -57,8 +58,8 @@ constexpr Step kSteps[] = {
     {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
     {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }}};
 
-// Returns a row after other processing steps than its own; the row unchanged if these steps make it
-// fail.
+// Returns a row after other processing steps than its own, or the unchanged row if these steps make
+// it fail.
 std::vector<float> processed_by(const Request& request, std::int64_t at,
                                 std::span<const float> logits, const RowProcessing& steps,
                                 bool with_mask) {
@@ -219,7 +220,7 @@ std::vector<Definition> of_all_modes(LogprobsMode mode, const WeightBound& bound
          values.value[id] = std::exp(values.value[id]);
          values.bound[id] += 0x1p-22;
        })});
-  // The smallest subnormal float32 is exp(-103.28), the smallest normal one exp(-87.33).
+  // The smallest subnormal float32 is exp(-103.28), and the smallest normal one is exp(-87.33).
   for (const double least : {-103.28, -87.33}) {
     list.push_back({"the logarithm of a probability that underflows",
                     with_values([least](RealLogprobs& values, std::size_t id) {
@@ -231,8 +232,8 @@ std::vector<Definition> of_all_modes(LogprobsMode mode, const WeightBound& bound
 
 // --- Wrong writes -------------------------------------------------------------------------------
 
-// Undoes one mistake in the response: if the response then agrees with the oracle, that was the
-// mistake.
+// A correction of one mistake in the response; if the corrected response agrees with the oracle,
+// the sampler made this mistake.
 struct Repair {
   const char* bug;
   std::function<void(Response&)> undo;
@@ -263,7 +264,7 @@ void expect_top_from(const WrongLogprobs& call, std::size_t first, Response& res
   }
 }
 
-// Writes the right results of every drawn token.
+// Writes the right results for every drawn token.
 void expect_tokens(const WrongLogprobs& call, Response& response, bool values, bool ranks) {
   const auto samples = static_cast<std::size_t>(call.request.num_samples);
   for (std::size_t at = 0; at < response.tokens.size(); ++at) {
@@ -319,7 +320,7 @@ std::vector<Repair> repairs(const WrongLogprobs& call) {
        }},
       {"what has no value is 0",
        [&call](Response& one) {
-         // Certain tokens have log-probability 0 as well.
+         // Tokens that are certain to be drawn also have log-probability 0.
          for (std::size_t at = 0; at < one.report_all.size(); ++at) {
            const auto vocab = static_cast<std::size_t>(call.request.vocab);
            const ExpectedLogprobs& expected = call.expected[at / vocab];
@@ -374,7 +375,8 @@ bool explains(const WrongLogprobs& call, const AskedLogprobs& asked, const Respo
   return compare_logprobs(call.input, call.request, asked, response, expected, 0).wrong.empty();
 }
 
-// Returns all inputs of each row's values. Rows that processed modes leave open are skipped.
+// Returns all inputs from which the values of each row are computed. Rows that processed modes
+// leave open are skipped.
 std::vector<LogprobsRow> whole_rows(const WrongLogprobs& call) {
   std::vector<LogprobsRow> rows;
   for (std::int64_t row = 0; row < call.request.rows; ++row) {
@@ -414,7 +416,7 @@ const char* by_what_is_written(const WrongLogprobs& call) {
     repair.undo(response);
     if (explains(call, asked, response, call.expected)) return repair.bug;
   }
-  // Dtypes with fewer bits: half a unit in the last place, for any rounded quantity.
+  // For dtypes with fewer bits, a rounded quantity may be off by half a unit in the last place.
   for (const auto& [bug, part] : {std::pair{"values have the precision of float16", 0x1p-11},
                                   std::pair{"values have the precision of bfloat16", 0x1p-8}}) {
     std::vector<ExpectedLogprobs> expected = call.expected;

@@ -1,5 +1,5 @@
 // Explains wrong log-probabilities as the right ones of another definition: another point of the
-// pipeline, another logarithm, another rank. Used by checks/exact/logprobs.cpp.
+// pipeline, another logarithm, another rank. The check checks/exact/logprobs.cpp uses this code.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace fairdraw::harness {
 
-/// A call whose report is not the expected one.
+/// A call whose report differs from the expected one.
 struct WrongLogprobs {
   const CheckInput& input;
   const Request& request;
@@ -19,8 +19,9 @@ struct WrongLogprobs {
 };
 
 /// Tries mistakes one by one (values of another mode, a step left out, a logarithm to another base,
-/// ranks from 0, ...) with the oracle's answers, and names the first that explains the whole call;
-/// otherwise names which of values, ranks and largest tokens are wrong. Calls no sampler.
+/// ranks from 0, ...) with the oracle's answers, and names the first that explains the whole call.
+/// Otherwise the function names which of values, ranks and largest tokens are wrong. Calls no
+/// sampler.
 void note_logprob_mistakes(const WrongLogprobs& call, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

@@ -23,12 +23,12 @@ using reference::Semantics;
 
 struct Mistake {
   std::string bug;
-  std::function<void(RowParameters&)> parameter;  ///< exactly one of the two functions is set
+  std::function<void(RowParameters&)> parameter;  ///< exactly one of these two functions is set
   std::function<void(Semantics&)> definition;
 };
 
-// Returns ways to misread a parameter. Factors of 1 % are small enough to move a boundary by only
-// one or two tokens, and large enough to move it.
+// Returns ways in which a sampler may misread a parameter. A factor of 1 % is small enough to move
+// a boundary by only one or two tokens, and large enough to move it.
 std::vector<Mistake> wrong_parameters() {
   std::vector<Mistake> mistakes;
   const auto add = [&mistakes](const char* bug, const char* what, auto change) {
@@ -64,8 +64,8 @@ std::vector<Mistake> wrong_parameters() {
   return mistakes;
 }
 
-// Returns every other value of every choice of the profile, except the removal of its floor under
-// the probabilities of masked tokens, which every mask seems to support.
+// Returns every other value of every choice of the profile, except the removal of the profile's
+// minimum for probabilities of masked tokens, which every mask would seem to support.
 std::vector<Mistake> wrong_definitions(const Semantics& semantics) {
   std::vector<Mistake> mistakes;
   for (const reference::Choice& choice : reference::semantic_choices()) {
@@ -100,7 +100,7 @@ Agreement agreement(const RealDistribution& distribution, const Request& request
   return Agreement::agrees;
 }
 
-// Rows to examine again: wrong and right ones, at most `most` in total.
+// The wrong and right rows to examine again, at most `most` in total.
 struct Rows {
   std::vector<std::int64_t> wrong, right;
 };

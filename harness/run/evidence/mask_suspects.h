@@ -1,5 +1,5 @@
-// Explains a wrong mask as the right one of another parameter or definition. Used by mask.cpp and
-// tokens.cpp of checks/exact.
+// Explains a wrong mask as the right one of another parameter or definition. The checks mask.cpp
+// and tokens.cpp of checks/exact use this code.
 #pragma once
 
 #include "harness/run/checks/check.h"
@@ -10,18 +10,18 @@ namespace fairdraw::harness {
 /// one (a temperature that is 1 % off, a top_k of one more, every other value of every choice of
 /// the profile, ...), and names at most three: those that explain the most wrong rows, at least
 /// half of them, and break no right row. A mistake may break right rows if it explains 19 in 20
-/// wrong ones and a condition tells these rows apart. If no mistake explains the rows, names the
-/// parameter that all wrong rows have in common. Returns false, and names nothing, if no row is
-/// wrong. Calls no sampler. Passes over the rows of the call once, and examines at most some 2^20
-/// logits again.
+/// wrong rows and a condition distinguishes these from the right rows. If no mistake explains the
+/// rows, names the parameter that all wrong rows have in common. Returns false, and names nothing,
+/// if no row is wrong. Calls no sampler. The function passes over the rows of the call once, and
+/// examines at most some 2^20 logits again.
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome);
 
 /// Returns whether the bitmask of the request bans a token of a row.
 bool is_banned(const Request& request, std::int64_t row, std::int64_t token);
 
-/// Notes it if a wrong token is banned by the bitmask. `became`: whether the banned token was
-/// "drawn" or "kept".
+/// Records the fact if the bitmask bans a wrong token. The argument `became` says whether the
+/// banned token was "drawn" or "kept".
 void note_ban(const Request& request, std::int64_t row, std::int64_t token, const char* became,
               CheckOutcome& outcome);
 

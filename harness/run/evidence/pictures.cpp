@@ -16,12 +16,13 @@ namespace {
 
 constexpr std::uint32_t kRankBins = 64;
 constexpr std::uint64_t kIdBins = 64;
-// Enough expected draws for a band of two standard deviations to be roughly normal; a bin decides
-// nothing.
+// This number of expected draws suffices for a band of two standard deviations to be roughly
+// normal; a bin decides nothing.
 constexpr double kExpectedPerBin = 25;
 constexpr double kConfidence = 0.99;
 
-// Adds up the draws of tokens by the index of their bin. `bins` holds the positions of each token.
+// Adds up the draws of tokens by the index of their bin. The argument `bins` has the positions of
+// the tokens in each bin.
 std::vector<ProfileBin> filled(const CertainDistribution& distribution, const CertainCounts& drawn,
                                std::vector<ProfileBin> bins,
                                const std::function<std::size_t(std::size_t)>& bin_of) {
@@ -40,7 +41,7 @@ Profile by_rank(const CertainDistribution& distribution, const CertainCounts& dr
   const statistics::Pooling pooling = statistics::pool_by_probability(
       distribution.probability, drawn.draws, kExpectedPerBin, kRankBins);
   std::vector<ProfileBin> bins(pooling.probability.size());
-  // Cells hold consecutive ranks, so their sizes suffice.
+  // Cells have consecutive ranks, so it suffices to know their sizes.
   std::vector<std::uint64_t> sizes(bins.size(), 0);
   for (const std::uint32_t cell : pooling.cell_of) {
     if (cell != statistics::kNoCell) ++sizes[cell];
@@ -81,9 +82,9 @@ Profile by_lane(const CertainDistribution& distribution, const CertainCounts& dr
                  [lanes](std::size_t token) { return token % lanes; })};
 }
 
-// Returns by how many standard deviations the most deviating bin with enough expected draws is off.
-// A lost lane is most visible with as many lanes as the loop that lost it: fewer lanes mix it with
-// others, more lanes split it.
+// Returns the deviation, in standard deviations, of the bin that deviates most among those with
+// enough expected draws. A lost lane is most visible with as many lanes as the loop that lost it:
+// with fewer lanes it is mixed with others, and with more lanes it is split.
 double strangeness(const Profile& profile) {
   double largest = 0;
   const auto draws = static_cast<double>(profile.draws);
@@ -97,7 +98,7 @@ double strangeness(const Profile& profile) {
 
 std::optional<Profile> strangest_lanes(const CertainDistribution& distribution,
                                        const CertainCounts& drawn) {
-  constexpr double kStrange = 6;  // probability about 1e-9 for one bin, 5e-7 for all
+  constexpr double kStrange = 6;  // probability of about 1e-9 for one bin, 5e-7 for all
   std::optional<Profile> best;
   double most = kStrange;
   for (const std::uint64_t lanes : {32U, 8U, 16U, 64U, 128U, 256U}) {
@@ -163,7 +164,7 @@ Boundary boundary_around(const Request& request, const reference::RealDistributi
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [logits](std::int64_t a, std::int64_t b) { return logits[a] > logits[b]; });
-  // Before filters: the weights that top_p and min_p compare with their bounds.
+  // These are the weights before the filters, which top_p and min_p compare with their bounds.
   const bool probabilities = request.input == RowInput::probabilities;
   const double temperature = request.parameters[static_cast<std::size_t>(row)].temperature;
   const auto weight = [&](std::int64_t id) {

@@ -1,4 +1,4 @@
-// The result record: everything that a run found. reports/ sees nothing else.
+// The result record has everything that a run found. The code in reports/ sees nothing else.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace fairdraw::harness {
 
-/// passed: every check held. failed: a check did not hold. underpowered: too few draws to find the
-/// declared discrepancy of the case. skipped: the sampler lacks an ability. error: the case could
-/// not be run.
+/// The verdict about a case. passed: every check held. failed: a check did not hold. underpowered:
+/// there were too few draws to find the declared discrepancy of the case. skipped: the sampler
+/// lacks an ability. error: the case could not be run.
 enum class Verdict { passed, failed, underpowered, skipped, error };
 
 const char* to_string(Verdict verdict);
@@ -24,72 +24,75 @@ const char* to_string(Verdict verdict);
 /// results of calls.
 bool looks_at_tokens(std::string_view check);
 
-/// Returns the cause of a check's failure if its evidence names no other cause; empty if there is
-/// none.
+/// Returns the cause of a check's failure if the evidence names no other cause, or an empty text if
+/// there is none.
 std::string_view default_cause(std::string_view check);
 
-/// Name of the check, and id of the case, that combine all p-values of a run.
+/// The name of the check, and the id of the case, that combine all p-values of a run.
 inline constexpr std::string_view kGlobalCheck = "global";
 
-/// Counts of draws of one row, by token.
+/// The counts of draws of one row, by token.
 struct Counts {
   std::vector<std::uint64_t> of_token;  ///< [vocab]
   std::uint64_t draws = 0;
-  std::uint64_t no_token = 0;  ///< draws outside of [0, vocab)
+  std::uint64_t no_token = 0;  ///< number of draws outside of [0, vocab)
   std::string trouble;         ///< reason why drawing stopped; empty if it did not stop
 };
 
-/// One part of the draws that a check makes; `merge` adds the parts up.
+/// One part of the draws that a check makes; `merge` adds up the counts of all parts.
 struct CountedDraws {
   std::uint64_t seed = 0;   ///< seed of these draws
   std::uint64_t asked = 0;  ///< number of draws requested in all parts together
   Counts counts;            ///< counts of this part
 };
 
-/// Counts over cells that depend on the distribution alone, and so are the same in every run.
-/// The command `merge --across-seeds` adds the cell counts up.
+/// Counts over cells that depend on the distribution alone, so that the cells are the same in every
+/// run. The command `merge --across-seeds` adds up the counts of the cells.
 struct CellCounts {
   std::string axis;                 ///< "rank", "lane"
   std::vector<double> probability;  ///< [cells], a distribution without zeros
   std::vector<std::uint64_t> counts;
-  /// Possible errors of a sampler that is right within its profile: the largest relative error e of
-  /// a cell, and the sum of p e^2.
+  /// The possible errors of a sampler that is right within its profile: the largest relative error
+  /// e of a cell, and the sum of p e^2.
   double relative_error = 0, chi_squared_error = 0;
 };
 
-/// Findings of a check. Exact checks have no statistic and spend no error budget.
+/// Findings of a check. Exact checks have no statistic and take nothing from the error budget.
 struct CheckOutcome {
   Verdict verdict = Verdict::passed;
-  std::string message;  ///< one sentence; for a failure observed and expected results
-  std::string watch;    ///< suspicious but not confirmed; shown, never a failure
+  std::string message;  ///< one sentence; for a failure, the observed and the expected result
+  std::string watch;    ///< suspicious but not confirmed; shown, but never a failure
   /// Abilities that the sampler does not declare, by their names in abilities.inc, each once: the
-  /// one that a skipped case needs, or those that left-out parts of a case need.
+  /// ability that a skipped case needs, or those that left-out parts of a case need.
   std::vector<std::string> lacks;
   std::uint64_t draws = 0;
   std::uint64_t rows = 0;  ///< number of different rows of logits
   std::optional<double> statistic;
   std::optional<double> dof;
-  /// chi_squared: Pearson's p-value, reported even if it does not decide. Other checks: a valid
-  /// p-value of the whole case (bets: 1 over its largest evidence).
+  /// For chi_squared, Pearson's p-value, which is reported even if it does not decide. For other
+  /// checks, a valid p-value of the whole case (for bets, 1 over the largest evidence).
   std::optional<double> p_value;
-  std::optional<double> total_variation;   ///< observed total variation over the pooled cells
-  std::optional<double> min_discrepancy;   ///< smallest total variation that the draws find
+  std::optional<double> total_variation;   ///< observed total variation distance over the pooled
+                                           ///< cells
+  std::optional<double> min_discrepancy;   ///< smallest total variation distance that the draws
+                                           ///< find
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
   Evidence evidence;                       ///< for cards and pictures; decides nothing
   std::vector<CellCounts> cells;           ///< cells of the first look
-  std::vector<CountedDraws> counted;       ///< of a part of a case, which is never judged by itself
+  std::vector<CountedDraws> counted;       ///< draws of a part of a case, which is never judged by
+                                           ///< itself
 
-  CheckOutcome& fail(std::string what);     ///< the first failure's message is kept
+  CheckOutcome& fail(std::string what);     ///< keeps the message of the first failure
   void watch_out(const std::string& what);  ///< adds to `watch`
   void leave_out(const Lack& lack);         ///< adds the lacking ability, if any, to `lacks`
   bool failed() const { return verdict == Verdict::failed; }
-  /// Spends a level of the error budget with which a p-value was compared. The sum of these levels
-  /// is a measure.
+  /// Records a level, with which a p-value was compared, as spent from the error budget. The sum of
+  /// these levels is a measure.
   void spend(double level);
   double spent() const;
 };
 
-/// One case under one sampler. The verdict is an error until the check of the case returns.
+/// One case for one sampler. The verdict is an error until the check of the case returns.
 struct CaseRecord : CheckOutcome {
   CaseRecord() { verdict = Verdict::error; }
 
@@ -105,21 +108,22 @@ struct CaseRecord : CheckOutcome {
   std::string replay;  ///< the command line that repeats this case
 };
 
-/// How the run's false alarm rate was divided.
+/// The division of the run's false alarm rate.
 struct ErrorBudget {
   double false_alarm_rate = 0;          ///< upper bound on the false alarm rate of the whole run
   double spent = 0;                     ///< sum of levels over the checks that were made
   std::uint64_t statistical_cases = 0;  ///< cases of all shards, among which the rate is divided
 };
 
-/// A choice in which a sampler differs from the profile that it is judged by.
+/// A choice in which a sampler differs from the profile by which it is judged.
 struct SeenDefinition {
-  std::string meaning;              ///< "mass exactly at top_p": reference/semantic_choices.h
+  std::string meaning;              ///< text such as "mass exactly at top_p"
+                                    ///< (reference/semantic_choices.h)
   std::string declared;             ///< value of the profile
   std::vector<std::string> values;  ///< values that explain all rows, likeliest first; empty: none
 };
 
-/// Answers of a sampler that failed a run to the questions of `identify`.
+/// The answers of a sampler that failed a run to the questions of `identify`.
 struct SeenDefinitions {
   std::string closest;                      ///< the profile with the least evidence against it
   std::vector<SeenDefinition> differences;  ///< differences from the profile of the sampler
@@ -127,20 +131,22 @@ struct SeenDefinitions {
 
 /// A property that all rows in which a mistake shows have in common.
 struct SharedCondition {
-  std::string subject;  ///< the parameter of the condition: "top_k"
+  std::string subject;  ///< parameter of the condition: "top_k"
   std::string text;     ///< "rows with top_k"
 };
 
 struct SamplerRecord {
   std::string name, version, semantics;
-  /// Notes on semantics that allow anything, so that nothing is judged, or more than usual.
+  /// Notes about semantics that allow anything, so that nothing is judged, or that allow more than
+  /// usual.
   std::vector<std::string> notes = {};
-  /// Declared bits of fairdraw_plugin.h. Present only in records of parts of cases, for `merge`.
+  /// The declared bits of plugin_abi.h. These are only present in records of parts of cases, for
+  /// `merge`.
   std::uint64_t abilities = 0, promises = 0;
-  /// Present only if the sampler failed a case and gave an answer.
+  /// This field is only present if the sampler failed a case and gave an answer.
   std::optional<SeenDefinitions> seen = {};
-  /// Present only if the sampler failed a case: conditions without which no repeated failed case
-  /// fails.
+  /// This field is only present if the sampler failed a case: it has the conditions without which
+  /// no repeated failed case fails.
   std::vector<SharedCondition> conditions = {};
 };
 
@@ -151,12 +157,13 @@ struct Night {
   double false_alarm_rate = 0;  ///< of this run
 };
 
-/// A mistake so small that the draws of a run may miss it, and the case that finds it.
+/// A mistake so small that the draws of a run may miss it, and the case that would find it.
 struct SmallMistake {
   std::string mistake;       ///< "temperatures 0.1 % too high"
   std::string id;            ///< the case that needs the fewest draws to find the mistake
   double discrepancy = 0;    ///< difference of the counted probability, as a total variation
-  std::uint64_t draws = 0;   ///< draws of the case
+                             ///< distance
+  std::uint64_t draws = 0;   ///< number of draws of the case
   std::uint64_t needed = 0;  ///< draws to find it with a miss probability of 1e-6; 0: above 2^40
 };
 
@@ -171,21 +178,23 @@ struct RunRecord {
   std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
   std::string commit;       ///< commit of the run's repository; empty: none
   std::string shard;        ///< "1/1"
-  /// Index of each case in the whole run, from 0. The list is empty unless this is a shard;
+  /// The index of each case in the whole run, from 0. The list is empty unless this is a shard;
   /// `planned` is the number of cases in the whole run.
   std::vector<std::uint64_t> places = {};
   std::uint64_t planned = 0;
-  std::string case_part;  ///< part such as "2/4", "2/4 again" (second look) of all divisible cases
+  std::string case_part;  ///< part such as "2/4", or "2/4 again" (second look), of all divisible
+                          ///< cases
   std::string selection;  ///< arguments of --case and --exclude; empty: all cases
   std::string options;    ///< further options to repeat the run: "--semantics hf"
-  /// Reason why the run ended early; `cases` then holds only the cases that ran. The reason is
+  /// The reason why the run ended early; `cases` then has only the cases that ran. The reason is
   /// empty for a whole run.
   std::string incomplete;
-  /// Features of features.inc that must be judged for the run to pass (--require), and the maximum
-  /// percentage of cases that each sampler may skip (--max-skipped).
+  /// The features of features.inc that must be judged for the run to pass (--require), and the
+  /// maximum percentage of cases that each sampler may skip (--max-skipped).
   std::vector<std::string> required = {};
   std::optional<double> max_skipped = {};
-  std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
+  std::map<std::string, std::string> environment;  ///< facts about the host, which are not part of
+                                                   ///< byte equality
   ErrorBudget error_budget;
   std::vector<Night> nights = {};  ///< runs of accumulated evidence, in order; otherwise empty
   std::vector<SamplerRecord> samplers;
@@ -197,21 +206,21 @@ struct RunRecord {
   Summary summary() const;
 
   /// Returns 1 if a check failed or could not be run; 3 if nothing was tested, a case was
-  /// underpowered, the run is incomplete, or a required feature was not judged; 0 if all passed.
-  /// (2, bad usage, ends a run before there is a record.) Parts of cases test nothing by
-  /// themselves: 0 if their draws were made.
+  /// underpowered, the run is incomplete, or a required feature was not judged; 0 if all cases
+  /// passed. (Exit code 2, bad usage, ends a run before there is a record.) Parts of cases test
+  /// nothing by themselves, so their exit code is 0 if their draws were made.
   int exit_code() const;
 };
 
 /// Returns whether some part of the evidence is not empty.
 bool has_something(const Evidence& evidence);
 
-/// Maximum number of points of pictures (bins, grid points, matrix cells, tokens) in a run.
+/// The maximum number of points of pictures (bins, grid points, matrix cells, tokens) in a run.
 inline constexpr std::uint64_t kMaxRunPoints = 60'000;
 
-/// Drops the pictures (not the words and numbers of the cards) of cases until at most kMaxRunPoints
-/// points are left. Failed cases keep their pictures first, then the others, each in the order of
-/// the record. 60,000 points are about 1 MB of JSON.
+/// Removes the pictures (but not the words and numbers of the cards) of cases until at most
+/// kMaxRunPoints points are left. Failed cases keep their pictures first, then the other cases,
+/// each in the order of the record. 60,000 points are about 1 MB of JSON.
 void keep_evidence_within_bounds(std::vector<CaseRecord>& cases);
 
 /// One row of `bench --json`.

@@ -14,13 +14,13 @@ namespace {
 
 constexpr double kStrange = 1e-6;
 
-// A suspected cause, and the number of standard deviations that support it: the larger, the
-// likelier.
+// A suspected cause, and the number of standard deviations that support it; the larger this number,
+// the likelier the cause.
 struct Weighed {
   double strength = 0;
   Suspect suspect;
-  bool is_trend = false;         ///< trend along the ranks
-  bool is_partial_lane = false;  ///< whether the lane is drawn, but not often enough
+  bool is_trend = false;         ///< a trend along the ranks
+  bool is_partial_lane = false;  ///< true if the lane is drawn, but not often enough
 };
 
 struct Strange {
@@ -34,7 +34,7 @@ double deviations(double observed, double expected, std::uint64_t draws) {
   return expected > 0 ? std::abs(observed - expected) / std::sqrt(expected * rest) : 0;
 }
 
-// Returns the strange bin with the largest deviation; among equals an empty one.
+// Returns the strange bin with the largest deviation; among equal ones an empty bin.
 Strange strangest(const Profile& profile) {
   Strange result;
   for (const ProfileBin& bin : profile.bins) {
@@ -114,8 +114,8 @@ void judge_ids(const Profile& profile, std::vector<Weighed>& suspects) {
   }
 }
 
-// Judges trends along the ranks. If the sum of residuals has the same sign at all ranks, the
-// distribution is too steep or too flat.
+// Judges trends along the ranks. If the cumulative sum of residuals has the same sign at all ranks,
+// the distribution is too steep or too flat.
 void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
   if (strangest(profile).bin == nullptr) return;
   const EmptyEnd end = empty_end(profile);
@@ -126,8 +126,8 @@ void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
                         true});
     return;
   }
-  // The number of draws on the first ranks is binomial. A few tokens may be off by a hundred
-  // standard deviations and yet be few of all draws.
+  // The number of draws on the first ranks is binomial. The counts of a few tokens may be off by a
+  // hundred standard deviations and still be a small part of all draws.
   double sum = 0, expected = 0, highest = 0, lowest = 0, above = 0, below = 0;
   for (const ProfileBin& bin : profile.bins) {
     const double before = expected;
@@ -181,9 +181,9 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
   for (Weighed& one : weighed) suspects.push_back(std::move(one.suspect));
 }
 
-// Returns whether a token is wrongly kept or dropped. If the sampler reports a mask, the mask keeps
-// or drops the token. Without a mask, a drawn token was kept, but an absent one proves nothing with
-// few draws; many draws are judged by statistics.
+// Returns whether a token is wrongly kept or dropped. If the sampler reports a mask, the mask says
+// whether it keeps or drops the token. Without a mask, a drawn token was kept, but a token that was
+// not drawn proves nothing with few draws; many draws are judged by statistics.
 bool is_wrong(const BoundaryToken& token) {
   if (token.oracle == Oracle::ambiguous) return false;
   if (token.kept) return *token.kept != (token.oracle == Oracle::in);
@@ -206,7 +206,7 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   const auto& tokens = boundary.tokens;
   const bool has_mask = std::ranges::any_of(
       tokens, [](const BoundaryToken& token) { return token.kept.has_value(); });
-  // text on how the sampler shows that it kept a token
+  // the way in which the sampler shows that it kept a token
   const char* const kept_text = has_mask ? "kept" : "drawn";
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const BoundaryToken& token = tokens[i];
@@ -276,8 +276,8 @@ void judge_pit(const Evidence& evidence, std::vector<Suspect>& suspects) {
   }
 }
 
-// Names writes outside of results, which the guards around a call's arrays (calls/request_arrays.h)
-// find. Such writes are the bug, whatever the check was about.
+// Names writes outside of results, which the guards around a call's arrays detect
+// (calls/request_arrays.h). Such a write is the bug, whatever the check tested.
 bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   for (const char* const guard : {"wrote in front of ", "wrote past the end of ",
                                   "wrote between two rows of ", ", which it may only read"}) {
@@ -288,7 +288,7 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   return false;
 }
 
-// Returns the beginning of a message, to be used as a part of a cause's name.
+// Returns the beginning of a message, which becomes a part of a cause's name.
 std::string as_name(std::string text) {
   constexpr std::size_t kMost = 160;
   std::ranges::replace(text, '\n', ' ');
@@ -297,8 +297,8 @@ std::string as_name(std::string text) {
   return text;
 }
 
-// Names a call without results, which is a cause of its own in any check, except a refusal in the
-// check of bad rows.
+// Names a call without results, which is a cause of its own in any check, except that the check of
+// bad rows judges refusals itself.
 bool judge_calls(const std::string& check, const std::string& message,
                  std::vector<Suspect>& suspects) {
   constexpr std::string_view kRefused = "call refused: ";
@@ -315,7 +315,7 @@ bool judge_calls(const std::string& check, const std::string& message,
   return false;
 }
 
-// Beginnings of messages of checks that compare calls, which tell in which relation the calls
+// Beginnings of the messages of checks that compare calls, which say in which relation the calls
 // differ. With the same rows, seeds and parameters, only this relation is wrong.
 struct Said {
   std::string_view begins;  ///< beginning of the message
@@ -379,7 +379,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   if (judge_writes(outcome.message, suspects)) return;
   if (judge_calls(check, outcome.message, suspects)) return;
   judge_message(outcome.message, suspects);
-  // If a known mistake explains the masks, their boundary adds nothing.
+  // If a known mistake explains the masks, their boundary tells nothing new.
   if (evidence.boundary && suspects.empty()) {
     judge_boundary(*evidence.boundary, suspects);
     judge_draws(*evidence.boundary, suspects);
@@ -388,7 +388,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   judge_pit(evidence, suspects);
   judge_evenness(evidence, suspects);
   if (suspects.empty()) judge_check(check, suspects);
-  // Each class of bugs is named once, for its first reason.
+  // Each class of bugs is named once, with its first reason.
   std::set<std::string> named;
   std::erase_if(suspects, [&named](const Suspect& one) { return !named.insert(one.bug).second; });
 }

@@ -1,4 +1,4 @@
-// Names the class of bugs that would cause such a failure: a first guess for readers, made from the
+// Names the class of bugs that would cause a failure: a first guess for readers, derived from the
 // evidence by rules that state their reason. It decides nothing.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace fairdraw::harness {
 
-/// Appends classes of bugs to the evidence of a failed outcome of check `check`, likeliest first.
+/// Appends classes of bugs, likeliest first, to the evidence of a failed outcome of check `check`.
 /// The classes are those of suites/gate/mutants: "lost tokens: ...", "temperature", "boundary of
-/// the mask", "ties", "shared random bits", "batch dependence", ... A rule on a profile calls a bin
-/// strange if its exact binomial p-value, times the number of bins, is below 1e-6.
+/// the mask", "ties", "shared random bits", "batch dependence", ... Rules about a profile call a
+/// bin strange if its exact binomial p-value, times the number of bins, is below 1e-6.
 void add_suspects(const std::string& check, CheckOutcome& outcome);
 
 /// Names a crash as the only suspected cause of an outcome that failed because the sampler no

@@ -33,7 +33,7 @@ std::vector<Mistake> mistakes_of(const Request& request, const Models& models) {
   // Returns the right tokens of the same call with other seeds and offsets.
   const auto with = [&request, model_of_row](const std::function<void(Request&)>& change) {
     Request other = request;
-    other.logits.clear();  // not needed, because the models were made from them
+    other.logits.clear();  // not needed, because the models are made
     change(other);
     return [other, model_of_row](std::int64_t output, std::int32_t sample) {
       return expected_token(other, model_of_row(other.row_of(output)), output, sample).token;
@@ -77,12 +77,12 @@ std::vector<Mistake> mistakes_of(const Request& request, const Models& models) {
 }
 
 // Returns the first mistake that explains every token of the call. At least three wrong tokens are
-// needed, because chance explains one.
+// needed, because chance may explain one.
 std::optional<Suspect> explained(const Request& request, const Response& response,
                                  const Models& models) {
   constexpr std::size_t kWrong = 3;
   for (const Mistake& mistake : mistakes_of(request, models)) {
-    std::vector<RowFacts> wrong, right;  // rows with and without the mistake
+    std::vector<RowFacts> wrong, right;  // rows with the mistake and rows without it
     bool all = true;
     for (std::int64_t output = 0; output < request.outputs() && all; ++output) {
       const reference::IntegerRow& model =
@@ -129,7 +129,7 @@ SortedRows sorted_rows(const Request& request, const Response& response, const M
   return rows;
 }
 
-// Returns a request with the row and the seed of one output alone.
+// Returns a request with only the row and the seed of one output.
 Request alone(const Request& request, std::int64_t output) {
   const auto place = static_cast<std::size_t>(output);
   Request one = request;

@@ -1,4 +1,4 @@
-// Tests that accesses of a sampler around its results are detected in this process.
+// Tests that a sampler's accesses around its results are detected, for samplers in this process.
 #include "harness/run/calls/array_slots.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ Request request_of(std::int64_t rows, std::int64_t vocab) {
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
 
-// Writes zeros, the value of unused memory, for a number of values from the first token on.
+// A faulty sampler that writes zeros, the value of unused memory, in place of some values from the
+// first token on.
 struct Stray : ModelSampler {
   explicit Stray(std::int64_t distance) : at(distance) {}
   std::string run(const fairdraw_batch& batch) override {
@@ -46,7 +47,7 @@ TEST(Results, AWriteUpToTheLongestRowAwayIsSeen) {
          {std::int64_t{1}, std::int64_t{17}, std::int64_t{500}, std::int64_t{5000},
           std::int64_t{100'000}, kLongest / 2, kLongest - 1}) {
       Stray behind(rows + distance - 1), in_front(-distance);
-      // 16 values are compared one by one; writes farther away show by the touched pages.
+      // 16 values are compared one by one; writes farther away are detected by the touched pages.
       EXPECT_EQ(run_request(behind, request_of(rows, 4), kWanted).damage,
                 distance <= 16 ? "wrote past the end of tokens" : "touched memory behind tokens")
           << rows << " rows, " << distance;
@@ -57,7 +58,7 @@ TEST(Results, AWriteUpToTheLongestRowAwayIsSeen) {
   }
 }
 
-// Changes one logit, which the sampler may only read.
+// A faulty sampler that changes one logit, which it may only read.
 struct Meddler : ModelSampler {
   explicit Meddler(std::int64_t logit) : at(logit) {}
   std::string run(const fairdraw_batch& batch) override {
@@ -68,7 +69,8 @@ struct Meddler : ModelSampler {
   std::int64_t at;
 };
 
-// 1 to 35 logits cover whole rounds of a hash of four states, 8 logits each, and all remainders.
+// The sizes of 1 to 35 logits include whole rounds of a hash with four states of 8 logits each, and
+// all remainders.
 TEST(Inputs, AChangeOfAnyLogitIsSeen) {
   for (std::int64_t vocab = 1; vocab <= 35; ++vocab) {
     for (std::int64_t logit = 0; logit < vocab; ++logit) {
@@ -80,7 +82,7 @@ TEST(Inputs, AChangeOfAnyLogitIsSeen) {
   }
 }
 
-// Pages that one call touched are not blamed on the next call, for calls of any size.
+// If one call touched pages, the next call must not be blamed for this, for calls of any size.
 TEST(Results, RightCallsOfAllSizesAreNotBlamed) {
   ModelSampler sampler;
   for (const std::int64_t rows : {1, 300, 2, 5000, 1, 40, 5000, 3}) {
@@ -99,7 +101,7 @@ TEST(Results, AfterAStrayWriteTheNextCallIsRight) {
   EXPECT_TRUE(run_request(right, request_of(3, 4), {}).ran());
 }
 
-// A callable of another language may keep a view of its results.
+// A callable in another language may keep a view of its results.
 TEST(Results, WhatASamplerHasKeptCanBeReadWhenItsThreadIsGone) {
   struct Keeping : ModelSampler {
     std::string run(const fairdraw_batch& batch) override {
@@ -119,7 +121,7 @@ TEST(Results, WhatASamplerHasKeptCanBeReadWhenItsThreadIsGone) {
   std::thread([&] { EXPECT_EQ(result_slots(), slots); }).join();
 }
 
-// Arrays too long for a slot are on the heap, where no surrounding pages are watched.
+// Arrays that are too long for a slot are on the heap, where surrounding pages are not watched.
 TEST(Results, LongArraysHaveNoSlot) {
   ASSERT_NE(result_slots(), nullptr);
   EXPECT_TRUE(result_slots()->has_room(std::size_t{1} << 29));

@@ -1,5 +1,6 @@
-// Self-tests of the checks on batches of every size and of those that judge tokens alone: the right
-// sampler passes with every set of abilities, and a wrong one fails with the right message.
+// Self-tests of the checks of batches of every size, and of the checks that judge tokens alone: the
+// right sampler passes with every set of abilities, and a wrong sampler fails with the right
+// message.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using Change = std::function<void(const fairdraw_batch&)>;
 
 enum class Claim { integers, tokens, engine };
 
-// The integer model with fewer abilities and a change of its inputs or its answers.
+// The integer model with fewer abilities, and with a change of its inputs or its answers.
 class Subject : public ModelSampler {
  public:
   explicit Subject(Claim claim) : claim_(claim) {
@@ -92,7 +93,7 @@ CheckOutcome judge(Sampler& sampler, const Setting& setting) {
   input.parameters = setting.parameters;
   input.row_input = setting.row_input;
   input.banned_tokens = setting.banned;
-  // A case of several rows makes only a part of the rows of the check `boundaries`.
+  // A case with several rows makes only a part of the rows of the check `boundaries`.
   input.rows = setting.check == check_boundaries ? 1 : setting.rows;
   input.seed = 31;
   const bool statistical = setting.check == check_batch_distribution;
@@ -174,7 +175,7 @@ TEST(Status, IsJudgedByTokensWhereNoneIsReported) {
     };
     Refusing refusing(claim);
     EXPECT_STREQ(to_string(judge(refusing, {.check = check_status}).verdict), "passed");
-    // A sampler must not refuse a call without bad rows, either.
+    // A sampler must not refuse a call without bad rows either.
     Subject mate(claim);
     mate.answered = [](const fairdraw_batch& batch) {
       if (std::find(batch.tokens, batch.tokens + batch.outputs, -1) == batch.tokens + 1) {
@@ -197,7 +198,8 @@ TEST(Boundaries, TheRightSamplerPassesInEveryInput) {
                                                      .parameters = {{}}});
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
         EXPECT_GE(outcome.measures.at("tokens_expected"), 100);
-        // The case spends at most 1e-18 per token, which is negligible in a run's 1e-9.
+        // The case takes at most 1e-18 of the budget per token, which is negligible in a run's
+        // 1e-9.
         EXPECT_LE(outcome.spent(), 1e-18 * outcome.measures.at("tokens_expected"));
       }
     }
@@ -280,7 +282,7 @@ TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
       Subject sampler(claim);
       sampler.row_changed = [&one](auto& row) { one.change(row.parameters); };
       const CheckOutcome outcome = judge(sampler, of_operations());
-      if (*one.message == '\0') {  // because greedy rows take no top_k
+      if (*one.message == '\0') {  // because greedy rows use no top_k
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
       } else {
         expect_red(outcome, one.message);
@@ -291,8 +293,8 @@ TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
 
 TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   for (const Claim claim : {Claim::tokens, Claim::engine}) {
-    // Three wrong samplers: all rows of a call of 16, or all rows after padding, give their largest
-    // logit.
+    // These are wrong samplers in which all rows of a call of 16, or all rows after padding, give
+    // their largest logit.
     Subject sixteen(claim), padded(claim), word(claim);
     const auto take_largest = [](const fairdraw_batch& batch, std::int64_t row) {
       const float* const first = static_cast<const float*>(batch.logits) + row * batch.row_stride;
@@ -318,7 +320,7 @@ TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   }
 }
 
-// Uniform random numbers of 20 bits, and some that end below 1 or begin above 0.
+// The uniform random numbers have 20 bits, end below 1, or begin above 0.
 TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
   const auto narrow = [](int bits) {
     return [bits](std::uint32_t, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); };
@@ -353,7 +355,7 @@ TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
 }
 
 TEST(Pit, OneOperationAndOneSampleOfManyAreSeen) {
-  // 10240 draws find a distance of 5.7 / sqrt(10240) = 0.056; 2048 draws of one operation find
+  // 10240 draws find a distance of 5.7 / sqrt(10240) = 0.056, and 2048 draws of one operation find
   // 0.13.
   const Setting setting{
       .check = check_pit, .family = Family::gaussian_wide, .rows = 320, .draws = 10'240};

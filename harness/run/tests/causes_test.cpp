@@ -52,7 +52,7 @@ TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
   EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names the cause is first
 }
 
-// Ties have no filter's name in theirs, and yet show only in rows with this filter.
+// The name of the cause "ties" contains no filter, but ties only matter in rows with this filter.
 TEST(RankedCauses, TiesAreSaidToBeOfAFilter) {
   RunRecord record =
       run_of({failed("b", "mask", {{"definition of ties with the k-th largest: lowest_id", ""}})});
@@ -66,7 +66,8 @@ TEST(RankedCauses, TiesAreSaidToBeOfAFilter) {
                           {"top_p", "rows with top_p"}));
 }
 
-// Conditions found by repeated calls are a part of the sentence, unless the cause's name says them.
+// Conditions that repeated calls found are a part of the sentence, unless the name of the cause
+// says them.
 TEST(RankedCauses, TheFirstCauseSaysInWhichRowsItShows) {
   RunRecord record = run_of({failed("b", "mask", {{"top_p: ignored", "why"}})});
   record.samplers.front().conditions = {{"top_p", "rows with top_p"}, {"top_k", "rows with top_k"}};
@@ -100,8 +101,8 @@ TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
             2U);
 }
 
-// Rows of padding that give tokens do not explain other bad rows that give tokens; a mix-up of rows
-// may.
+// Rows of padding that give tokens do not explain other bad rows that give tokens, while a mix-up
+// of rows may.
 TEST(RankedCauses, PaddingDoesNotExplainOtherBadRows) {
   const auto judged = [](const char* of_batches) {
     return names_of(run_of({failed("a", "status", {{"bad values", ""}}),
@@ -122,7 +123,7 @@ TEST(RankedCauses, WhatExplainsMoreFailuresComesFirst) {
   EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // the case "1 % larger" counts as well
 }
 
-// Three cases of one check are more alike than one case each of three checks.
+// Three cases of one check are more alike than one case in each of three checks.
 TEST(RankedCauses, ManyCasesOfOneCheckDoNotOutvoteSeveralChecks) {
   EXPECT_EQ(names_of(run_of({failed("a", "metamorphic", {{"shapes and batches", ""}}),
                              failed("b", "metamorphic", {{"shapes and batches", ""}}),
@@ -172,14 +173,14 @@ const char* const kAtMost = "definition of mass exactly at top_p: mass_above_at_
 TEST(RankedCauses, ARunAndIdentifyDoNotDisagree) {
   RunRecord record = run_of({failed("a", "mask", {{kAtMost, ""}, {"top_p: 1 % larger", ""}})});
   EXPECT_EQ(names_of(record).front(), kAtMost);
-  // The check `identify` found another value, which is then named.
+  // The command `identify` found another value, which is then named.
   record.samplers[0].seen = {
       "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
   EXPECT_EQ(names_of(record).front(), kInclusive);
   // The sampler follows the profile, so another definition is not the cause.
   record.samplers[0].seen = {"fairdraw", {}};
   EXPECT_EQ(names_of(record).front(), "top_p: 1 % larger");
-  // No value explains the sampler, so the case's own hint stands.
+  // No value explains the sampler, so the hint of the case itself is used.
   record.samplers[0].seen = {"hf", {{"mass exactly at top_p", "mass_above_below_p", {}}}};
   EXPECT_EQ(names_of(record).front(), kAtMost);
 }

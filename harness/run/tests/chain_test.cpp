@@ -1,5 +1,5 @@
-// Self-tests of the checks of drafted chains: right samplers pass, and each wrong one fails in the
-// check that is made for it.
+// Self-tests of the checks of drafted chains: right samplers pass, and each wrong sampler fails in
+// the check that is made for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
   input.parameters = {{}};
   input.rows = 300;
   input.draws = draws;
-  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;  // each half of the draws
+  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;  // for each half of the
+                                                                         // draws
   input.seed = 9;
   input.false_fail_rate = kShare;
   return check(input);
@@ -84,7 +85,7 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
       EXPECT_EQ(static_cast<double>(rows.target[2]), unit);
     }
   }
-  // These differences are the ones that mutants of the catalogue round away.
+  // These differences are the ones that some mutants of the catalogue round away.
   const CloseRows ratio = close_ratio(source, DType::bfloat16);
   const float exact = ratio.target[1] / ratio.draft[1];
   EXPECT_NEAR((1 - static_cast<double>(exact)) * 256, 256.0 / 177, 1e-4);
@@ -108,7 +109,7 @@ struct SharedPurpose : ServingModel {
   Purpose from_, to_;
 };
 
-// The bonus uses the word that accepted the position before it.
+// A wrong sampler whose bonus token uses the word that accepted the position before it.
 struct BonusSharesAcceptance : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -127,7 +128,8 @@ struct PositionsShareWords : ServingModel {
   }
 };
 
-// Every second chain uses the words of its neighbour; seeds of a call are ignored.
+// A wrong sampler in which every second chain uses the words of its neighbour and ignores the seeds
+// of the call.
 struct NeighboursShareWords : ServingModel {
   std::string run_chain(const fairdraw_chain& chain) override {
     std::vector<std::uint64_t> seed(static_cast<std::size_t>(chain.batch)), offset(seed.size());
@@ -144,7 +146,8 @@ struct NeighboursShareWords : ServingModel {
   }
 };
 
-// Draws from the target after a rejection, instead of the residual target - draft.
+// A wrong sampler that draws from the target after a rejection, instead of from the residual
+// target - draft.
 struct RecoversFromTarget : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -159,7 +162,7 @@ struct RecoversFromTarget : ServingModel {
   }
 };
 
-// Accepts every drafted token that the target can give.
+// A wrong sampler that accepts every drafted token that the target can give.
 struct AcceptsEverything : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -169,8 +172,8 @@ struct AcceptsEverything : ServingModel {
   }
 };
 
-// Is off by one at the boundary of acceptance, at one word in 2^64, which only given words can
-// show.
+// A wrong sampler that is off by one at the boundary of acceptance, for one word in 2^64, which
+// only given words can detect.
 struct BoundaryOffByOne : ServingModel {
   reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
                                  std::span<const float> target, std::size_t vocab, Words accept,
@@ -233,7 +236,7 @@ std::function<std::unique_ptr<Sampler>()> maker(Arguments... arguments) {
   return [=] { return std::make_unique<Mutant>(arguments...); };
 }
 
-// The check of the distribution finds wrong draws of samplers of any arithmetic.
+// The check of the distribution detects wrong draws of samplers with any arithmetic.
 const Wrong kWrong[] = {
     {"recovery uses the word of acceptance",
      maker<SharedPurpose>(Purpose::recover, Purpose::accept), true, true},
@@ -263,8 +266,8 @@ TEST_P(WrongChains, AreRed) {
   EXPECT_EQ(outcome.failed(), GetParam().distribution_sees) << outcome.message;
 }
 
-// Wrong emitted tokens show even without a declared rule; wrong acceptance alone shows only with
-// one.
+// Wrong emitted tokens are detected even without a declared rule, while wrong acceptance alone is
+// only detected with one.
 TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
   struct Unstated : Sampler {
     explicit Unstated(std::unique_ptr<Sampler> given)
@@ -278,8 +281,8 @@ TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
     SamplerDescription said;
   };
   Unstated sampler(GetParam().make());
-  // A word that is shared in a third of the calls moves the first two tokens by 0.015 in total
-  // variation, a quarter of what 50000 draws certainly find.
+  // A word that is shared in a third of the calls changes the first two tokens by 0.015 in total
+  // variation distance, a quarter of the distance that 50000 draws certainly find.
   const CheckOutcome outcome = judge(sampler, check_chain_distribution, DType::float32, 300'000);
   const bool is_about_counts =
       GetParam().name == std::string("accepted stops at the first rejection");
@@ -304,7 +307,7 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
     std::uint64_t calls = 0;
   };
   Own sampler;
-  // Draft ids outside of the vocabulary fail in any arithmetic; nothing else is judged here.
+  // Draft ids outside of the vocabulary must fail in any arithmetic; nothing else is judged here.
   EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "passed");
   const CheckOutcome outcome = judge(sampler, check_chain_distribution);
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;

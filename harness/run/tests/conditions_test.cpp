@@ -1,4 +1,4 @@
-// Tests calls whose rows two samplers answer, and conditions that rows have in common.
+// Tests calls whose rows are answered by two samplers, and conditions that rows have in common.
 #include "harness/run/calls/conditions.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Writes the same number into all results of a call.
+// A sampler that writes the same number into all results of a call.
 class Constant final : public Sampler {
  public:
   explicit Constant(std::int32_t number) : number_(number) {
@@ -33,7 +33,7 @@ class Constant final : public Sampler {
   std::int32_t number_;
 };
 
-// Returns rows of top_k 0, 5, 0, 5, in the order 3, 2, 2, 0 of outputs.
+// Returns rows with top_k 0, 5, 0, 5, which the outputs sample in the order 3, 2, 2, 0.
 Request four_rows() {
   Request request;
   request.rows = 4;

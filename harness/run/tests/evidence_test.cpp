@@ -1,5 +1,5 @@
-// Tests the evidence of cases: the numbers behind pictures add up, and the suspected class of bug
-// is the sampler's.
+// Tests the evidence of cases: the numbers behind pictures add up, and the suspected class of bugs
+// is that of the sampler.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ TEST(Profiles, hold_every_draw_once_along_each_axis) {
       observed += bin.observed;
     }
     EXPECT_EQ(observed, static_cast<double>(drawn.draws)) << profile.axis;
-    // Each bin's number is rounded to six digits, by at most half a millionth of its value.
+    // The number of each bin is rounded to six digits, by at most half a millionth of its value.
     const auto draws = static_cast<double>(drawn.draws);
     EXPECT_NEAR(expected, draws, draws * 5e-6) << profile.axis;
     EXPECT_LE(profile.bins.size(), kMaxPoints);
@@ -73,7 +73,8 @@ TEST(Profiles, of_one_token_and_of_none) {
 }
 
 TEST(PitEcdf, is_the_distance_from_the_diagonal) {
-  // The values are 1/8, 3/8, 5/8, 7/8: the empirical function is off by 1/8 at each of these.
+  // The values are 1/8, 3/8, 5/8, 7/8, so the empirical distribution function is off by 1/8 at each
+  // of them.
   const PitEcdf pit = pit_ecdf("x", {0.875, 0.125, 0.625, 0.375}, 2 * std::exp(-8.0));
   EXPECT_EQ(pit.draws, 4u);
   EXPECT_EQ(pit.band, 1);  // sqrt(8 / (2 * 4))
@@ -81,7 +82,7 @@ TEST(PitEcdf, is_the_distance_from_the_diagonal) {
   EXPECT_EQ(pit.difference.front(), 0);
   EXPECT_EQ(pit.difference.back(), 0);
   EXPECT_EQ(pit.difference[pit.difference.size() / 2], 0);
-  // The first value counts at grid point 8 of 64: 1/4 - 1/8.
+  // The first value counts from grid point 8 of 64 on: 1/4 - 1/8.
   EXPECT_EQ(pit.difference[8], 0.125);
 }
 

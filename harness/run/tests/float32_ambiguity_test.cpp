@@ -1,9 +1,9 @@
-// Measures how much of the families float32 leaves open: rows with a token that the real-number
-// oracle calls ambiguous, for sums by a tree (10 additions at 1000 tokens) and for those of PyTorch
-// (266 additions, the worst order on a GPU at 2^18 tokens), under a profile whose sort leaves no
-// tie open. The numbers of open rows are printed, because they are a fact about float32 and not a
-// promise. The test expects two properties: a narrower bound opens no further token, and rows of
-// few tokens are open only at their cuts, under every profile.
+// Measures how many rows of the families float32 leaves open: rows with a token that the
+// real-number oracle calls ambiguous, for sums by a tree (10 additions at 1000 tokens) and for the
+// sums of PyTorch (266 additions, the worst order on a GPU at 2^18 tokens), under a profile whose
+// sort leaves no tie open. The numbers of open rows are printed and not tested, because they are a
+// fact about float32 and not a promise. The test expects two properties: a narrower bound opens no
+// further token, and rows of few tokens are open only at their cuts, under every profile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::int64_t kVocab = 1000;
 constexpr std::int64_t kRowsOfAFamily = 150;
 
 TEST(Float32Ambiguity, OfEachFamily) {
-  // Everyday filters. The profile has no top_k 0, so the vocabulary's size means "off".
+  // Everyday filters. The profile has no top_k = 0, so the vocabulary size turns the filter off.
   const std::vector<reference::RowParameters> parameters = {
       {.temperature = 0.7F, .top_k = 50, .top_p = 0.9F},
       {.top_k = kVocab},
@@ -75,7 +75,7 @@ TEST(Float32Ambiguity, OfEachFamily) {
 
 // Returns whether float32 cannot decide a cut of the row: a partial sum at top_p, a weight at
 // min_p, or equal weights on both sides of top_k. The margin is 2^-10; the widest band of a profile
-// is that of sequential sums, 2000 roundings of 2^-24 for 1000 tokens, 1.2e-4.
+// is that of sequential sums, which is 2000 roundings of 2^-24 for 1000 tokens, 1.2e-4.
 bool is_cut_near(const std::vector<float>& row, const reference::RowParameters& parameters) {
   constexpr double kNear = 0x1p-10;
   std::vector<double> weights;
@@ -100,7 +100,7 @@ bool is_cut_near(const std::vector<float>& row, const reference::RowParameters& 
 }
 
 TEST(Float32Ambiguity, OfFewTokensIsAtTheCutsAloneUnderEveryProfile) {
-  // Only one filter cuts a row, so that no profile's order of filters moves the cut.
+  // Only one filter cuts a row, so that the filter order of a profile does not move the cut.
   const std::vector<reference::RowParameters> parameters = {{.top_k = kVocab, .top_p = 0.9F},
                                                             {.top_k = 50, .top_p = 0.95F},
                                                             {.top_k = kVocab, .top_p = 0.99F},

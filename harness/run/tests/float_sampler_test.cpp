@@ -1,5 +1,5 @@
 // Tests that the real-number oracle judges a sampler like those of engines, in float32 and with its
-// own generator, under its profile: a right one passes, a wrong one fails.
+// own generator, under its profile: a right sampler passes, and a wrong one fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Sampler as profile hf describes it: temperature, top_k with ties, top_p from the small end of a
-// sort, softmax, one uniform.
+// A sampler as the profile hf describes it: temperature, top_k with ties, top_p from the small end
+// of a sort, softmax, and one uniform random number.
 class FloatSampler : public Sampler {
  public:
   explicit FloatSampler(bool drops_crossing_token) : drops_crossing_token_(drops_crossing_token) {

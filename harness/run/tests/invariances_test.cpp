@@ -1,4 +1,4 @@
-// Tests the relations that are compared exactly, and those that are judged in the band.
+// Tests the relations that are compared exactly, and those that are judged within an error band.
 #include "harness/run/checks/exact/invariances.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(OutsideOfBand, IsATokenOfARowThatMustFail) {
   sampled.tokens[1] = 0;
   EXPECT_EQ(outside_of_band(input_of(sampler), request, sampled, right),
             "row 1, which must fail: token 0");
-  // The same response without statuses.
+  // This is the same response without statuses.
   Response bare = sampled;
   bare.statuses.clear();
   EXPECT_EQ(outside_of_band(input_of(sampler), request, bare, right),
@@ -81,8 +81,8 @@ TEST(ScaledExactly, GivesNothingForSubnormals) {
   EXPECT_EQ(scaled_exactly(0x1p-127F, 1), std::nullopt);
 }
 
-// Subnormals are excluded because a tile of subnormals has the octave of the smallest normal
-// number, at any scale.
+// Subnormals are excluded, because a tile of subnormals has the octave of the smallest normal
+// number at any scale.
 TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
   std::vector<float> probs(257, 0.0F);
   probs[0] = 0x1p-80F;
@@ -92,8 +92,8 @@ TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
   EXPECT_TRUE(reference::integer_model_from_probs(probs, {}).weight[256] == 0);
 }
 
-// Logits in octaves at temperature 1, where c is not a power of two, so that every shift is judged
-// in the band.
+// Logits in octaves at temperature 1, where the scale c is not a power of two, so that every shift
+// is judged within the error band.
 struct Steps final : LogitsSource {
   std::string name() const override { return "steps"; }
   DType dtype() const override { return DType::float32; }
@@ -106,7 +106,7 @@ struct Steps final : LogitsSource {
   }
 };
 
-// Reports rows with large logits as failed, but draws from them.
+// A faulty sampler that reports rows with large logits as failed, but draws from them.
 struct MisreportsLargeLogits final : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     std::string refused = ModelSampler::run(batch);

@@ -1,5 +1,5 @@
-// Self-tests of draws at all combinations of seeds, offsets, outputs and samples: bits shared one
-// step apart fail, and independent draws fail at most as often as stated.
+// Self-tests of draws at all combinations of seeds, offsets, outputs and samples: bits that are
+// shared one step apart fail, and independent draws fail at most as often as stated.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -32,14 +32,15 @@ CheckOutcome judge(Sampler& sampler) {
 /// The draw for which a random word is computed.
 struct Draw {
   std::uint64_t seed, offset, output, sample;
-  bool scalar;  ///< whether the call has one seed
+  bool scalar;  ///< true if the call has one seed
 };
 
 std::uint64_t word_at(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {
   return random_word(seed, offset, Purpose::draw, static_cast<std::uint32_t>(index));
 }
 
-// The integer model with other words: each draw uses the word of another draw of the specification.
+// The integer model with other random words: each draw uses the word that the specification gives
+// another draw.
 struct Moved : ModelSampler {
   explicit Moved(std::function<void(Draw&)> move) : move_(std::move(move)) {}
   std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output, std::int32_t sample,
@@ -118,7 +119,7 @@ TEST(JointStreams, PassTheModelWithinTheBudget) {
   EXPECT_LE(outcome.spent(), kShare);
 }
 
-// The message names a step of the lattice by direction and size.
+// The message names a step of the lattice by its direction and size.
 TEST(JointStreams, NameTheStep) {
   Moved sampler([](Draw& draw) {
     if (!draw.scalar && draw.sample == 1) ++draw.offset, draw.sample = 0;
@@ -151,8 +152,8 @@ TEST(JointStreams, SeeAGeneratorThatAdvancesTooLittle) {
   EXPECT_TRUE(judge(wrong).failed());
 }
 
-// Counts alarms on independent draws, at a rate that makes them frequent. The number of alarms is
-// at most Binomial(runs, null_rate), whose upper tail must not be below 1e-9 (2^-30).
+// The test counts alarms on independent draws, at a rate that makes alarms frequent. The number of
+// alarms is at most Binomial(runs, null_rate), whose upper tail must not be below 1e-9 (2^-30).
 TEST(StreamLattices, AlarmsOfIndependentDrawsAreWithinTheBound) {
   constexpr std::int64_t kVocab = 64;
   constexpr std::uint64_t kRuns = 20'000;

@@ -65,7 +65,7 @@ TEST(KeptAnswers, EveryPartOfAQuestionCounts) {
   all[6].parameters.top_p = 0.5F;
   all[7].parameters.min_p = 0.5F;
   all[8].tie_rule = TieRule::lowest_id;
-  // A comparison of semantics covers every choice, so that the same row under each profile is
+  // A comparison of semantics includes every choice, so that the same row under another profile is
   // another question.
   for (const std::string& name : reference::profile_names()) {
     if (name == all[0].semantics.name) continue;

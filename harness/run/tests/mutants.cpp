@@ -1,4 +1,4 @@
-// Bugs that samplers have had, as mutants with one wrong step each.
+// Bugs that samplers have had, as mutants that each have one wrong step.
 #include "harness/run/tests/mutants.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct TemperatureOff : ServingModel {
   }
 };
 
-// The next two mutants draw differently from what they report, and their masks stay right.
+// The next two mutants draw tokens that differ from what they report, while their masks stay right.
 struct LaneLost : ServingModel {
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     const std::int32_t token = row.token_for(word);
@@ -49,7 +49,7 @@ struct TailLost : ServingModel {
   static constexpr std::size_t kRank = 1000;
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
     if (row.weight.size() <= kRank) return row.token_for(word);
-    if (row.weight != last_weight_) {  // so that there is one sort per row, not per token
+    if (row.weight != last_weight_) {  // so that there is one sort per row, not one per token
       last_weight_ = row.weight;
       std::vector<reference::RowWeight> weights = row.weight;
       std::nth_element(weights.begin(), weights.begin() + kRank - 1, weights.end(),
@@ -110,7 +110,8 @@ struct OffsetAddedToIndex : ServingModel {
   }
 };
 
-// Uses words in steps of the golden ratio, so that any consecutive words are spread evenly.
+// A mutant that uses words in steps of the golden ratio, so that any consecutive words are spread
+// evenly.
 struct DrawsTooEven : ServingModel {
   std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                      std::uint32_t) override {
@@ -159,7 +160,7 @@ struct VocabIsAToken : ServingModel {
   }
 };
 
-// Uses the bans and penalties of the call's first row.
+// A mutant that uses the bans and penalties of the call's first row for all rows.
 struct FirstProcessingForAll : ServingModel {
   IntegerRow model(const Row& row) override {
     Row changed = row;

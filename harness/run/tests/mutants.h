@@ -1,4 +1,4 @@
-// Samplers with one step mutated, for self-tests of the checks.
+// Samplers with one mutated step, for self-tests of the checks.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace fairdraw::harness {
 
-/// A mutant: a description of its mistake, and its factory.
+/// A mutant, with a description of its mistake and a function that makes it.
 struct RunMutant {
   std::string name;
   std::function<std::unique_ptr<Sampler>()> make;

@@ -1,6 +1,7 @@
 // Self-tests of the checks: the sampler that is right by definition passes each check, and each
-// mutant fails the check that is made for it. The draws and declared discrepancies here are within
-// the design's power (miss probability 1e-6), because an underpowered check would not fail.
+// mutant fails the check that is made for it. The numbers of draws and the declared discrepancies
+// of these tests are within the design's power (miss probability 1e-6), because an underpowered
+// check would not fail.
 #include "harness/run/tests/mutants.h"
 
 #include <gtest/gtest.h>
@@ -186,7 +187,7 @@ TEST(Mutants, AllHaveAKiller) {
   }
 }
 
-// A sampler with the results of another one and a different description.
+// A sampler that has the results of another sampler and a different description.
 class Saying : public ForwardingSampler {
  public:
   Saying(std::unique_ptr<Sampler> sampler, void (*change)(SamplerDescription&))
@@ -202,7 +203,8 @@ class Saying : public ForwardingSampler {
 };
 
 #if defined(__x86_64__)
-// Flushing is a separate cause, and not judged if the promise is declined; rounding is judged.
+// Flushing to zero is a separate cause, and is not judged if the promise is declined; rounding is
+// judged.
 TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
   const Setting& by = setting("float_environment");
   const auto causes_of = [](const CheckOutcome& outcome) {
@@ -225,7 +227,7 @@ TEST(FloatEnvironment, ThatFlushesIsACauseAndMayBeDeclined) {
 }
 #endif
 
-// Gives token 0 for bad rows, and no token for padding.
+// A sampler that gives token 0 for bad rows, and no token for padding.
 class AnswersBadRows final : public Saying {
  public:
   using Saying::Saying;
@@ -278,8 +280,8 @@ TEST(Bets, EndAsSoonAsTheyKnow) {
 }
 
 // A fault that is too small for the draws is suspicious at their end, and gets more draws. Such a
-// case then fails, or ends at four times the draws as something to watch. Some of these numbers of
-// draws lie between one that shows nothing and one that suffices.
+// case then fails, or it ends at four times the draws and is recorded as `watch`. Some of these
+// numbers of draws lie between a number that finds nothing and one that suffices.
 TEST(Bets, GoOnWhileTheyAreSuspicious) {
   int went_on = 0;
   for (std::uint64_t draws = 16'000; draws <= 64'000; draws += draws / 4) {
@@ -297,7 +299,7 @@ TEST(Bets, GoOnWhileTheyAreSuspicious) {
 }
 
 // The effect size is reported with a confidence interval. For a right sampler the interval begins
-// at 0; for a wrong one it excludes 0 and begins below the observed total variation.
+// at 0; for a wrong sampler it excludes 0 and begins below the observed total variation distance.
 TEST(EffectSize, IsAnInterval) {
   ModelSampler fair;
   const CheckOutcome right = run(fair, setting("chi_squared"));
@@ -330,7 +332,7 @@ TEST(SmallSupports, AreJudgedExactly) {
   EXPECT_EQ(outcome.measures.count("exact_multinomial_p_value"), 1U);
 }
 
-// Pairs of draws are not judged unless seeds are promised to be independent.
+// Pairs of draws are judged only if seeds are promised to be independent.
 TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   struct NoPromise : ModelSampler {
     NoPromise() { description_.randomness.seeds = false; }
@@ -342,7 +344,8 @@ TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   EXPECT_EQ(run(silent, setting("pit")).measures.count("rows_table_p_value"), 0U);
 }
 
-// A sampler with one token per output needs more calls for as many draws of as many rows.
+// A sampler with one token per output needs more calls for the same number of draws from the same
+// rows.
 TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   struct OneSample : ModelSampler {
     OneSample() { description_.num_samples = false; }
@@ -377,7 +380,8 @@ TEST(Underpowered, IsSaidBeforeAnyDraw) {
   }
 }
 
-// Runs the same sampler with fewer abilities: every check passes, or names the missing ability.
+// The test runs the same sampler with fewer abilities: every check passes, or names the missing
+// ability.
 TEST(Abilities, AreSkippedWithTheReason) {
   struct Modest : ModelSampler {
     Modest() {

@@ -13,7 +13,8 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kDyadicTemperature = 0x1.715476p0F;  // c = 1, so a logit is an exponent of 2
+constexpr float kDyadicTemperature = 0x1.715476p0F;  // the scale c is 1, so a logit is an exponent
+                                                     // of 2
 
 bool is_power_of_two(float value) {
   int exponent = 0;
@@ -27,7 +28,8 @@ TEST(ToProbabilities, KeepsPowersOfTwo) {
       family_source(family, 1, vocab, DType::float32)->fill(0, row);
       to_probabilities(row, kDyadicTemperature, DType::float32);
       for (const float p : row) EXPECT_TRUE(is_power_of_two(p)) << p;
-      const double sum = std::accumulate(row.begin(), row.end(), 0.0);  // exact, with few bits
+      const double sum = std::accumulate(row.begin(), row.end(), 0.0);  // exact, because the values
+                                                                        // have few bits
       EXPECT_LE(sum, 1);
       EXPECT_GT(sum, 0.5);
       EXPECT_TRUE(family != Family::mass_exactly_p || sum == 1) << sum;
@@ -39,8 +41,8 @@ TEST(ToProbabilities, NormalisesEverythingElse) {
   std::vector<float> row = {0, 1, -std::numeric_limits<float>::infinity(), -3};
   const double z = 1 + std::exp(-1.0) + std::exp(-4.0);
   to_probabilities(row, 1, DType::float32);
-  // The constant c is exact to half an ulp: 4 * 2^-24 in the exponent, and one rounding of the
-  // result.
+  // The constant c is exact to half an ulp, which makes 4 * 2^-24 in the exponent, and one rounding
+  // of the result.
   EXPECT_NEAR(row[0], std::exp(-1.0) / z, 6 * 0x1p-24);
   EXPECT_NEAR(row[1], 1 / z, 6 * 0x1p-24);
   EXPECT_EQ(row[2], 0.0F);

@@ -1,4 +1,5 @@
-// Self-tests of processing over whole batches: counts, padding, and requests that come and go.
+// Self-tests of logits processing over whole batches: counts, padding, and requests that come and
+// go.
 #include "harness/run/checks/exact/processing_batches.h"
 
 #include <gtest/gtest.h>
@@ -31,8 +32,8 @@ CheckOutcome judge(Sampler& sampler, Expect expect) {
   return outcome;
 }
 
-// The integer model with one row's processing changed. The sampler claims integer arithmetic, or
-// the distribution only.
+// The integer model with the processing of one row changed. The sampler claims integer arithmetic,
+// or only the distribution.
 struct Changed : ModelSampler {
   using Change = std::function<void(RowProcessing&, std::size_t vocab)>;
   explicit Changed(Change change, bool exact = true) : change_(std::move(change)) {
@@ -76,7 +77,7 @@ TEST(ProcessingOfBatches, PassesTheModel) {
   }
 }
 
-// Moves a bias of an id that is no token to the nearest token.
+// A faulty sampler that moves a bias of an id that is no token to the nearest token.
 struct BiasClamped : Changed {
   BiasClamped(bool clamps, bool seeds)
       : Changed(
@@ -102,8 +103,8 @@ CheckOutcome judge_processing(Sampler& sampler, const reference::Semantics& sema
   return check_processing(input);
 }
 
-// The profile's promise about bad rows decides whether they are judged, not its name, with seeds or
-// without.
+// The profile's promise about bad rows, and not its name, decides whether they are judged, with
+// seeds or without.
 TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
   using reference::InvalidParameter;
   for (const char* profile : {"fairdraw", "vllm_torch"}) {
@@ -122,7 +123,7 @@ TEST(BadProcessing, FailsWhereTheProfilePromisesAnError) {
   }
 }
 
-// A single token shows a counter that is too narrow, for any claim of the sampler.
+// A single token detects a counter that is too narrow, for any claim of the sampler.
 TEST(LargeCounts, SeeCountersThatAreTooNarrow) {
   const std::pair<const char*, std::int32_t (*)(std::int32_t)> kept[] = {
       {"int8, saturated", [](std::int32_t n) { return std::min(n, 127); }},
@@ -140,7 +141,7 @@ TEST(LargeCounts, SeeCountersThatAreTooNarrow) {
   }
 }
 
-// A row gets its lists as if only active rows came before it.
+// A faulty sampler in which a row gets its lists as if only active rows came before it.
 struct ShiftedByPadding : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     call_ = &batch;
@@ -169,7 +170,7 @@ struct ShiftedByPadding : ModelSampler {
   std::int64_t row_ = 0;
 };
 
-// Reports padding with a bad list as a bad row.
+// A faulty sampler that reports padding with a bad list as a bad row.
 struct LooksAtPadding : ModelSampler {
   void finish(const fairdraw_batch& batch) override {
     const LogitsProcessing processing = processing_of(batch);
@@ -192,7 +193,7 @@ TEST(Padding, IsPassedOver) {
   EXPECT_TRUE(judge(looking, expect_padding_passed_over).failed());
 }
 
-// Keeps state by request, which the sampler identifies by its seed.
+// A faulty sampler that keeps state by request, and identifies requests by their seed.
 struct ByRequest : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
     ++calls_;
@@ -211,7 +212,8 @@ struct ByRequest : ModelSampler {
   std::map<std::uint64_t, std::uint64_t> last_call_, restored_at_;
 };
 
-// Keeps state by slot: a request that directly follows another gets its repetition penalty.
+// A faulty sampler that keeps state by slot: a request that directly follows another one gets its
+// repetition penalty.
 struct BySlot : ModelSampler {
   std::int64_t parameters_row(const fairdraw_batch& batch, std::int64_t row) override {
     row_ = row;

@@ -16,11 +16,11 @@
 namespace fairdraw::harness {
 namespace {
 
-// Known answers of Random123's distribution (kat_vectors, philox4x32 10).
+// These are known answers from the distribution of Random123 (kat_vectors, philox4x32 10).
 TEST(RandomWord, MatchesKnownAnswers) {
   EXPECT_EQ(random_word(0, 0, Purpose::draw, 0), 0xe169c58d6627e8d5ULL);
-  // With all ones in counter and key, the purpose is no enumerator, but gives a word like the
-  // others.
+  // If all bits of counter and key are one, the purpose is no enumerator, but it gives a word like
+  // the others.
   EXPECT_EQ(random_word(~0ULL, ~0ULL, static_cast<Purpose>(0xffffffffU), 0xffffffffU),
             0x41c83b0e408f276dULL);
 }

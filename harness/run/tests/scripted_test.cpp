@@ -49,7 +49,7 @@ TEST(Scripted, PassesTheModel) {
 using reference::RowWeight;
 using Choose = std::function<std::int32_t(const reference::IntegerRow&, std::uint64_t)>;
 
-// Returns the first token whose prefix sum satisfies the predicate `full`; -1 if there is none.
+// Returns the first token whose prefix sum satisfies the predicate `full`, or -1 if there is none.
 std::int32_t first_where(const reference::IntegerRow& row,
                          const std::function<bool(RowWeight sum)>& full) {
   RowWeight sum = 0;
@@ -77,7 +77,7 @@ const Wrong kWrong[] = {
        const RowWeight t = position(row, word);
        return first_where(row, [t](RowWeight sum) { return sum >= t; });
      }},
-    // A word covers many positions, so that being off by one position shows only at a word's
+    // A word stands for many positions, so an error of one position only matters at a word's
     // boundary.
     {"one word too far",
      [](const auto& row, auto word) { return row.token_for(word == ~0ULL ? word : word + 1); }},
@@ -106,8 +106,8 @@ struct WithChoice : ModelSampler {
 
 class WrongChoice : public testing::TestWithParam<Wrong> {};
 
-// Draws with seeds do not show these mistakes: more than twelve thousand tokens agree with the
-// model's.
+// Draws with seeds do not detect these mistakes: more than twelve thousand tokens agree with those
+// of the model.
 TEST_P(WrongChoice, DiesByGivenWordsAlone) {
   WithChoice sampler(GetParam().choose);
   EXPECT_TRUE(judge_exact(sampler, RowInput::logits, true).failed()) << GetParam().name;
@@ -120,8 +120,8 @@ TEST_P(WrongChoice, DiesByGivenWordsAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongChoice, testing::ValuesIn(kWrong));
 
-// A float32 sampler that takes words: softmax, sequential prefix sums, u * total. The sampler draws
-// from the row of its last call of model(); the check uses one row at a time.
+// A float32 sampler that takes random words: softmax, sequential prefix sums, u * total. The
+// sampler draws from the row of its last call of model(), because the check uses one row at a time.
 struct FloatDraws : ModelSampler {
   enum class WrongSearch { none, at_least, from_the_other_end, half_precision };
   explicit FloatDraws(WrongSearch fault) : fault_(fault) { description_.exact_integer = false; }
@@ -183,7 +183,8 @@ TEST(ScriptedFloat, PassesWithinTheBound) {
 
 TEST(ScriptedFloat, DiesBeyondIt) {
   using WrongSearch = FloatDraws::WrongSearch;
-  // With the first token banned, the mistake "at least" returns that token for a word of 0.
+  // If the first token is banned, a sampler with the mistake "at least" returns that token for a
+  // word of 0.
   EXPECT_TRUE(judge_float(WrongSearch::at_least, RowInput::probabilities, true).failed());
   EXPECT_TRUE(judge_float(WrongSearch::from_the_other_end, RowInput::logits, false).failed());
   EXPECT_TRUE(judge_float(WrongSearch::half_precision, RowInput::logits, false).failed());

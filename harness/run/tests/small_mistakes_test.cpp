@@ -12,7 +12,7 @@
 namespace fairdraw::harness {
 namespace {
 
-// Level of each of two looks.
+// The level of each of two looks.
 const double kOfALook = TwoStages(1e-12).each;
 
 TEST(DrawsToFind, find_it_and_half_of_them_do_not) {
@@ -28,9 +28,9 @@ TEST(DrawsToFind, find_it_and_half_of_them_do_not) {
   }
 }
 
-// The two-sided p-value is below each = sqrt(1e-12 / 2) = 7.07e-7 for z = 4.957; missed with 5e-7
-// for z = 4.892. n = (4.957 + 4.892)^2 p (1 - p) / d^2 = 97.0 * 0.25 / 2.5e-7 = 9.70e7, to the 1/64
-// of the search.
+// The two-sided p-value is below each = sqrt(1e-12 / 2) = 7.07e-7 for z = 4.957, and is missed with
+// probability 5e-7 for z = 4.892. So n = (4.957 + 4.892)^2 p (1 - p) / d^2 = 97.0 * 0.25 / 2.5e-7 =
+// 9.70e7, up to the 1/64 of the search.
 TEST(DrawsToFind, are_those_of_the_normal_approximation) {
   EXPECT_NEAR(static_cast<double>(draws_to_find({0.5, 0.5005}, kOfALook)), 9.70e7, 0.03 * 9.70e7);
 }
@@ -47,8 +47,8 @@ TEST(Mistakes, change_what_they_say) {
   const std::vector<double> flatter = at_other_temperature(std::vector{0.8, 0.0, 0.2}, 2);
   EXPECT_NEAR(flatter[0], 2.0 / 3, 1e-15);
   EXPECT_EQ(flatter[1], 0);
-  // With two bits the words are 0, 1/4, 1/2, 3/4. Ends of intervals: 0.3, 0.55, 0.56, 1. The third
-  // token's interval holds no word.
+  // With two bits the words are 0, 1/4, 1/2, 3/4. Ends of intervals: 0.3, 0.55, 0.56, 1. No word is
+  // in the interval of the third token.
   EXPECT_EQ(with_words_of(2, std::vector{0.3, 0.25, 0.01, 0.44}),
             (std::vector{0.5, 0.25, 0.0, 0.25}));
 }

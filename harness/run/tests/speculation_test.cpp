@@ -1,5 +1,5 @@
-// Self-tests of the checks of speculation: right samplers pass, and wrong ones fail in the check
-// that is made for their mistake.
+// Self-tests of the checks of speculation: right samplers pass, and wrong samplers fail in the
+// check that is made for their mistake.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -45,14 +45,15 @@ TEST(Speculation, PassesWhereItIsRight) {
   for (const std::string& name : builtin_sampler_names()) {
     const auto sampler = make_builtin_sampler(name);
     if (!sampler->description().speculation) continue;
-    // Each sampler takes 30 s under the sanitizers, so under these only one instruction set and the
-    // model are tested.
+    // Each sampler takes 30 s under the sanitizers, so there only one instruction set and the model
+    // are tested.
     const bool is_reduced = std::getenv("FAIRDRAW_REDUCED") != nullptr;
     if (is_reduced && name != "cpu" && name != "model") continue;
     for (const auto check :
          {check_speculation, check_speculation_distribution, check_tree_distribution}) {
       for (const bool processed : {false, true}) {
-        if (processed && check == check_tree_distribution) continue;  // its rows have no processing
+        if (processed && check == check_tree_distribution) continue;  // the rows of this check have
+                                                                      // no processing
         const CheckOutcome outcome = judge(*sampler, check, processed);
         const bool takes_it = !processed || sampler->description().speculation_processing;
         EXPECT_STREQ(to_string(outcome.verdict), takes_it ? "passed" : "skipped")
@@ -186,7 +187,7 @@ TEST(Speculation, IsSkippedWhereThereIsNone) {
   EXPECT_STREQ(to_string(judge(chains, check_tree_distribution).verdict), "skipped");
 }
 
-// A sampler that takes drafts of two kinds, and no faults.
+// A sampler that takes two kinds of drafts, and no faulty requests.
 struct Picky : ServingModel {
   Picky() {
     description_.draft_trees = description_.draft_tree_laws = false;
@@ -224,8 +225,9 @@ TEST(Speculation, OnlyWhatASamplerTakesIsAskedOfIt) {
   }
 }
 
-// If r_1 is 1 - 2^-20 and the rows after it are equal, s is 0 in real arithmetic, and a few units
-// of 2^-25 in float32. h_1 is then about 2^-5 in float32, and the draft may be accepted.
+// If r_1 is 1 - 2^-20 and the rows after the first draft are equal, s is 0 in real arithmetic, and
+// a few units of 2^-25 in float32. Then h_1 is about 2^-5 in float32, and the draft may be
+// accepted.
 TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
   const Distribution draft = {0.5, 0.5}, target = {0.5 - 0x1p-21, 0.5 + 0x1p-21};
   const auto judged = [&](std::size_t accepted, std::int32_t drafted) {
@@ -239,7 +241,7 @@ TEST(Speculation, WhatABlockLeavesMayBeTooLittleForFloat32) {
     block.table().judge(1e-12, outcome);
     return outcome;
   };
-  // One such draw in 1001 has probability 1001 * 2^-21 = 5e-4, far above the level.
+  // One such draw in 1001 draws has probability 1001 * 2^-21 = 5e-4, far above the level.
   EXPECT_STREQ(to_string(judged(1, 0).verdict), "passed") << judged(1, 0).message;
   // The other draft is always accepted.
   EXPECT_STREQ(to_string(judged(1, 1).verdict), "failed");

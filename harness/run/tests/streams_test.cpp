@@ -1,5 +1,5 @@
-// Self-tests of the check of the randomness contract: right samplers pass; every way to share
-// random bits fails within 64 draws of a flat row, or weaker ones in the long streams.
+// Self-tests of the check of the randomness contract: right samplers pass, and every way to share
+// random bits fails within 64 draws from a flat row, or, if it is weaker, in the long streams.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,13 +31,13 @@ CheckOutcome judge(Sampler& sampler, Family family, std::int64_t vocab, std::uin
   return check_streams(input);
 }
 
-// Judges streams from a row of flat logits over a large vocabulary.
+// Judges streams of draws from a row of flat logits over a large vocabulary.
 CheckOutcome judge_short(Sampler& sampler) { return judge(sampler, Family::all_equal, 131072, 0); }
 
 // Judges 5 streams of 20000 draws from a row that is not flat.
 CheckOutcome judge_long(Sampler& sampler) { return judge(sampler, Family::gaussian, 200, 100'000); }
 
-// The integer model with other random words, a function of seed, offset and number.
+// A function of seed, offset and number that gives the integer model other random words.
 using Word = std::function<std::uint64_t(std::uint64_t, std::uint64_t, std::uint32_t)>;
 
 struct WithWords : ModelSampler {
@@ -64,7 +64,7 @@ void PrintTo(const WrongWord& fault, std::ostream* out) { *out << fault.name; }
 
 constexpr std::uint64_t kMultiplier = 6364136223846793005ULL, kIncrement = 1442695040888963407ULL;
 
-// Mixes linearly over bits: xorshift of a word joined by exclusive or.
+// Mixes the bits of a word linearly, by shifts joined by exclusive or.
 std::uint64_t xorshift(std::uint64_t x) {
   x ^= x << 13;
   x ^= x >> 7;
@@ -120,8 +120,8 @@ TEST_P(SharedStreams, AreRedWithin64Draws) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, SharedStreams, testing::ValuesIn(kShared));
 
-// Flips each bit of seed and offset by itself, within the sweep: all bits of the seed but 1 to 3,
-// which the neighbouring seeds cover.
+// The test flips each bit of seed and offset separately, within the sequences: all bits of the seed
+// except bits 1 to 3, which the neighbouring seeds cover.
 TEST(Streams, SeeEachBitOfSeedAndOffset) {
   for (int bit = 4; bit < 64; bit += 7) {
     const std::uint64_t without = ~(std::uint64_t{1} << bit);
@@ -146,7 +146,7 @@ TEST(Streams, PassWhereTheyAreRight) {
   }
 }
 
-// Faults with dependence but without repetition, which short streams cannot show.
+// These are faults with dependence but without repetition, which short streams cannot detect.
 const WrongWord kWeak[] = {
     {"one draw of five is that of the offset before",
      [](auto seed, auto offset, auto index) {
@@ -157,7 +157,7 @@ const WrongWord kWeak[] = {
        const std::uint64_t word = right(seed & ~std::uint64_t{1}, offset, index);
        return seed % 2 == 0 ? word : ~word;
      }},
-    // The value 2 |u - 1/2| is uniform and uncorrelated, but a function of the draw before.
+    // The value 2 |u - 1/2| is uniform and uncorrelated, but it is a function of the draw before.
     {"odd offsets fold even ones",
      [](auto seed, auto offset, auto index) {
        const std::uint64_t word = right(seed, offset & ~std::uint64_t{1}, index);
@@ -202,7 +202,7 @@ TEST(Streams, KeepToTheContract) {
   EXPECT_STREQ(to_string(judge_short(offsets).verdict), "passed");
 }
 
-// A sampler with its own generator, for any seed.
+// A sampler with its own generator, which ignores seeds.
 struct OwnGenerator : ModelSampler {
   explicit OwnGenerator(std::uint64_t calls_repeat) : calls_repeat_(calls_repeat) {
     description_.per_request_seeds = description_.exact_integer = false;
@@ -224,13 +224,13 @@ TEST(Streams, OfASamplerWithItsOwnGenerator) {
   OwnGenerator sound(~std::uint64_t{0});
   EXPECT_STREQ(to_string(judge_short(sound).verdict), "passed");
   EXPECT_STREQ(to_string(judge_long(sound).verdict), "passed");
-  OwnGenerator resets(5);  // like a captured graph replayed without advancing its state
+  OwnGenerator resets(5);  // like a captured graph that is replayed without advancing its state
   const CheckOutcome outcome = judge_short(resets);
   ASSERT_TRUE(outcome.failed()) << outcome.message;
   EXPECT_LE(outcome.measures.at("draws_to_red"), 64);
 }
 
-// That equal seeds repeat their draws is a promise, too.
+// Equal seeds must repeat their draws, because this is a promise too.
 TEST(Streams, SeeSeedsThatDoNotRepeat) {
   struct Counting : ModelSampler {
     std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
@@ -245,9 +245,9 @@ TEST(Streams, SeeSeedsThatDoNotRepeat) {
   EXPECT_NE(outcome.message.find("other tokens again"), std::string::npos) << outcome.message;
 }
 
-// Tests the bounds of the probes with a vocabulary so small that alarms on independent draws are
-// frequent. The number of alarms over `runs` runs is at most Binomial(runs, null_rate); its upper
-// tail must not be below 1e-9 (2^-30).
+// The test checks the bounds of the probes with a vocabulary so small that alarms on independent
+// draws are frequent. The number of alarms over `runs` runs is at most Binomial(runs, null_rate),
+// whose upper tail must not be below 1e-9 (2^-30).
 TEST(StreamProbes, AlarmsOfIndependentDrawsAreWithinTheBound) {
   constexpr std::int64_t kVocab = 64;
   constexpr std::size_t kSequences = 6, kLength = 8;

@@ -1,5 +1,5 @@
-// Tests suspected causes: a right mask is never blamed, and a sampler that stops is not blamed for
-// the check's subject.
+// Tests suspected causes: a right mask is never blamed, and if a sampler stops, the check's subject
+// is not blamed.
 #include "harness/run/evidence/suspects.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 namespace fairdraw::harness {
 namespace {
 
-// Returns evidence with four tokens by decreasing logit, two of them in the support; token 9 was
-// drawn.
+// Returns evidence with four tokens by decreasing logit, two of which are in the support; token 9
+// was drawn.
 CheckOutcome drawn_outside(std::optional<bool> kept_9) {
   CheckOutcome outcome;
   outcome.fail("token 9 was drawn");
@@ -50,7 +50,7 @@ TEST(Suspects, a_token_that_a_wrong_mask_holds_is_one_too_many) {
       << all_of(outcome);
 }
 
-// Without a mask it is unknown whether a token was kept; that token 3 was not drawn is chance.
+// Without a mask it is unknown whether a token was kept; it is chance that token 3 was not drawn.
 TEST(Suspects, without_a_mask_tokens_are_drawn_and_neither_kept_nor_dropped) {
   CheckOutcome outcome = drawn_outside(std::nullopt);
   outcome.evidence.boundary->tokens.push_back({11, 0, 0, 0, Oracle::out, std::nullopt, 4});
@@ -70,8 +70,8 @@ TEST(Suspects, a_sampler_that_stops_is_not_blamed_for_what_the_check_is_about) {
   EXPECT_NE(outcome.evidence.suspects.front().reason.find("signal 11"), std::string::npos);
 }
 
-// A call without results is named in every check, except that the check of bad rows judges a
-// refusal itself.
+// A call without results is named in every check, except that the check of bad rows judges refusals
+// itself.
 TEST(Suspects, a_call_that_gives_nothing_is_a_cause_in_the_words_of_its_message) {
   const auto first_cause = [](const char* check, const char* message) {
     CheckOutcome outcome = drawn_outside(true);

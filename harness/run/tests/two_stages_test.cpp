@@ -1,4 +1,4 @@
-// Tests screening and confirming in two stages: failures, results to watch, and costs.
+// Tests the two stages of a test: failures, results to watch, and costs.
 #include "harness/run/checks/statistical/two_stages.h"
 
 #include <gtest/gtest.h>

@@ -53,7 +53,7 @@ reference::RealLogprobs logprobs_of(const LogprobsRow& row, LogprobsMode mode,
 ExpectedLogprobs with_slack(const CheckInput& input, const LogprobsRow& row, LogprobsMode mode,
                             const reference::WeightBound& bound, reference::RealLogprobs real);
 
-/// How a response contradicts its expected rows, and what was compared before that.
+/// The contradiction between a response and its expected rows, and the number of comparisons.
 struct LogprobsComparison {
   std::string wrong;  ///< the contradiction; empty if there is none
   std::uint64_t rows = 0, outputs = 0, values = 0;

@@ -42,7 +42,7 @@ struct StreamLattice {
   std::size_t size() const { return seeds.size() * offsets.size() * outputs * samples; }
 };
 
-/// How much repetition in one lattice proves a fault.
+/// The amount of repetition in one lattice that proves a fault.
 struct LatticeDesign {
   double most_likely = 0;   ///< m, the largest probability of a token
   double share = 0;         ///< share of the rate for each step

@@ -40,7 +40,7 @@
 
 namespace fairdraw::harness {
 
-/// How much repetition in short sequences proves a fault.
+/// The amount of repetition in short sequences that proves a fault.
 struct ProbeDesign {
   std::size_t gram = 0;    ///< length of a repeated gram, in tokens
   std::size_t within = 0;  ///< number of equal steps, over all sequences
