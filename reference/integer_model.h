@@ -109,8 +109,7 @@ struct TileOfRow {
 /// The results that the specification defines for one row.
 struct IntegerRow {
   RowStatus status = RowStatus::ok;
-  std::vector<TileOfRow> tiles;      ///< [ceil(vocab / 256)]; tiles of a row that fails have no
-                                     ///< tokens
+  std::vector<TileOfRow> tiles;      ///< [ceil(vocab / 256)]; without tokens if the row fails
   double octave = 0;                 ///< E
   std::vector<std::uint8_t> mask;    ///< [vocab], 1 for survivors of the filters
   std::vector<RowWeight> weight;     ///< [vocab] weights before filtering; 0 if not allowed

@@ -7,8 +7,7 @@ namespace fairdraw::reference {
 
 std::uint64_t threefry2x32(std::uint64_t key, std::uint64_t counter) {
   constexpr std::array<int, 8> kRotations = {13, 15, 26, 6, 17, 29, 16, 24};
-  constexpr std::uint32_t kSkeinParity = 0x1BD11BDA;  // the paper says of 32-bit words "the same as
-                                                      // Skein's"
+  constexpr std::uint32_t kSkeinParity = 0x1BD11BDA;  // the paper's "the same as Skein's"
   const auto k0 = static_cast<std::uint32_t>(key);
   const auto k1 = static_cast<std::uint32_t>(key >> 32);
   const std::array<std::uint32_t, 3> schedule = {k0, k1, k0 ^ k1 ^ kSkeinParity};

@@ -316,8 +316,7 @@ class CudaShardedSampler final : public Sampler {
     std::int32_t left = 0;
     if (Error error = shards.front().read_undecided(left)) return error;
     if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
-    if (left > 0) {  // rows without filters, rows drawn by proposals, and rows that the candidates
-                     // do not decide
+    if (left > 0) {  // rows without filters, rows by proposals, undecided rows
       if (Error error = go(ShardedExchange::tokens)) return error;
       if (Error error = go(ShardedExchange::sums)) return error;
       if (Error error = shards.front().read_undecided(left)) return error;

@@ -55,8 +55,7 @@ class ModelSampler : public Sampler {
   /// Returns the values of a row's tokens and the tokens' order, for reports of log-probabilities.
   virtual reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
                                                 LogprobsMode mode);
-  virtual void finish(const fairdraw_batch&) {}  ///< is called last, in the caller's float
-                                                 ///< environment
+  virtual void finish(const fairdraw_batch&) {}  ///< runs last, in the caller's float environment
 
   SamplerDescription description_;
 

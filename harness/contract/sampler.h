@@ -18,8 +18,7 @@ struct ServingCall;  // harness/contract/serving.h
 /// which are equal. A promise that is not made is not tested.
 struct RandomnessContract {
   bool seeds = true;    ///< different seeds, also neighbours, give independent draws
-  bool offsets = true;  ///< different offsets of one seed give independent draws, like steps of
-                        ///< serving
+  bool offsets = true;  ///< different offsets of one seed give independent draws
   bool outputs = true;  ///< outputs of a call with one scalar seed are independent
   bool samples = true;  ///< samples of one output are independent
   bool purposes =
@@ -56,10 +55,8 @@ struct DraftContract {
 struct SamplerDescription {
   std::string name;  ///< as given to --sampler, e.g. "cpu:avx2"
   std::string version;
-  std::string semantics;       ///< profile that the sampler follows, unless the user names another
-                               ///< one
-  bool exact_integer = false;  ///< claims the integer arithmetic, so that tokens are compared bit
-                               ///< for bit
+  std::string semantics;       ///< profile that the sampler follows by default
+  bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared by bits
   bool per_request_seeds = false;  ///< a token depends only on its row, parameters, seed and offset
   bool float16 = false, bfloat16 = false;
   bool from_probs = false;              ///< takes rows of probabilities
@@ -84,8 +81,7 @@ struct SamplerDescription {
   bool draft_tree_laws = false;         ///< also verifies trees whose drafts have a distribution
   bool speculation_processing = false;  ///< also processes the target's rows in speculation
   bool keeps_state = false;             ///< keeps the requests of a running batch
-  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< rule for chains and trees of
-                                                                 ///< drafts
+  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< the rule for accepting drafts
   DraftContract drafts;
   bool samples = true;  ///< false: takes only operations or drafts, so run() refuses batches
   // Operations on rows that run_operation() computes; a sampler declares each one.

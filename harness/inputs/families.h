@@ -22,8 +22,7 @@ enum class Family {
   peaked,          ///< N(0, 2^2), with 64 ids raised by an exponential of mean 4
   flat,            ///< N(0, 0.01^2): all values nearly equal, but different
   all_equal,       ///< one value
-  ties_at_k,       ///< groups of 3, 9, 36, 144, ... equal values: the usual cuts fall inside a
-                   ///< group
+  ties_at_k,       ///< groups of 3, 9, 36, ... equal values: usual cuts fall inside a group
   mass_exactly_p,  ///< dyadic probabilities whose partial sums are exactly 1/2, 3/4, 7/8, ...
   dyadic,          ///< integer logits: at T = 0x1.715476p0 all weights are powers of two
   subnormal,       ///< subnormal values of both signs

@@ -51,8 +51,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     }
     if (form.output_counts) {
       std::vector<std::int32_t> counts(static_cast<std::size_t>(arrays.counts_stride), 0);
-      std::fill(counts.begin() + vocab, counts.end(), -1);  // a kernel that reads this entry fails
-                                                            // the row
+      std::fill(counts.begin() + vocab, counts.end(), -1);  // fails the row if a kernel reads it
       for (const std::int32_t id : row.output) {
         if (is_token(id)) ++counts[static_cast<std::size_t>(id)];
       }

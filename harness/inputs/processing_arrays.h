@@ -53,8 +53,7 @@ struct HistoryArrays {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
   bool output_counts = false;  ///< counts of all tokens, in addition to lists; ids that are no
                                ///< tokens are left out
-  bool grown = false;          ///< if the output of a row continues that of the row before, both
-                               ///< share memory
+  bool grown = false;          ///< rows whose output continues the last row's share memory
   std::int64_t gap = 0;        ///< number of values between two rows of the mask and of the counts
 };
 

@@ -33,8 +33,7 @@ std::vector<float> random_probabilities(Dice& dice, std::int64_t vocab,
 struct ParameterOptions {
   bool probabilities = false;  ///< the row has probabilities, not logits
   bool faults = true;          ///< one of twenty rows has a parameter out of range
-  bool dense = false;          ///< most filters are on, so that a third of the rows have all three
-                               ///< filters
+  bool dense = false;          ///< most filters are on: a third of the rows have all three
 };
 
 /// Generates parameters for a row. Half of the parameters are chosen to meet ties, gaps and masses

@@ -95,8 +95,7 @@ constexpr Trap kTraps[] = {{0, ""}};
 unsigned trapping(const FloatState&) { return 0; }
 FloatState registers() { return {static_cast<std::uint32_t>(std::fegetround()), 0}; }
 void set_registers(const FloatState& state) {
-  std::fesetround(static_cast<int>(state.control));  // fails for values that are not a rounding
-                                                     // mode
+  std::fesetround(static_cast<int>(state.control));  // fails for a value that is no rounding mode
 }
 bool is_known(const FloatState& state) { return state.x87_control == 0; }
 FloatState with_modes(const FloatState&, const FloatState& given) { return given; }

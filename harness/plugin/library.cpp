@@ -15,8 +15,7 @@ namespace fairdraw::harness::plugin {
 namespace {
 
 std::string bounded(const char* text) {
-  constexpr std::size_t kMaxBytes = 400;  // so that four such texts fit into one message to the
-                                          // judge
+  constexpr std::size_t kMaxBytes = 400;  // four such texts fit into one message to the judge
   if (text == nullptr) return {};
   return on_one_line({text, strnlen(text, kMaxBytes)}).substr(0, kMaxBytes);
 }

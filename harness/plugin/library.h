@@ -61,8 +61,7 @@ class Library {
 
   std::string path_;
   void* handle_ = nullptr;
-  std::vector<void*> functions_;  ///< indexed by kind of call; null if the plugin lacks the
-                                  ///< function
+  std::vector<void*> functions_;  ///< indexed by kind of call; null if there is no function
   Description description_;
 };
 

@@ -87,8 +87,7 @@ class IsolatedSampler final : public PluginSampler, public Interruptible {
       try {
         process_.emplace(path_, options_, arrays(), end_);
       } catch (const UsageError& error) {
-        return give_up(error.what());  // the plugin loaded before, so this failure is the sampler's
-                                       // fault
+        return give_up(error.what());  // it loaded before, so this failure is the sampler's
       }
       file_->expect_unchanged();  // checked before the plugin has answered anything
       if (process_->description() != said_) {

@@ -23,8 +23,7 @@
 namespace fairdraw::harness::plugin {
 namespace {
 
-constexpr std::size_t kPrintedKept = 600;  // number of bytes at the end of the output that a
-                                           // message keeps
+constexpr std::size_t kPrintedKept = 600;  // number of last bytes of output in a message
 
 void expect(bool good, const char* what) {
   if (!good) throw std::system_error(errno, std::generic_category(), what);
@@ -156,8 +155,7 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
     leash_ = leash.judge.release();
     output_ = output.judge.release();
   }
-  exit_ = file_of_process(keeper_);  // -1 if the system has no such file; poll() then ignores the
-                                     // entry
+  exit_ = file_of_process(keeper_);  // -1 if the system has none; poll() then ignores it
   const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds, last);
   std::string why;
   if (const Ended* const end = std::get_if<Ended>(&outcome)) {

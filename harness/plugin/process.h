@@ -25,8 +25,7 @@ struct Options {
   bool trusted = false;             ///< true: the plugin runs in this process, without guards
   double seconds = 60;              ///< maximum time of each call in seconds
   double load_seconds = 60;         ///< maximum time to start the process and load the plugin
-  std::uint64_t mebibytes = 16384;  ///< maximum memory in MiB beyond the arrays of a call; 0: no
-                                    ///< limit
+  std::uint64_t mebibytes = 16384;  ///< maximum memory in MiB beyond arrays of a call; 0: no limit
   std::vector<std::string> host = host_command();
 };
 

@@ -165,8 +165,7 @@ class SampledChildren {
  private:
   struct Node {
     std::vector<std::int32_t> prefix, children;
-    std::vector<IntegerRow> target, draft;  // the node's own rows: one copy for the node, one per
-                                            // child
+    std::vector<IntegerRow> target, draft;  // own rows of the node, and a copy for each child
   };
   using Words = std::vector<std::uint64_t>;
 

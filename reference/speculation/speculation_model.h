@@ -15,8 +15,7 @@ namespace fairdraw::reference {
 /// The random words of a position, one for each purpose.
 struct PositionWords {
   std::uint64_t draw = 0, accept = 0, recover = 0, bonus = 0;
-  std::vector<std::uint64_t> accept_next = {};  ///< in a tree: words for the second and later
-                                                ///< children
+  std::vector<std::uint64_t> accept_next = {};  ///< in a tree: words for all children but the first
   /// The words of the attempts of a draw by seed; the first of these words is `draw`. The function
   /// is not set if the caller gave the random word.
   std::function<std::uint64_t(std::uint32_t)> attempts = {};

@@ -22,8 +22,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 constexpr float kOctaves = 0x1.715476p0F;  // at this temperature integer logits are octaves
-constexpr RowWeight kOne = RowWeight{1} << (23 + 32 + 48);  // weight of a maximum whose octaves are
-                                                            // an integer
+constexpr RowWeight kOne = RowWeight{1} << (23 + 32 + 48);  // weight of a maximum of whole octaves
 
 RowStatus status_of(std::vector<float> logits, RowParameters parameters = {},
                     std::vector<std::uint32_t> allowed = {}) {

@@ -140,8 +140,7 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
 
 struct Scaled {
   float logit, temperature;
-  double octaves, error;  // real distance to a logit of 0, and its error because the scale is
-                          // rounded
+  double octaves, error;  // distance to a logit of 0, and its error by the rounded scale
 };
 
 Scaled scaled(float logit, float temperature) {

@@ -226,8 +226,7 @@ TEST(Proposals, ArePassedOverUntilOneIsAccepted) {
   for (std::uint32_t accepted = 0; accepted <= kAttemptsOfADraw; ++accepted) {
     std::uint32_t asked = 0;
     const std::int32_t token = row.token_by_attempts([&](std::uint32_t attempt) {
-      EXPECT_EQ(attempt, asked++);                              // each attempt is asked for once,
-                                                                // in order
+      EXPECT_EQ(attempt, asked++);                              // each attempt is asked for once
       return attempt == accepted ? std::uint64_t{1} << 61 : 0;  // tokens 1 and 0
     });
     EXPECT_EQ(token, 1);

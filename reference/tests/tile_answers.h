@@ -16,8 +16,7 @@ struct TileAnswer {
   std::string name;
   bool from_probs = false;
   std::vector<float> values;
-  std::vector<std::uint32_t> allowed;  ///< packed bits of the allowed tokens; if empty, all are
-                                       ///< allowed
+  std::vector<std::uint32_t> allowed;  ///< packed bits of the allowed tokens; if empty, all
   RowParameters parameters;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;

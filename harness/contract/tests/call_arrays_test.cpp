@@ -89,8 +89,7 @@ TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
   EXPECT_EQ(described<fairdraw_verification>(), pointers_in(header, "fairdraw_verification"));
   EXPECT_EQ(described<fairdraw_event>(), pointers_in(header, "fairdraw_event"));
   EXPECT_EQ(described<fairdraw_operation>(), pointers_in(header, "fairdraw_operation"));
-  EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // checks that the parser finds
-                                                                 // pointers
+  EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // checks that the parser works
 }
 
 // --- One array more ------------------------------------------------------------------------------

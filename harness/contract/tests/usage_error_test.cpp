@@ -49,8 +49,7 @@ TEST(UnknownName, SuggestsWhatIsMisspelt) {
   EXPECT_EQ(suggested("cpu:avx3", kSamplers), "'cpu:avx2'");     // 1 of 8 letters replaced
   EXPECT_EQ(suggested("cpu;avx3", kSamplers), "'cpu:avx2'");     // 2 of 8 letters are wrong, just
                                                                  // below a third
-  EXPECT_EQ(suggested("lits", {"list", "lint"}), "'list'");      // swapped neighbours count as one
-                                                                 // mistake
+  EXPECT_EQ(suggested("lits", {"list", "lint"}), "'list'");      // a swap counts as one mistake
   EXPECT_EQ(suggested("bat", {"cat", "rat", "dog"}), "'cat' or 'rat'");
 }
 

@@ -94,8 +94,7 @@ TEST(CounterRandom, below_stays_below_and_reaches_every_value) {
   const CounterRandom random(5);
   for (const std::uint64_t bound : {1u, 2u, 3u, 17u}) {
     std::uint64_t seen = 0;
-    for (std::uint64_t i = 0; i < 2000; ++i) {  // one of 17 values is missed with (16/17)^2000 <
-                                                // 1e-52
+    for (std::uint64_t i = 0; i < 2000; ++i) {  // one of 17 values is missed at 1e-52
       ASSERT_LT(random.below(bound, i), bound);
       seen |= std::uint64_t{1} << random.below(bound, i);
     }

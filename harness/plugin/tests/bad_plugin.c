@@ -192,8 +192,7 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     kill(judge, SIGCONT);
     nanosleep(&tenth, NULL); /* the judge is gone when this process continues */
   }
-  const char* const bytes = after("send-"); /* sends bytes to the judge, followed by another
-                                             * answer */
+  const char* const bytes = after("send-"); /* sends bytes, and then another answer */
   if (bytes != NULL) {
     char text[65536] = {2}; /* AnswerKind::ran */
     send(3, text, strtoul(bytes, NULL, 10), 0);

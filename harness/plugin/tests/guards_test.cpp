@@ -105,8 +105,7 @@ TEST(PluginGuards, noFieldOfAMessageIsTakenOnTrust) {
   wrong[1].number = 2;
   wrong[2].signal = SIGSEGV;
   wrong[3].text_bytes = 1;
-  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason would look like a call that
-                                        // succeeded
+  wrong[4].kind = AnswerKind::refused;  // a refusal without a reason looks like success
   wrong[5].floats.control = 0xffffffff;
   wrong[6].floats.x87_control = 0xffffffff;
   for (const Answer& answer : wrong) {

@@ -65,8 +65,7 @@ TEST(Plugin, promisesWhatItDoesNotDecline) {
   EXPECT_FALSE(described().flush_modes);
   EXPECT_EQ(ability_bits(described()), said.abilities);
   EXPECT_EQ(ability_names(described()), "chains declines_bad_rows declines_flush_modes");
-  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // the integer arithmetic defines the results of bad
-                                             // rows
+  said.abilities |= FAIRDRAW_EXACT_INTEGER;  // exact integers define the results of bad rows
   EXPECT_THROW(described(), UsageError);
 }
 

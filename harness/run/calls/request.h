@@ -27,8 +27,7 @@ struct Request {
   std::vector<float> logits;      ///< [rows, vocab], each exactly representable in dtype
   std::int64_t row_stride = 0;    ///< in elements; 0: vocab. gaps between rows have NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
-  std::int64_t gap = 0;           ///< number of values between two rows of mask, probs and the
-                                  ///< bitmask
+  std::int64_t gap = 0;           ///< number of values between two rows of masks and probs
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;

@@ -111,8 +111,7 @@ std::size_t element_size(DType dtype);
 /// Memory that only costs the pages that are touched, for rows that are gigabytes apart.
 class SparseMemory {
  public:
-  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if the system cannot give
-                                                   ///< memory
+  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if there is no memory
   ~SparseMemory();
   SparseMemory(const SparseMemory&) = delete;
   SparseMemory& operator=(const SparseMemory&) = delete;
@@ -130,8 +129,7 @@ class EncodedLogits {
   EncodedLogits(Memory* memory, const Request& request);
   const void* data() const { return data_; }
   std::int64_t stride() const { return stride_; }
-  std::size_t size() const { return size_; }  ///< number of bytes from data() on; 0 if too many to
-                                              ///< compare
+  std::size_t size() const { return size_; }  ///< number of bytes from data() on; 0 if too many
 
  private:
   std::int64_t stride_;

@@ -23,8 +23,7 @@ struct CheckInput {
   Sampler* sampler = nullptr;
   reference::Semantics semantics;  ///< profile by which the sampler is judged
   const LogitsSource* logits = nullptr;
-  std::vector<reference::RowParameters> parameters;  ///< row i has the parameters parameters[i %
-                                                     ///< size]
+  std::vector<reference::RowParameters> parameters;  ///< row i has parameters[i % size]
   /// Parameters that fail under the profile with any row. These parameters are separate if the
   /// sampler reports no statuses, because it may refuse the whole call for one such row
   /// (expect_refusals).

@@ -48,8 +48,7 @@ FeatureCoverage coverage_of_feature(const Row& row, const std::vector<const Case
     return std::ranges::find(abilities, ability) != abilities.end();
   };
   std::vector<std::string> all;  // abilities lacking in cases that did not run the feature
-  std::uint64_t wanting = 0;     // number of cases skipped because the feature's own abilities are
-                                 // missing
+  std::uint64_t wanting = 0;     // cases skipped because the feature's abilities are missing
   for (const CaseRecord* const one : cases) {
     if (!holds(one->features, row.name)) continue;
     ++feature.cases;

@@ -14,8 +14,7 @@
 
 namespace fairdraw::harness {
 
-inline constexpr std::size_t kMaxPoints = 256;  ///< maximum length of a list; for matrices: number
-                                                ///< of cells
+inline constexpr std::size_t kMaxPoints = 256;  ///< maximum length of a list, or cells of a matrix
 
 /// The tokens in one bin of a profile, which has the positions first to last along its axis, both
 /// included.
@@ -64,8 +63,7 @@ struct Dependence {
   std::string name;  ///< kind of scores: "streams by lag", "rows", ...
   std::vector<std::string> rows, columns;
   std::vector<double> z;  ///< [rows][columns], row after row; NaN if nothing was compared
-  double bound = 0;       ///< absolute value that one of these scores exceeds with its share of the
-                          ///< case's level
+  double bound = 0;       ///< absolute value that a score exceeds with its share of the level
 };
 
 /// The oracle's answer about a token.
@@ -79,8 +77,7 @@ struct BoundaryToken {
                                                    ///< token, and up to and including it, by
                                                    ///< decreasing probability
   Oracle oracle = Oracle::ambiguous;
-  std::optional<bool> kept;            ///< true if the sampler's mask keeps the token; absent: no
-                                       ///< mask
+  std::optional<bool> kept;            ///< true if the sampler's mask keeps the token
   std::optional<std::uint64_t> drawn;  ///< number of draws of the token
 };
 

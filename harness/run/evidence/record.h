@@ -72,15 +72,12 @@ struct CheckOutcome {
   /// For chi_squared, Pearson's p-value, which is reported even if it does not decide. For other
   /// checks, a valid p-value of the whole case (for bets, 1 over the largest evidence).
   std::optional<double> p_value;
-  std::optional<double> total_variation;   ///< observed total variation distance over the pooled
-                                           ///< cells
-  std::optional<double> min_discrepancy;   ///< smallest total variation distance that the draws
-                                           ///< find
+  std::optional<double> total_variation;   ///< observed total variation over the cells
+  std::optional<double> min_discrepancy;   ///< smallest total variation that is found
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
   Evidence evidence;                       ///< for cards and pictures; decides nothing
   std::vector<CellCounts> cells;           ///< cells of the first look
-  std::vector<CountedDraws> counted;       ///< draws of a part of a case, which is never judged by
-                                           ///< itself
+  std::vector<CountedDraws> counted;       ///< draws of one part, never judged alone
 
   CheckOutcome& fail(std::string what);     ///< keeps the message of the first failure
   void watch_out(const std::string& what);  ///< adds to `watch`
@@ -161,8 +158,7 @@ struct Night {
 struct SmallMistake {
   std::string mistake;       ///< "temperatures 0.1 % too high"
   std::string id;            ///< the case that needs the fewest draws to find the mistake
-  double discrepancy = 0;    ///< difference of the counted probability, as a total variation
-                             ///< distance
+  double discrepancy = 0;    ///< difference of the counted probability (total variation)
   std::uint64_t draws = 0;   ///< number of draws of the case
   std::uint64_t needed = 0;  ///< draws to find it with a miss probability of 1e-6; 0: above 2^40
 };
@@ -182,8 +178,7 @@ struct RunRecord {
   /// `planned` is the number of cases in the whole run.
   std::vector<std::uint64_t> places = {};
   std::uint64_t planned = 0;
-  std::string case_part;  ///< part such as "2/4", or "2/4 again" (second look), of all divisible
-                          ///< cases
+  std::string case_part;  ///< part of all divisible cases: "2/4", "2/4 again" (second look)
   std::string selection;  ///< arguments of --case and --exclude; empty: all cases
   std::string options;    ///< further options to repeat the run: "--semantics hf"
   /// The reason why the run ended early; `cases` then has only the cases that ran. The reason is
@@ -193,8 +188,7 @@ struct RunRecord {
   /// maximum percentage of cases that each sampler may skip (--max-skipped).
   std::vector<std::string> required = {};
   std::optional<double> max_skipped = {};
-  std::map<std::string, std::string> environment;  ///< facts about the host, which are not part of
-                                                   ///< byte equality
+  std::map<std::string, std::string> environment;  ///< facts about the host, not compared by bytes
   ErrorBudget error_budget;
   std::vector<Night> nights = {};  ///< runs of accumulated evidence, in order; otherwise empty
   std::vector<SamplerRecord> samplers;

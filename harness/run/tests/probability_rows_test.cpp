@@ -13,8 +13,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kDyadicTemperature = 0x1.715476p0F;  // the scale c is 1, so a logit is an exponent
-                                                     // of 2
+constexpr float kDyadicTemperature = 0x1.715476p0F;  // the scale c is 1, so logits are octaves
 
 bool is_power_of_two(float value) {
   int exponent = 0;

@@ -22,8 +22,7 @@ struct BoundaryRow {
   IdOrder place = IdOrder::at_ends;
   /// Groups of ids; at least one token of each group must be drawn.
   std::vector<std::vector<std::size_t>> groups = {};
-  std::uint64_t samples = 0;  ///< number of samples of one output to draw; 0: as many draws as the
-                              ///< case
+  std::uint64_t samples = 0;  ///< number of samples of one output; 0: as many draws as the case
   /// True if each of the last half, the last quarter, ... of the kept tokens must be drawn at least
   /// once too.
   bool by_rank = false;

@@ -16,8 +16,7 @@ namespace fairdraw::harness {
 /// The log-probabilities that one call requests.
 struct AskedLogprobs {
   WantedReport report;
-  bool many = false;     ///< three samples of two outputs per row, in another order than that of
-                         ///< the rows
+  bool many = false;     ///< three samples of two outputs per row, in mixed order
   bool failing = false;  ///< true if the first row of the call is bad
 };
 

@@ -33,8 +33,7 @@ class MissingTokens {
   /// Returns a text about the first missing token, such as "token 7 (probability 0.050) is missing
   /// from 1024 draws", or an empty string if none is missing.
   const std::string& missing() const { return missing_; }
-  std::uint64_t expected() const { return expected_; }  ///< number of tokens and groups expected so
-                                                        ///< far
+  std::uint64_t expected() const { return expected_; }  ///< number of tokens and groups expected
   double spent() const { return spent_; }               ///< probability that a right sampler fails
 
  private:

@@ -18,8 +18,7 @@ struct RealRow {
   double inverse_ln2 = 0;                // number of octaves per unit of logit: 1 / (T ln 2)
   double normalizer_error = 0;           // relative error of the sum over all allowed tokens
   double filtered_normalizer_error = 0;  // relative error of the sum over the survivors
-  double filtered_share = 0;             // mass of the survivors as a fraction of all allowed
-                                         // tokens
+  double filtered_share = 0;             // mass of the survivors over that of all allowed tokens
   std::vector<double> unfiltered;        // [vocab] exp((x - max) / T) / sum
 };
 

@@ -163,8 +163,7 @@ void expect_late_columns(Replay& replay) {
     if (token >= front && token < late.vocab) continue;
     const auto row = static_cast<std::int64_t>(at / samples);
     const reference::RealDistribution distribution = distribution_of(replay.input(), late, row);
-    if (!distribution.defined || distribution.must_fail) continue;  // because any token may be
-                                                                    // right
+    if (!distribution.defined || distribution.must_fail) continue;  // any token may be right
     replay.outcome().fail(
         fmt::format("{}: row {} gives token {}, expected one from {} on", name, row, token, front));
     return;

@@ -42,8 +42,7 @@ std::uint64_t NextCalls::advance(const CheckInput& input, std::int64_t drafts,
 
 std::uint64_t NextCalls::draft_word(const CheckInput& input, std::uint64_t call,
                                     std::uint64_t draft) {
-  constexpr std::uint64_t kNext = 0x6e65787463616c6c;  // differs from seeds and from words of other
-                                                       // drafts
+  constexpr std::uint64_t kNext = 0x6e65787463616c6c;  // differs from seeds and other drafts' words
   return mixed(mixed(input.seed ^ kNext, call), draft);
 }
 

@@ -14,8 +14,7 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kMaxDrafts = 4;
-constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // rows of the source; no row is used
-                                                            // twice
+constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // rows of the source, each used once
 
 std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   std::vector<float> row(static_cast<std::size_t>(input.logits->vocab()));

@@ -188,8 +188,7 @@ class TreeDistribution : public DistributionTables {
     const auto stands = [](const Probability& mass, const Probability& drawn) {
       return mass >= drawn ? Probability(1) : Probability(mass / drawn);
     };
-    Exact second(width_, 0), instead(width_, 0);  // the second child with token x, and the
-                                                  // replacement
+    Exact second(width_, 0), instead(width_, 0);  // the second child and the replacement
     for (std::size_t x = 0; x < width_; ++x) {
       if (q[x] == 0) continue;
       const Probability first = q[x] * stands(p[x], q[x]), none = q[x] - first;

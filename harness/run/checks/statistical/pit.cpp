@@ -55,10 +55,8 @@ struct Pairs {
 
 struct Streams {
   std::vector<double> by_id, by_rank;
-  std::vector<std::size_t> parameters;  ///< for each value, the index of its parameters in the
-                                        ///< input
-  std::vector<std::size_t> sample;      ///< for each value, its number among the samples of its
-                                        ///< output
+  std::vector<std::size_t> parameters;  ///< for each value, the index of its parameters
+  std::vector<std::size_t> sample;      ///< for each value, its number in its output
   Pairs rows;                           ///< neighbouring outputs of a call
   Pairs calls;                          ///< the same output of two consecutive calls
 };
@@ -155,8 +153,7 @@ struct Plan {
   DrawsOfARow draws = {};
   std::size_t statistics = 0;  ///< number of statistics that share the level
   bool pairs = false;          ///< different seeds must give independent draws
-  bool operations = false;     ///< there are few different parameters, so the draws of each are
-                               ///< judged
+  bool operations = false;     ///< there are few parameters, so the draws of each are judged
   std::vector<VaryingParameter> varying = {};
 
   std::int64_t rows() const { return bases * rotations; }

@@ -13,8 +13,7 @@ namespace fairdraw::harness {
 /// decreasing probability.
 struct RowTransform {
   std::vector<reference::Membership> membership;
-  std::vector<bool> has_frequency;     ///< true for certain tokens; the values of other tokens have
-                                       ///< no meaning
+  std::vector<bool> has_frequency;     ///< true for certain tokens, whose values have a meaning
   std::vector<double> by_id, by_rank;  ///< prefix sums of the certain tokens
   std::vector<std::uint32_t> rank_of;
 

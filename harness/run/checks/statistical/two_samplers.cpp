@@ -29,8 +29,7 @@ constexpr double kExpectedOfEach = 100;
 // conditioned on the other tokens.
 struct Sample {
   std::vector<std::uint64_t> of_token;   // [vocab]
-  std::uint64_t draws = 0, outside = 0;  // `outside`: draws of tokens that the distribution
-                                         // excludes
+  std::uint64_t draws = 0, outside = 0;  // `outside`: draws of excluded tokens
 };
 
 Sample draw(Sampler& sampler, const CheckInput& input, const Request& request,

@@ -33,8 +33,7 @@ struct Finding {
   std::string name;            ///< name of the statistic, which is the same in both looks
   double p_value = 1;          ///< valid: at most a with probability at most a
   double level = 0;            ///< the statistic's share of the case's budget
-  std::string what;            ///< observation, such as "G = 812.1 over 31 cells after 100000
-                               ///< draws"
+  std::string what;            ///< observation: "G = 812.1 over 31 cells after 100000 draws"
   bool never_at_once = false;  ///< needs a second look for any p-value
 };
 
