@@ -54,7 +54,7 @@ typedef struct fairdraw_token_lists {
  * All entries of a list are checked, except in histories: entries of prompt are checked only if r
  * is not 1, and entries of output or output_counts only if one of r, f and p is not neutral. Bad
  * words are compared with the last ids of `output` as given, so an id of -1 never matches.
- * plugin_abi.h says which of several faults a row reports. */
+ * The header plugin_abi.h says which of several faults a row reports. */
 typedef struct fairdraw_processing {
   const float* repetition_penalty; /**< [rows], like all parameters; NULL: no processing */
   const float* frequency_penalty;  /**< [rows] */
@@ -79,7 +79,7 @@ typedef struct fairdraw_batch {
   uint32_t struct_size; /**< sizeof(fairdraw_batch) of the caller */
 
   /** contents of the rows: 0 logits; 1 probabilities, finite and >= 0, in any scale. With
-     probabilities the temperature has no meaning */
+   * probabilities the temperature has no meaning */
   uint32_t input;
   /** logits: rows x vocab values of dtype, row_stride values apart, any alignment */
   uint32_t dtype;     /**< 0 float32, 1 float16, 2 bfloat16 */
@@ -112,18 +112,18 @@ typedef struct fairdraw_batch {
   const uint64_t* seed;   /**< [outputs], or [1] */
   const uint64_t* offset; /**< [outputs], or [1] */
   /** [outputs, num_samples] random words to draw with, instead of those that the seeds give;
-     optional, and only for samplers that declare scripted_words */
+   * optional, and only for samplers that declare scripted_words */
   const uint64_t* words;
 
   /** The first of the results, all of which are optional (NULL) except tokens. An output without a
-     token gets tokens -1, support_size 0 and log-probabilities -inf; its row gets mask 0 and probs
-     0, or, if the row is padding, an unchanged mask and unchanged probs */
+   * token gets tokens -1, support_size 0 and log-probabilities -inf; its row gets mask 0 and probs
+   * 0, or, if the row is padding, an unchanged mask and unchanged probs */
   int32_t* tokens;         /**< [outputs, num_samples] */
   int32_t* statuses;       /**< [outputs], enum fairdraw_row_status of plugin.h */
   int32_t* support_size;   /**< [outputs] */
   float* logprob;          /**< [outputs, num_samples] log-probability of the token at the row's
-                              temperature (at 1 for temperature 0), before min_p, top_k and
-                              top_p */
+                            * temperature (at 1 for temperature 0), before min_p, top_k and
+                            * top_p */
   float* logprob_filtered; /**< [outputs, num_samples] log-probability among the survivors */
   uint32_t* mask;          /**< [rows, mask_stride] words of survivors; bits beyond vocab are 0 */
   int64_t mask_stride;     /**< in words, >= ceil(vocab / 32) */
@@ -133,23 +133,24 @@ typedef struct fairdraw_batch {
   /** Processing of logits, for samplers that declare it; rows of probabilities have none */
   fairdraw_processing processing;
   /** Log-probabilities as engines report them. All of them are optional, and only for samplers that
-     declare the mode (and, for ranks, the rule). Let x be a token's logit as given, x' the logit
-     after processing, and T the temperature. The token's value in each mode is:
-       - 0, raw_logits: x as float32;
-       - 1, raw_logprobs: ln softmax(x), at temperature 1, before processing, bans and filters;
-       - 2, processed_logits: x' / T, one float32 division; x' if T is 0;
-       - 3, processed_logprobs: ln softmax(x' / T) over the tokens that the filters leave.
-     Logarithms are natural. The value -inf means that the token cannot be drawn: in raw modes its
-     logit is -inf, in processed modes it is banned or the filters drop it (greedy rows keep one
-     token). All other values are finite: a value beyond float32's range is replaced by the largest
-     finite float32. No value is NaN. Tokens are ordered by decreasing logit (x in raw modes, x' in
-     processed modes), and by increasing id if logits are equal; the logits decide, not the rounded
-     values. Outputs without a token get values -inf, ids -1 and ranks 0, and their rows in
-     report_all get -inf; rows that are padding are not changed. */
+   * declare the mode (and, for ranks, the rule). Let x be a token's logit as given, x' the logit
+   * after processing, and T the temperature. The token's value in each mode is:
+   *   - 0, raw_logits: x as float32;
+   *   - 1, raw_logprobs: ln softmax(x), at temperature 1, before processing, bans and filters;
+   *   - 2, processed_logits: x' / T, one float32 division; x' if T is 0;
+   *   - 3, processed_logprobs: ln softmax(x' / T) over the tokens that the filters leave.
+   *
+   * Logarithms are natural. The value -inf means that the token cannot be drawn: in raw modes its
+   * logit is -inf, in processed modes it is banned or the filters drop it (greedy rows keep one
+   * token). All other values are finite: a value beyond float32's range is replaced by the largest
+   * finite float32. No value is NaN. Tokens are ordered by decreasing logit (x in raw modes, x' in
+   * processed modes), and by increasing id if logits are equal; the logits decide, not the rounded
+   * values. Outputs without a token get values -inf, ids -1 and ranks 0, and their rows in
+   * report_all get -inf; rows that are padding are not changed. */
   uint32_t report_mode;
   /** Rule for ranks. 0, position: the token's place in the order of report_mode, from 1 on, so that
-     all ranks differ. 1, at_least: the number of values that are >= the token's own, so that equal
-     tokens share the last of their places */
+   * all ranks differ. 1, at_least: the number of values that are >= the token's own, so that equal
+   * tokens share the last of their places */
   uint32_t rank_rule;
   int32_t top_n;             /**< 0 to 128 */
   float* report_values;      /**< [outputs, num_samples] values of the drawn tokens */

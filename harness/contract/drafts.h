@@ -47,7 +47,7 @@ typedef struct fairdraw_chain {
 
   int32_t* tokens;   /**< [batch, n + 1] emitted tokens, followed by -1 */
   int32_t* accepted; /**< [batch]: number of positions that pass their own test, also after a
-                        rejection; judged only if the sampler's rule is token-wise; optional */
+                      * rejection; judged only if the sampler's rule is token-wise; optional */
   int32_t* emitted;  /**< [batch]: number of drafted tokens that are emitted; optional */
   int32_t* statuses; /**< [batch] statuses as in fairdraw_batch; optional */
 } fairdraw_chain;
@@ -129,12 +129,12 @@ typedef struct fairdraw_verification {
   int32_t* statuses; /**< [batch] statuses as in fairdraw_batch; optional */
 
   /** For trees whose draft_law is not 0: the children of a node were drawn with replacement (0) or
-     without replacement (1). Only for samplers that declare draft distributions of trees */
+   * without replacement (1). Only for samplers that declare draft distributions of trees */
   uint32_t siblings;
   /** Processing of the target's rows, only for samplers that declare it. Its arrays have one entry
-     per row (rows, not batch). Lists of a request's rows may share memory, because each history is
-     that of the row before and one token more. Rows that are padding may have any values, which
-     must not be read */
+   * per row (rows, not batch). Lists of a request's rows may share memory, because each history is
+   * that of the row before and one token more. Rows that are padding may have any values, which
+   * must not be read */
   fairdraw_processing processing;
 } fairdraw_verification;
 

@@ -56,7 +56,7 @@ typedef struct fairdraw_operation {
   uint32_t kind;        /**< one of FAIRDRAW_OPERATION_SOFTMAX and the like */
 
   /** dtype of the rows x vocab values, which are row_stride values apart and aligned to a value.
-     The values must not be changed, unless the result is the same memory */
+   * The values must not be changed, unless the result is the same memory */
   uint32_t dtype; /**< 0 float32, 1 float16, 2 bfloat16 */
   /** dtype of the result: float32, or the dtype of the rows if the sampler declares this ability;
    * masked logits always have the dtype of the rows. */
@@ -67,7 +67,7 @@ typedef struct fairdraw_operation {
   const void* values; /**< [rows, row_stride] */
 
   /** 0: the operation's parameter has one value per row; 1: it has one value for the call. The
-     parameters that the operation does not take are NULL. */
+   * parameters that the operation does not take are NULL. */
   int32_t parameter_is_scalar;
   const float* temperature; /**< [rows] or [1]; for softmax */
   const int32_t* top_k;     /**< [rows] or [1]; for top_k_mask_logits and top_k_renorm_probs */
@@ -75,8 +75,8 @@ typedef struct fairdraw_operation {
   const float* min_p;       /**< [rows] or [1]; for min_p_mask_logits */
 
   /** Distance of the result's rows in values; the gaps between rows must not be written. The result
-     is the same memory as `values`, with the same stride and dtype, only for samplers that declare
-     FAIRDRAW_MASKS_IN_PLACE or FAIRDRAW_OPERATES_IN_PLACE. */
+   * is the same memory as `values`, with the same stride and dtype, only for samplers that declare
+   * FAIRDRAW_MASKS_IN_PLACE or FAIRDRAW_OPERATES_IN_PLACE. */
   int64_t result_stride;
   void* result;      /**< [rows, result_stride] */
   int32_t* statuses; /**< [rows], enum fairdraw_row_status; optional */

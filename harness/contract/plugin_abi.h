@@ -17,8 +17,8 @@
 #include "operation.h"
 
 /** Version of the plugin interface, which changes when the meaning or the layout of these headers
-   changes. Fields added at the end of a struct change neither: struct_size says how many fields
-   there are, and an ability says whether a plugin reads them. */
+ * changes. Fields added at the end of a struct change neither: struct_size says how many fields
+ * there are, and an ability says whether a plugin reads them. */
 #define FAIRDRAW_PLUGIN_ABI 1u
 
 #if defined(__GNUC__)
@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 /** fairdraw_batch.top_k. This is the first of the abilities: a check that needs an ability that the
-   plugin does not declare is skipped, and the report gives that reason. */
+ * plugin does not declare is skipped, and the report gives that reason. */
 #define FAIRDRAW_CAN_TOP_K (UINT64_C(1) << 0)
 #define FAIRDRAW_CAN_TOP_P (UINT64_C(1) << 1)          /**< fairdraw_batch.top_p */
 #define FAIRDRAW_CAN_MIN_P (UINT64_C(1) << 2)          /**< fairdraw_batch.min_p */
@@ -49,7 +49,7 @@ extern "C" {
 #define FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS (UINT64_C(1) << 12)
 #define FAIRDRAW_CAN_CHAINS (UINT64_C(1) << 13) /**< verifies drafted chains */
 /** draws with given random words: the token is the first survivor whose prefix sum exceeds
-   floor(word * total / 2^64), also in rows in which a seed would draw by proposals */
+ * floor(word * total / 2^64), also in rows in which a seed would draw by proposals */
 #define FAIRDRAW_CAN_SCRIPTED_WORDS (UINT64_C(1) << 14)
 #define FAIRDRAW_REPORTS_STATUS (UINT64_C(1) << 15)   /**< fairdraw_batch.statuses */
 #define FAIRDRAW_REPORTS_SUPPORT (UINT64_C(1) << 16)  /**< fairdraw_batch.support_size */
@@ -59,7 +59,7 @@ extern "C" {
 /** a token depends on its row, parameters, seed and offset, and on nothing else */
 #define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
 /** uses the integer arithmetic of fairdraw's specification: tokens are compared bit for bit, and
-   drafts are accepted token-wise */
+ * drafts are accepted token-wise */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
 #define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22)  /**< fairdraw_batch.processing; host memory */
 #define FAIRDRAW_CAN_TOP_N_SIGMA (UINT64_C(1) << 23) /**< fairdraw_processing.top_n_sigma */
@@ -70,8 +70,8 @@ extern "C" {
 /** fairdraw_verification.processing, in host memory */
 #define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
 /** accepts each draft by a test of its own, with probability min(1, p / q). A plugin declares at
-   most one of this rule and the next. Without either, the emitted tokens must have the target's
-   distribution, and it does not matter which drafts are accepted. */
+ * most one of this rule and the next. Without either, the emitted tokens must have the target's
+ * distribution, and it does not matter which drafts are accepted. */
 #define FAIRDRAW_ACCEPTS_TOKEN_WISE (UINT64_C(1) << 28)
 /** decides jointly for a chain how many drafts are accepted (Sun et al. 2024, Algorithm 2) */
 #define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29)
@@ -92,20 +92,20 @@ extern "C" {
 #define FAIRDRAW_MASKS_IN_PLACE (UINT64_C(1) << 50)
 #define FAIRDRAW_OPERATES_IN_PLACE (UINT64_C(1) << 51) /**< the same for all other operations */
 /** results of operations have the dtype of their rows; otherwise they are float32, except for
-   masked logits, which always have the dtype of their rows */
+ * masked logits, which always have the dtype of their rows */
 #define FAIRDRAW_OPERATIONS_KEEP_DTYPE (UINT64_C(1) << 52)
 
 /** declines to answer bad rows, because the plugin's caller refuses them: NaN, parameters out of
-   range, no allowed token, an index that is no row, faulty drafts. A plugin promises to answer bad
-   rows, and to ignore flush modes, unless it declines with these bits. Declined promises are not
-   judged, and the report names them. */
+ * range, no allowed token, an index that is no row, faulty drafts. A plugin promises to answer bad
+ * rows, and to ignore flush modes, unless it declines with these bits. Declined promises are not
+ * judged, and the report names them. */
 #define FAIRDRAW_DECLINES_BAD_ROWS (UINT64_C(1) << 53)
 /** computes in the caller's FTZ and DAZ modes, so that these modes may change results; a rounding
-   mode of the caller may not */
+ * mode of the caller may not */
 #define FAIRDRAW_DECLINES_FLUSH_MODES (UINT64_C(1) << 54)
 
 /** draws of different seeds, also neighbours, are independent. This bit and the next five are
-   promises about random bits; a promise that is not made is not tested. */
+ * promises about random bits; a promise that is not made is not tested. */
 #define FAIRDRAW_SEEDS_INDEPENDENT (UINT64_C(1) << 0)
 /** draws of different offsets of one seed are independent */
 #define FAIRDRAW_OFFSETS_INDEPENDENT (UINT64_C(1) << 1)
@@ -162,7 +162,7 @@ enum fairdraw_row_status {
 /** All arrays of a call are in host memory. */
 #define FAIRDRAW_HOST_POINTERS 0u
 /** All arrays of a call are on CUDA device 0, and the call returns when its results are there. The
-   structs themselves are in host memory. */
+ * structs themselves are in host memory. */
 #define FAIRDRAW_DEVICE_POINTERS 1u
 
 /** The identity, abilities and promises of a plugin. */
@@ -184,20 +184,20 @@ extern FAIRDRAW_PLUGIN_EXPORT const uint32_t fairdraw_plugin_abi;
 /* NOLINTEND(readability-identifier-naming) */
 
 /** Fills the description, which is all zeros except for struct_size. Returns 0; after an error it
-   writes a message, terminated by 0, into message[0 ... message_size) and returns another value, as
-   the other functions do. */
+ * writes a message, terminated by 0, into message[0 ... message_size) and returns another value, as
+ * the other functions do. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description,
                                                         char* message, size_t message_size);
 
 /** Samples one batch, and writes the results that are not NULL. Arrays are only aligned to their
-   type, and the logits may be unaligned. A row without a token gets the token -1 and a status. A
-   return value other than 0 refuses the whole call. */
+ * type, and the logits may be unaligned. A row without a token gets the token -1 and a status. A
+ * return value other than 0 refuses the whole call. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message,
                                                    size_t message_size);
 
 /** Computes one operation on rows. A plugin exports this function only if it declares an operation,
-   FAIRDRAW_CAN_SOFTMAX or the like. A plugin that has operations and no fairdraw_plugin_run is
-   judged by its operations alone. */
+ * FAIRDRAW_CAN_SOFTMAX or the like. A plugin that has operations and no fairdraw_plugin_run is
+ * judged by its operations alone. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_operation(const fairdraw_operation* operation,
                                                              char* message, size_t message_size);
 

@@ -58,7 +58,7 @@ typedef struct fairdraw_event {
   int64_t rows;
   const int32_t* slot; /**< [rows] different slots in [0, slots), in any order; NULL for begin */
 
-  /** [rows]; the next six arrays are given for add and restore, and NULL in all other events */
+  /** [rows]; this array and the next five are given for add and restore, and NULL otherwise */
   const float* temperature; /**< [rows] */
   const int32_t* top_k;     /**< [rows] */
   const float* top_p;       /**< [rows] */
@@ -67,13 +67,13 @@ typedef struct fairdraw_event {
   const uint64_t*
       offset; /**< [rows] offset of the next token: 0 for add, tokens drawn so far for restore */
   /** The request's processing, in the form that fairdraw_batch has for a row. Histories are lists,
-     so prompt_mask and output_counts are NULL. The output is empty for add, and holds all tokens so
-     far for restore. Without repetition_penalty the request has no processing, and its history does
-     not matter. The field is only for samplers that declare processing. */
+   * so prompt_mask and output_counts are NULL. The output is empty for add, and holds all tokens so
+   * far for restore. Without repetition_penalty the request has no processing, and its history does
+   * not matter. The field is only for samplers that declare processing. */
   fairdraw_processing processing;
 
-  /** [rows, vocab]; this array and the next three are given for step, and NULL in all other events.
-     Row i belongs to the request in slot[i] */
+  /** [rows, vocab]; this array and the next three are given for step, and NULL otherwise.
+   * Row i belongs to the request in slot[i] */
   const void* logits;      /**< [rows, vocab] */
   const uint32_t* allowed; /**< [rows, ceil(vocab / 32)], the packed mask of this step; optional */
   int32_t* tokens;         /**< [rows] */
