@@ -13,8 +13,8 @@ namespace fairdraw::reference {
 
 using TokenSequence = std::vector<std::int32_t>;
 
-/// A beam: a sequence of tokens with its scores. The sequence is live if its last token is not an
-/// end id.
+/// A beam, which is a sequence of tokens with its scores. The sequence is live if its last token is
+/// not an end id.
 struct BeamHypothesis {
   TokenSequence tokens;
   float cumulative = 0;
@@ -30,7 +30,8 @@ struct BeamRules {
   std::vector<std::int32_t> end_ids;
 };
 
-/// The state of one request. The state begins with one live beam without tokens.
+/// The state of the beam search for one request. The state begins with one live beam without
+/// tokens.
 struct BeamModelState {
   std::vector<BeamHypothesis> live = {{}};
   std::vector<std::int32_t> parents;  ///< parent of each live beam in the step before
@@ -43,8 +44,8 @@ struct BeamModelState {
 /// weights and rounded once; -inf stays -inf. Precondition: the row has no NaN and no +inf.
 std::vector<float> beam_logprobs(std::span<const float> logits);
 
-/// Makes one step. Row b of the input holds the log-probabilities of live beam b. A request that is
-/// not live or has no candidate only changes its status.
+/// Makes one step. Row b of the input holds the log-probabilities of live beam b. If the request is
+/// not live or has no candidate, the step only changes its status.
 void beam_step_model(BeamModelState& state, const std::vector<std::vector<float>>& logprobs,
                      const BeamRules& rules);
 

@@ -2,7 +2,7 @@
 // additions. The profiles give these bounds to the real-number oracle.
 //
 // Let u = 2^-24, the largest relative error of one rounding to nearest. For a row of logits x with
-// largest value m, the sampler computes
+// the largest value m, the sampler computes these values:
 //
 //   s_i = x_i * fl(1 / T) or fl(x_i / T),  z_i = fl(s_i - s_m),  e_i = exp(z_i),
 //   S = sum e_i,  p_i = fl(e_i / S),  F = a sum of some of the p_i (or e_i),

@@ -24,7 +24,7 @@ using boost::multiprecision::uint256_t;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr int kSignificandBits = 23;
-constexpr double kSignificandUnits = 0x1p23;  // number of units of a significand in [1, 2)
+constexpr double kSignificandUnits = 0x1p23;  // number of units in a significand of 1
 constexpr int kBitsInTile = 32;               // bits of a weight in a tile beyond its significand
 constexpr int kBitsInRow = 48;  // bits that the first tile's weights gain in the row
 constexpr double kOctavesOfWritten = 256;  // 2^-256 is below the smallest float32

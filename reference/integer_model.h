@@ -121,7 +121,7 @@ struct IntegerRow {
   std::vector<std::uint64_t> speculation_weight;  ///< [vocab] weights for speculation before
                                                   ///< filtering, like `weight`
   std::int32_t support_size = 0;
-  std::int32_t greedy_token = -1;  ///< the token of a greedy row
+  std::int32_t greedy_token = -1;  ///< the token that a greedy row gives
   bool proposes = false;           ///< true if a draw by seed tries proposals first
 
   /// Returns the token for position t in [0, total): the first token, in id order, whose inclusive

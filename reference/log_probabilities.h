@@ -22,7 +22,7 @@ struct RealLogprobs {
   /// least the token's own value, as `rule` says; 0 if the token has no value. Ranks compare
   /// logits, which are exact.
   std::int32_t rank(std::int32_t token, RankRule rule) const;
-  std::vector<float> logits;  ///< [vocab] logits of the row
+  std::vector<float> logits;  ///< [vocab] the logits of the row
 };
 
 /// Computes one row in O(vocab log vocab). In raw modes `logits` are the caller's; in processed

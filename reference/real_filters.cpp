@@ -163,7 +163,7 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
   const bool ties_stay = semantics.top_p_ties == TopPTies::keep_all;
   const std::size_t positions = base.count_high;
   std::size_t certain = 0, exact = 0, possible = 0;
-  std::size_t tied_from = 0;  // first token that may tie with the one at `begin`
+  std::size_t tied_from = 0;  // first token that may tie with the token at `begin`
   for (std::size_t begin = 0; begin < positions;) {
     const std::size_t end = ties_stay ? std::min(equal_end(row, begin), positions) : begin + 1;
     while (!row.may_tie(tied_from, begin)) ++tied_from;

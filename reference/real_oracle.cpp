@@ -271,7 +271,7 @@ double largest_bound(const RankedWeights& row, const Cut& cut) {
 // part of each token, and a bound on a sampler's error of the last part, which is a difference of
 // two sums.
 struct Walk {
-  std::vector<long double> weight;  // by rank, up to cut.exact
+  std::vector<long double> weight;  // weight of each token by rank, up to cut.exact
   long double total = 0, last_error = 0;
   bool truncated = false;
 };

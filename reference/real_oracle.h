@@ -34,7 +34,7 @@ struct RealDistribution {
                                      ///< the weight bound, however it decides ambiguous tokens
   double largest = 1;                ///< maximum probability of a token in a sampler within the
                                      ///< weight bound
-  std::int32_t support_low = 0, support_high = 0;  ///< range of the support size
+  std::int32_t support_low = 0, support_high = 0;  ///< range of the possible support sizes
   double log_normalizer = 0;  ///< ln sum exp((x - max) / T) over allowed tokens; T = 1 if
                               ///< temperature is 0
 

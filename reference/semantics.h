@@ -129,8 +129,8 @@ struct Semantics {
   /// oracle adds these errors to its bounds.
   double relative_weight_error = 0;
   double relative_sum_error = 0;
-  /// True if sums add one token of the row after another. If sums are sequential, the oracle adds
-  /// sum_error() for as many additions as the row has tokens.
+  /// True if the sampler's sums add one token of the row after another. If sums are sequential, the
+  /// oracle adds sum_error() for as many additions as the row has tokens.
   bool sequential_sums = false;
   /// True if the sums of top_p begin at the smallest token, so that the mass from the smallest
   /// token up to a token decides whether it stays. The errors of sums from the smallest token on

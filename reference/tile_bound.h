@@ -4,7 +4,7 @@
 //
 // Let y_i = x_i log2(e) / T be the logit of token i in octaves, as a real number; let d_i = y_max -
 // y_i >= 0 be its distance to the row's maximum, and W_i its weight in the row (integer_model.h).
-// There is a number A, the same for all tokens of the row, such that
+// There is a number A, the same for all tokens of the row, for which this bound holds:
 //
 //   W_i = A 2^(-d_i) (1 + e_i),   |e_i| <= 2^-22 + 2^-24 ln2 d_i + 2^(d_i - 48),   e_i >= -1.
 //

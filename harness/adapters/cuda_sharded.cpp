@@ -106,7 +106,8 @@ class ShardOnGpu {
   ShardOnGpu(const fairdraw_batch& given, DeviceState& state)
       : results_(given), device_(results_.call()), state_(state) {}
 
-  /// Begins the shard's call. `boundaries` must outlive the call and must not move.
+  /// Begins the call of this shard. The list `boundaries` must exist, at the same address, until
+  /// the call ends.
   Error begin(const fairdraw_batch& given, const std::vector<std::int64_t>& boundaries,
               int number) {
     if (Error error = device_.upload(state_)) return error;
@@ -287,7 +288,7 @@ class CudaShardedSampler final : public Sampler {
       if (block.empty()) return {};  // this call has no exchange of this number
       for (ShardOnGpu& to : shards) {
         if (Error error = to.write_block(kind, number, block)) return error;
-        if (Error error = to.meet()) return error;  // waits, because `block` is filled again
+        if (Error error = to.meet()) return error;  // waits, because `block` is used again
       }
       ++number;
     }

@@ -13,7 +13,7 @@ constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlotAlignment = 256;
 
 /// A pool of the device states that no call is using. Each thread of the runner takes one device
-/// state.
+/// state while it makes a call.
 class DeviceStates {
  public:
   std::unique_ptr<DeviceState> take(Error& error) {

@@ -30,8 +30,8 @@ std::string on_device(const std::function<Error(DeviceState&)>& call);
 /// The arrays of a call, each at its own place in one block of device memory.
 class DeviceArrays {
  public:
-  /// Plans a place for `bytes` bytes of `host`, and returns its number. A null array has the place
-  /// null.
+  /// Plans a place on the device for `bytes` bytes of the array `host`, and returns the number of
+  /// the place. A null array has the place null.
   std::size_t add(const void* host, std::int64_t bytes);
   /// Does the same as add() for a result, which download() copies back.
   std::size_t add_result(void* host, std::int64_t bytes);

@@ -187,7 +187,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       const std::int32_t token = ok ? draw(batch, *row, output, sample) : -1;
       batch.tokens[at] = token;
       if (batch.logprob == nullptr) continue;
-      const bool in_vocab = token >= 0 && token < batch.vocab;  // false in some mutants
+      const bool in_vocab = token >= 0 && token < batch.vocab;  // false for some mutants
       if (!in_vocab) {
         batch.logprob[at] = batch.logprob_filtered[at] = -std::numeric_limits<float>::infinity();
         continue;

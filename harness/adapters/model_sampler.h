@@ -26,7 +26,7 @@ class ModelSampler : public Sampler {
     std::vector<float> logits;  ///< or the probabilities
     bool from_probs = false;
     std::vector<std::uint32_t> allowed;
-    std::optional<reference::RowProcessing> processing;  ///< only for rows of logits
+    std::optional<reference::RowProcessing> processing;  ///< processing, for rows of logits only
     reference::RowParameters parameters;
     TieRule tie_rule = TieRule::keep_all;
     FilterOrder filter_order = FilterOrder::top_k_first;

@@ -15,7 +15,7 @@ namespace fairdraw::harness {
 /// min_p with other filters.
 struct ProbsOperation {
   bool top_k = false, top_p = false, min_p = false;
-  std::string refused;  ///< reason why no operation does what the batch requests; empty if one does
+  std::string refused;  ///< reason why no operation can do this; empty if one can
 };
 
 /// Finds the operation that a batch requests. The operation has each filter that some row sets to a

@@ -71,7 +71,7 @@ class ShardOnCpu {
     const auto own = [](auto& storage, const auto& view) {
       storage.assign(static_cast<std::size_t>(view.given() ? view.size : 0), {});
       if (!view.given()) return view;
-      if (storage.empty()) storage.resize(1);  // because an empty array still counts as given
+      if (storage.empty()) storage.resize(1);  // because an empty array also counts as given
       return std::decay_t<decltype(view)>(storage.data(), view.size);
     };
     result.tokens = own(tokens_, wanted.tokens);

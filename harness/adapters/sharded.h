@@ -19,10 +19,11 @@ namespace fairdraw::harness {
 struct ShardTraffic {
   std::int64_t bytes = 0;  ///< sum over the blocks of all shards
   std::int32_t exchanges = 0;
-  std::int64_t gathered_rows = 0;  ///< rows that the candidates did not decide
+  std::int64_t gathered_rows = 0;  ///< number of rows that the candidates did not decide
 };
 
-/// The faults of a wrong engine, none by default. Each function is called once for each shard.
+/// The faults of a wrong engine, none by default. Each of these functions is called once for each
+/// shard.
 struct ShardFaults {
   /// Returns the columns at which the vocabulary is split; by default the shards are equal.
   std::function<std::vector<std::int64_t>(std::int64_t vocab)> boundaries;

@@ -17,10 +17,10 @@ extern "C" {
 /** One list of token ids per row, all in one buffer: the list of row r is data[begins[r]] to
  * data[begins[r] + lengths[r]], exclusive. A row fails if its list is not within [0, size). */
 typedef struct fairdraw_token_lists {
-  const int32_t* data;    /**< [size]; the ids of all lists */
+  const int32_t* data;    /**< [size] the ids of all lists */
   int64_t size;           /**< number of ids in data */
   const int64_t* begins;  /**< [rows] */
-  const int32_t* lengths; /**< [rows]; NULL: no lists */
+  const int32_t* lengths; /**< [rows]; NULL if there are no lists */
 } fairdraw_token_lists;
 
 /** Changes of the logits x of a row before temperature and filters, in this order:
@@ -50,11 +50,11 @@ typedef struct fairdraw_token_lists {
  * checked for NaN and +inf before any of these changes. A step that makes a finite logit infinite
  * fails the row (processing_overflow), even if a later step bans that token.
  *
- * Only parameters that are read are checked. The begin and the end of every given list are checked.
- * All entries of a list are checked, except in histories: entries of prompt are checked only if r
- * is not 1, and entries of output or output_counts only if one of r, f and p is not neutral. Bad
- * words are compared with the last ids of `output` as given, so an id of -1 never matches.
- * The header plugin_abi.h says which of several faults a row reports. */
+ * Only parameters that a step reads are checked. The begin and the end of every given list are
+ * checked. All entries of a list are checked, except in histories: entries of prompt are checked
+ * only if r is not 1, and entries of output or output_counts only if one of r, f and p is not
+ * neutral. Bad words are compared with the last ids of `output` as given, so an id of -1 never
+ * matches. The header plugin_abi.h says which of several faults a row reports. */
 typedef struct fairdraw_processing {
   const float* repetition_penalty; /**< [rows], like all parameters; NULL: no processing */
   const float* frequency_penalty;  /**< [rows] */
@@ -68,7 +68,7 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists bias_ids;   /**< if an id is listed twice, the last bias counts */
   const float* bias_values;        /**< [bias_ids.size] biases; -inf bans the token */
   fairdraw_token_lists stop_ids;   /**< ids banned while the output is shorter than min_tokens */
-  fairdraw_token_lists bad_words;  /**< the words of a row, one after the other */
+  fairdraw_token_lists bad_words;  /**< all words of a row, one after the other */
   fairdraw_token_lists bad_word_lengths; /**< length of each word, >= 1; sums to the row's list */
   fairdraw_token_lists allowed_ids;      /**< empty: all */
   const float* top_n_sigma; /**< [rows]; NULL: off; requires FAIRDRAW_CAN_TOP_N_SIGMA */
@@ -78,12 +78,12 @@ typedef struct fairdraw_processing {
 typedef struct fairdraw_batch {
   uint32_t struct_size; /**< sizeof(fairdraw_batch) of the caller */
 
-  /** contents of the rows: 0 logits; 1 probabilities, finite and >= 0, in any scale. With
-   * probabilities the temperature has no meaning */
+  /** Contents of the rows: 0 for logits, 1 for probabilities, which are finite and >= 0, in any
+   * scale. With probabilities the temperature has no meaning */
   uint32_t input;
-  /** logits: rows x vocab values of dtype, row_stride values apart, any alignment */
+  /** Type of the rows x vocab values, whose rows are row_stride values apart, at any alignment */
   uint32_t dtype;     /**< 0 float32, 1 float16, 2 bfloat16 */
-  const void* logits; /**< [rows, row_stride], any alignment */
+  const void* logits; /**< [rows, row_stride] the values */
   int64_t rows;       /**< number of rows */
   int64_t vocab;      /**< values of a row */
   int64_t row_stride; /**< in values, >= vocab */
@@ -105,7 +105,7 @@ typedef struct fairdraw_batch {
   /** [outputs]: output i samples row indices[i], or row i if indices is NULL */
   const int32_t* indices;
   int64_t outputs;     /**< number of outputs */
-  int32_t num_samples; /**< tokens per output, drawn independently */
+  int32_t num_samples; /**< number of tokens per output */
 
   /** 0: one seed and one offset per output; 1: one seed and one offset for the call */
   int32_t seed_is_scalar;
@@ -119,7 +119,7 @@ typedef struct fairdraw_batch {
    * token gets tokens -1, support_size 0 and log-probabilities -inf; its row gets mask 0 and probs
    * 0, or, if the row is padding, an unchanged mask and unchanged probs */
   int32_t* tokens;         /**< [outputs, num_samples] */
-  int32_t* statuses;       /**< [outputs], enum fairdraw_row_status of plugin.h */
+  int32_t* statuses;       /**< [outputs] values of fairdraw_row_status */
   int32_t* support_size;   /**< [outputs] */
   float* logprob;          /**< [outputs, num_samples] log-probability of the token at the row's
                             * temperature (at 1 for temperature 0), before min_p, top_k and

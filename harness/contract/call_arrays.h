@@ -41,7 +41,7 @@ template <class Pointer>
 inline constexpr bool is_result =
     !std::is_const_v<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
 
-/// The type of the values that a pointer of a call points to.
+/// The type of the values to which a pointer of a call points.
 template <class Pointer>
 using ValueOf = std::remove_const_t<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
 
@@ -221,8 +221,8 @@ struct CallArrays<fairdraw_operation> {
   }
 };
 
-/// Calls visit(pointer, CallArray) for every array of a call, whether it is given or not. `visit`
-/// may change each pointer.
+/// Calls visit(pointer, CallArray) for every array of a call, whether it is given or not. The
+/// function `visit` may change each pointer.
 template <class Call, class Visit>
 constexpr void each_array(Call& call, const Visit& visit) {
   CallArrays<std::remove_const_t<Call>>::each(

@@ -34,7 +34,7 @@ typedef struct fairdraw_chain {
   int64_t batch;               /**< number of chains */
   int64_t num_draft_tokens;    /**< n >= 0 */
   int64_t vocab;               /**< values of a row */
-  const void* draft_probs;     /**< [batch * n, vocab]: row b * n + i is position i */
+  const void* draft_probs;     /**< [batch * n, vocab] row b * n + i is position i of chain b */
   const int32_t* draft_tokens; /**< [batch, n] */
   const void* target_probs;    /**< [batch * (n + 1), vocab] */
   int32_t seed_is_scalar;      /**< 1: one seed and one offset for the call */

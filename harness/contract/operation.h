@@ -79,7 +79,7 @@ typedef struct fairdraw_operation {
    * FAIRDRAW_MASKS_IN_PLACE or FAIRDRAW_OPERATES_IN_PLACE. */
   int64_t result_stride;
   void* result;      /**< [rows, result_stride] */
-  int32_t* statuses; /**< [rows], enum fairdraw_row_status; optional */
+  int32_t* statuses; /**< [rows] values of fairdraw_row_status; optional */
 } fairdraw_operation;
 
 #ifdef __cplusplus

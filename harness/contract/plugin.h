@@ -13,9 +13,9 @@
  *     int32_t fairdraw_plugin_run_event(const fairdraw_event*, char*, size_t);
  *     int32_t fairdraw_plugin_run_operation(const fairdraw_operation*, char*, size_t);
  *
- * A plugin is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a
- * process of its own must not print, and must read and write only within the call's arrays;
- * violations are reported.
+ * A plugin is built by `cc -shared -fPIC`. The harness makes one call at a time. A plugin that
+ * runs in a process of its own must not print, and must read and write only within the call's
+ * arrays; violations are reported.
  *
  * Errors: A function returns 0, or another number after it has written a message, with its 0, into
  * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it

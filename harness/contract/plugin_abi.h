@@ -135,7 +135,7 @@ extern "C" {
  * The header drafts.h gives the order for requests with drafts. A bad row does not affect other
  * rows. */
 enum fairdraw_row_status {
-  FAIRDRAW_ROW_OK = 0,                   /**< the output has its tokens */
+  FAIRDRAW_ROW_OK = 0,                   /**< no fault: the output has its tokens */
   FAIRDRAW_ROW_INACTIVE = 1,             /**< marked as padding */
   FAIRDRAW_ROW_NAN_INPUT = 2,            /**< a value of the row is NaN, at a banned id too */
   FAIRDRAW_ROW_INFINITE_INPUT = 3,       /**< a value of the row is +inf, at a banned id too */

@@ -15,7 +15,7 @@ namespace fairdraw::harness {
 struct ServingCall;  // harness/contract/serving.h
 
 /// The promises of a sampler about its random bits: which draws are independent of each other, and
-/// which are equal. A promise that is not made is not tested.
+/// which are equal. A promise that the sampler does not make is not tested.
 struct RandomnessContract {
   bool seeds = true;    ///< different seeds, also neighbours, give independent draws
   bool offsets = true;  ///< different offsets of one seed give independent draws
@@ -59,7 +59,7 @@ struct SamplerDescription {
   bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared by bits
   bool per_request_seeds = false;  ///< a token depends only on its row, parameters, seed and offset
   bool float16 = false, bfloat16 = false;
-  bool from_probs = false;              ///< takes rows of probabilities
+  bool from_probs = false;              ///< takes rows of probabilities too
   bool from_probs_all_filters = false;  ///< min_p with top_k or top_p on probabilities too
   bool chains = false;                  ///< verifies drafted chains
   bool scripted_words = false;  ///< draws with given random words as the specification does: t =

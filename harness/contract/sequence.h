@@ -77,7 +77,7 @@ typedef struct fairdraw_event {
   const void* logits;      /**< [rows, vocab] */
   const uint32_t* allowed; /**< [rows, ceil(vocab / 32)], the packed mask of this step; optional */
   int32_t* tokens;         /**< [rows] */
-  int32_t* statuses;       /**< [rows], enum fairdraw_row_status; optional */
+  int32_t* statuses;       /**< [rows] values of fairdraw_row_status; optional */
 } fairdraw_event;
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@ std::vector<float> CapturedLogits::row(std::int64_t index) const {
   const std::byte* bytes = data.data() + static_cast<std::size_t>(index) * count * size;
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i, bytes += size) {
-    std::uint32_t bits = 0;  // assembled as little endian on every machine
+    std::uint32_t bits = 0;  // assembled from bytes in little-endian order
     for (std::size_t b = size; b-- > 0;)
       bits = bits << 8 | std::to_integer<std::uint32_t>(bytes[b]);
     const auto low_half = static_cast<std::uint16_t>(bits & 0xffff);

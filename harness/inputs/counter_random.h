@@ -7,7 +7,7 @@
 namespace fairdraw::harness {
 
 /// The increment of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014): 2^64 divided by the golden ratio, made odd.
+/// generators", OOPSLA 2014), which is an odd number near 2^64 divided by the golden ratio.
 inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
 
 /// Returns the output of SplitMix64 for a state; this is a bijection on 64-bit words (Stafford's
@@ -18,7 +18,8 @@ constexpr std::uint64_t mix(std::uint64_t word) {
   return word ^ (word >> 31);
 }
 
-/// The stream of SplitMix64 whose state starts at `key`, with random access.
+/// The stream of random words that SplitMix64 gives from the state `key`; any word can be computed
+/// by its index.
 class CounterRandom {
  public:
   explicit constexpr CounterRandom(std::uint64_t key) : key_(key) {}

@@ -253,7 +253,7 @@ bool is_at_an_end(std::size_t id, std::size_t vocab) {
 }
 
 // Returns the id for the row's maximum: the first or last id of a block of 2^2 to 2^16 ids, or one
-// of the last four ids of the row. All 34 kinds are equally likely.
+// of the last four ids of the row. All 34 kinds of ids are equally likely.
 std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
   constexpr std::uint64_t kSizes = 15, kLast = 4;
   const std::uint64_t kind = random.below(2 * kSizes + kLast, 0);

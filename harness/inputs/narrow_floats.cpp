@@ -42,9 +42,9 @@ std::uint16_t to_float16(float value) {
     return static_cast<std::uint16_t>(sign | shift_right_to_even(magnitude - kBiasDifference, 13));
   }
   // The value is a subnormal float16, which is a multiple of 2^-24. The significand with its hidden
-  // bit counts units of 2^(exponent - 150), so it is shifted right by (150 - 24) - exponent bits,
-  // at least 14. With a shift of 25 or more bits the value is below 2^-25, half the smallest
-  // subnormal, and rounds to zero.
+  // bit is a number of units of 2^(exponent - 150), so it is shifted right by (150 - 24) - exponent
+  // bits, which is at least 14. With a shift of 25 or more bits the value is below 2^-25, half the
+  // smallest subnormal, and rounds to zero.
   const int exponent = static_cast<int>(magnitude >> 23);
   const int shift = 126 - exponent;
   if (shift > 24) return static_cast<std::uint16_t>(sign);
@@ -66,8 +66,8 @@ float from_float16(std::uint16_t bits) {
   } else if (exponent != 0) {
     magnitude = ((exponent + 127 - 15) << 23) | (fraction << 13);
   } else if (fraction != 0) {
-    // The value is fraction * 2^-24, which is a normal float32. The leading one of a subnormal
-    // float16 is bit `top` of its fraction.
+    // The value is fraction * 2^-24, which is a normal float32. The highest bit that is set in the
+    // fraction of a subnormal float16 is bit `top`.
     const int top = static_cast<int>(std::bit_width(fraction)) - 1;
     const std::uint32_t below = fraction ^ (std::uint32_t{1} << top);
     magnitude = (static_cast<std::uint32_t>(top + 127 - 24) << 23) | (below << (23 - top));

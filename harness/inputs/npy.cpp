@@ -259,7 +259,7 @@ CapturedLogits load_npy(const std::filesystem::path& path, bool bfloat16) {
     fail(path, shape + "; allowed vocab: 1 to " + std::to_string(kMaxVocab));
   }
   if (rows < 1) fail(path, shape + "; allowed rows: at least 1");
-  std::int64_t bytes = 0;  // limited to 63 bits, like sizes of files and vectors
+  std::int64_t bytes = 0;  // limited to 63 bits, as sizes of files are
   if (__builtin_mul_overflow(rows, vocab * value_size(logits.dtype), &bytes)) {
     fail(path, shape + "; its size in bytes overflows 63 bits");
   }

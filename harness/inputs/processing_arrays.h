@@ -31,8 +31,8 @@ View<const T> view_in(const std::vector<T>& values, Arrays& arrays) {
   return {arrays.in(values), static_cast<std::int64_t>(values.size())};
 }
 
-/// Lists of ids in one buffer, with one list per row. The lists count as not given if there are no
-/// lengths.
+/// Lists of ids in one buffer, with one list per row. If there are no lengths, the call does not
+/// give these lists.
 struct OwnedLists {
   std::vector<std::int32_t> data;
   std::vector<std::int64_t> begins;
@@ -57,8 +57,8 @@ struct HistoryArrays {
   std::int64_t gap = 0;        ///< number of values between two rows of the mask and of the counts
 };
 
-/// The owning form of LogitsProcessing. An empty vector means that the call does not give the
-/// feature, so its value is neutral.
+/// A form of LogitsProcessing that owns its arrays. An empty vector means that the call does not
+/// give the feature, so its value is neutral.
 struct ProcessingArrays {
   std::int64_t rows = 0;
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) std::vector<type> name;

@@ -26,7 +26,7 @@ enum class ProcessingFault {
   word_beyond_list,
   word_id,
   allowed_id,
-  overflow,  ///< the largest float32, increased by a bias
+  overflow,  ///< a bias increases the largest float32
 };
 inline constexpr int kProcessingFaults = 16;
 

@@ -32,7 +32,7 @@ std::vector<float> ranked(const std::vector<float>& row) {
 // with one token of mass 1 and halves masses again and again. No mass is below 2^-20, so that the
 // mass of every group is a float32.
 std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
-  constexpr int kDeepest = 20;  // 2^20 tokens, enough for every vocabulary
+  constexpr int kDeepest = 20;  // 2^20 tokens suffice for every vocabulary
   std::vector<int> octaves = {0};
   while (octaves.size() < vocab) {
     std::size_t place = dice.below(octaves.size());

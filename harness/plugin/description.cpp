@@ -136,8 +136,7 @@ SamplerDescription to_sampler_description(const Description& description,
     }
     sampler.acceptance_rule = rule.rule;
   }
-  if (sampler.exact_integer) {  // because the specification defines the results of bad rows and the
-                                // acceptance rule
+  if (sampler.exact_integer) {  // because the specification defines bad rows and the rule
     if (!sampler.bad_rows) {
       refuse(
           "claims the integer arithmetic and declines bad rows; a sampler that claims the integer "

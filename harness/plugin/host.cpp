@@ -47,7 +47,7 @@ constexpr std::size_t kSignalStack = std::size_t{1} << 16;
 void catch_faults() {
   stack_t stack{};
   sigaltstack(nullptr, &stack);
-  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // no stack of a sanitizer
+  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // no sanitizer has a stack here
     static std::vector<std::byte> memory(kSignalStack);
     stack = {};
     stack.ss_sp = memory.data();
@@ -148,7 +148,7 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     reply(not_loaded("the plugin's process cannot be forked"));
     return kExitUsage;
   }
-  setsid();  // so that signals to the plugin's own process group do not reach the keeper
+  setsid();  // so that signals to the plugin's group do not reach the keeper
   leave_no_core();
   if (!SharedArrays::map_in_child(kArraysFile, address)) {
     reply(not_loaded("the address range of its arrays is in use in the plugin's process"));

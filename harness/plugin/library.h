@@ -29,7 +29,8 @@ struct Description {
 SamplerDescription to_sampler_description(const Description& description,
                                           const std::string& sampler_name);
 
-/// Returns the bits that to_sampler_description() translates to the same abilities and promises.
+/// Returns the bits for the abilities and promises of a sampler, as the reverse of
+/// to_sampler_description().
 std::uint64_t ability_bits(const SamplerDescription& sampler);
 std::uint64_t promise_bits(const SamplerDescription& sampler);
 /// True if the sampler declares an operation on rows.

@@ -16,11 +16,11 @@ namespace fairdraw::harness::plugin {
 // The numbers of the files that are open in the child process when it starts.
 inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
-inline constexpr int kLeashFile = 5;  // stream of the keeper (keeper.h)
+inline constexpr int kLeashFile = 5;  // stream between judge and keeper (keeper.h)
 
 struct Command {
   std::uint32_t kind = 0;    ///< kind of the call (call_kind.h)
-  std::uint32_t number = 0;  ///< number of the call, from 1 on
+  std::uint32_t number = 0;  ///< number of the call, counted from 1
   std::int32_t threads = 1;  ///< maximum number of OpenMP threads of the call
   FloatState floats;         ///< floating-point state of the caller
   alignas(std::max_align_t) std::byte call[1024] = {};

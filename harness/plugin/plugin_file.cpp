@@ -94,7 +94,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
 // True if the file's last change is so old that its time identifies the contents; two changes
 // within one tick of the clock would have the same time.
 bool has_settled(const struct stat& file) {
-  constexpr std::time_t kTick = 1;  // seconds, the clock tick of old file systems
+  constexpr std::time_t kTick = 1;  // clock tick of old file systems, in seconds
   return std::time(nullptr) > file.st_ctim.tv_sec + kTick;
 }
 

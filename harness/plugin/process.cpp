@@ -186,7 +186,7 @@ int Process::end_all() {
   poll_for(leash, kPatience);
   const bool said = recv(leash_, &status, sizeof(status), MSG_DONTWAIT) == sizeof(status);
   int of_keeper = 0;
-  if (!said) kill(-keeper_, SIGKILL);  // this also ends the plugin's process
+  if (!said) kill(-keeper_, SIGKILL);  // this also ends the process of the plugin
   while (waitpid(keeper_, &of_keeper, 0) < 0 && errno == EINTR) {
   }
   keeper_ = -1;
@@ -237,7 +237,7 @@ std::optional<std::variant<Answer, Ended>> Process::receive() {
   }
   if (answer.kind != AnswerKind::fault) return answer;
   fault_ = answer;
-  return std::nullopt;  // because the process is about to end
+  return std::nullopt;  // no answer, because the process is about to end
 }
 
 Ended Process::ended(const std::string& how) {

@@ -32,7 +32,7 @@ struct Options {
 /// The way in which a process ended or was ended, and the address at which it crashed.
 struct Ended {
   std::string how;            ///< a clause such as "crashed with SIGSEGV", "gave no answer in 2 s"
-  std::string printed;        ///< "; it printed ...", or nothing
+  std::string printed;        ///< text such as "; it printed ...", or empty
   std::uint64_t address = 0;  ///< address whose access crashed; 0 if not known
 };
 

@@ -18,7 +18,7 @@ class SharedArrays final : public ArraySlots {
   SharedArrays();
 
   /// Maps `file` at the judge's address; the child process calls this function. Returns false if
-  /// the address range is taken.
+  /// other memory is mapped in this address range.
   static bool map_in_child(int file, std::uint64_t address);
 
   static constexpr std::size_t kSlots = 64;

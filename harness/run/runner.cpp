@@ -144,7 +144,7 @@ std::map<std::string, std::string> host_environment() {
   std::map<std::string, std::string> environment;
   environment["started"] = utc_now();
   environment["cpu"] = cpu_name();
-  environment["instruction_set"] = to_string(best_target());  // used by the sampler `cpu`
+  environment["instruction_set"] = to_string(best_target());  // instruction set of `cpu`
   environment["hardware_threads"] = std::to_string(std::thread::hardware_concurrency());
 #if defined(__clang__)
   environment["compiler"] = "clang " __clang_version__;

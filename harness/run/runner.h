@@ -1,5 +1,5 @@
-// Runs jobs in parallel and makes the record. The runner does not know the tables of cases: each
-// job has its identity and the functions to call.
+// Runs jobs in parallel, and makes the record of the run. The runner does not know the tables of
+// cases: each job has its identity and the functions to call.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ class BetPortfolio {
 
   /// The set whose bets have gained most at the last add().
   struct Strongest {
-    std::string name;  ///< "lane of 32, number 5", "the last token"
+    std::string name;  ///< name such as "lane of 32, number 5"
     std::uint64_t count = 0;
     double expected = 0;
     double log_e = 0;  ///< ln of the weighted part of E that the set has

@@ -46,12 +46,12 @@ double g_critical_value(std::uint32_t cells, double false_fail_rate) {
   const double free_cells = cells - 1.0;
   const double target = std::log(false_fail_rate);
   const auto above_rate = [&](double g) { return log_bound(g, free_cells) - target; };
-  const double low = 2 * free_cells;  // at this G the bound is 1
+  const double low = 2 * free_cells;  // the bound is 1 for this value of G
   double high = 2 * low;
   while (above_rate(high) > 0) high *= 2;
   const boost::math::tools::eps_tolerance<double> tolerance(std::numeric_limits<double>::digits -
                                                             2);
-  std::uintmax_t iterations = 200;  // 53 bits need at most 64 halvings
+  std::uintmax_t iterations = 200;  // for 53 bits, 64 halvings suffice
   return boost::math::tools::bisect(above_rate, low, high, tolerance, iterations, Policy()).second;
 }
 

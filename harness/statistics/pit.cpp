@@ -168,7 +168,7 @@ std::vector<std::uint64_t> pair_counts(std::span<const double> first,
   require_bins(bins);
   const auto bin = [&](double u) {
     const auto number = static_cast<std::size_t>(u * static_cast<double>(bins));
-    return std::min<std::size_t>(number, bins - 1);  // u = 1 belongs to the last bin
+    return std::min<std::size_t>(number, bins - 1);  // the value u = 1 belongs to the last bin
   };
   std::vector<std::uint64_t> counts(std::size_t{bins} * bins, 0);
   for (std::size_t i = 0; i < first.size(); ++i) ++counts[bin(first[i]) * bins + bin(second[i])];

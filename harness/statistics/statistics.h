@@ -10,7 +10,7 @@
 
 #include "harness/statistics/bet_portfolio.h"          // bets on sets, at any number of draws
 #include "harness/statistics/binomial.h"               // one bucket: exact
-#include "harness/statistics/chi_squared.h"            // tails and power, for explanation
+#include "harness/statistics/chi_squared.h"            // chi-squared, for explanation
 #include "harness/statistics/combination.h"            // one verdict from many p-values
 #include "harness/statistics/distribution_function.h"  // the DKWM bound, for any order of cells
 #include "harness/statistics/e_process.h"              // Dirichlet bets, and rules for e-values
@@ -19,6 +19,6 @@
 #include "harness/statistics/g_test.h"                 // G with a finite-sample bound
 #include "harness/statistics/goodness_of_fit.h"        // tests of a table of counts: Pearson, G, TV
 #include "harness/statistics/nights.h"                 // evidence over a sequence of runs
-#include "harness/statistics/pit.h"                    // transform of draws from different rows
+#include "harness/statistics/pit.h"                    // draws as uniform values
 #include "harness/statistics/pooling.h"                // cells that depend on the target alone
 #include "harness/statistics/two_sample.h"             // comparison of two samples

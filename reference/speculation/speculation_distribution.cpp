@@ -19,7 +19,7 @@ struct Step {
   Probability probability;
 };
 
-// Returns the steps of a decision, each over one interval of words.
+// Returns the steps of a decision; each step covers one interval of random words.
 std::vector<Step> steps_of(const std::function<std::int32_t(std::uint64_t)>& decide) {
   const std::uint64_t last = ~std::uint64_t{0};
   const cpp_int all = cpp_int(1) << 64;

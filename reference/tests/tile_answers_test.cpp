@@ -1,7 +1,7 @@
 // Compares the integer model with answers that a script computed in fractions
 // (known_answers/tile_answers.json): tiles, weights, masks, totals, draws, probabilities. These
-// answers cannot show errors that need more than four tiles; tile_invariances_test and
-// oracles_agree_test have larger rows, and tile_bound_test has whole vocabularies.
+// answers cannot detect errors that need more than four tiles; tile_invariances_test and
+// oracles_agree_test have larger rows, and tile_bound_test has rows of whole vocabularies.
 #include "reference/tests/tile_answers.h"
 
 #include <gtest/gtest.h>

@@ -55,7 +55,7 @@ TEST(TileBound, LargestDeviationIsThatOfEqualTokensBelowAMaximum) {
       largest = std::max(largest, deviation(vocab, mass));
     }
     EXPECT_LE(largest, stated);
-    EXPECT_GT(largest, stated - 1.0 / 3);  // at a = 1, D is a quarter of log2(V - 1)
+    EXPECT_GT(largest, stated - 1.0 / 3);  // for a = 1, D is a quarter of log2(V - 1)
   }
 }
 

@@ -201,7 +201,7 @@ class Vandal final : public Serves<> {
   std::string run_operation(const fairdraw_operation& call) override { return damage(call); }
 
   std::size_t victim = 0;
-  std::string expected;  ///< expected message; empty if the array is not given
+  std::string expected;  ///< expected message; empty if the call lacks the array
 
  private:
   template <class Call>

@@ -79,8 +79,8 @@ TEST(OpenUniform, never_reaches_an_end_and_is_symmetric) {
   }
 }
 
-// The words of SplitMix64 with state 1234567, as its public-domain C source prints them (S. Vigna,
-// splitmix64.c).
+// These are the words that SplitMix64 gives from the state 1234567, as its public-domain C source
+// prints them (S. Vigna, splitmix64.c).
 TEST(CounterRandom, is_splitmix64) {
   const CounterRandom random(1234567);
   EXPECT_EQ(random.word(0), 6457827717110365317u);

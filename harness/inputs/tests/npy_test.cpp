@@ -153,8 +153,8 @@ TEST_F(Npy, the_captured_logits_of_the_suites_are_read) {
   EXPECT_EQ(rounded.rows, 48);
   EXPECT_EQ(exact.vocab, 50304);
   EXPECT_EQ(rounded.vocab, 50304);
-  // The README of the data says that the first 24 rows of one file are the rounded rows of the
-  // other.
+  // As the README of the data says, the first 24 rows of one file are the rounded rows of the other
+  // file.
   for (std::int64_t row = 0; row < exact.rows; ++row) {
     std::vector<float> values = exact.row(row);
     for (float& value : values) value = from_bfloat16(to_bfloat16(value));

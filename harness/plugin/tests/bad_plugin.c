@@ -73,7 +73,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   description->abilities = FAIRDRAW_CAN_INDICES | FAIRDRAW_CAN_NUM_SAMPLES | FAIRDRAW_CAN_TOP_K |
                            FAIRDRAW_PER_REQUEST_SEEDS;
   if (is("claims-masks")) description->abilities |= FAIRDRAW_REPORTS_MASK;
-  const char* const bit = after("claims-bit-"); /* the bit is set without an effect */
+  const char* const bit = after("claims-bit-"); /* sets this bit without having the ability */
   if (bit != NULL) description->abilities |= UINT64_C(1) << strtoul(bit, NULL, 10);
   if (after("keeps-requests") != NULL) description->abilities |= FAIRDRAW_KEEPS_STATE;
   if (is("claims-chains")) description->abilities |= FAIRDRAW_CAN_CHAINS;

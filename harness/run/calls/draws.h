@@ -41,7 +41,7 @@ class CountSource {
   virtual Counts count(Sampler& sampler, const Request& row, std::uint64_t draws,
                        std::uint64_t seed) = 0;
   /// Returns which look this part makes, 0 or 1. The check must not judge the counts of a part
-  /// alone. Without a value, the counts cover the whole case.
+  /// alone. If there is no value, the counts are those of the whole case.
   virtual std::optional<int> part_of_look() const { return std::nullopt; }
 };
 

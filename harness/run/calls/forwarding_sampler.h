@@ -8,7 +8,7 @@
 namespace fairdraw::harness {
 
 /// A sampler that forwards calls to `sampler`, which must outlive this object. Derived classes add
-/// code around a call.
+/// code before or after each call.
 class ForwardingSampler : public Sampler {
  public:
   explicit ForwardingSampler(Sampler& sampler) : sampler_(sampler) {}

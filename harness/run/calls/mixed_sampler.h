@@ -18,7 +18,7 @@ namespace fairdraw::harness {
 
 /// The properties of a row of a call, or of a request with drafts, on which a condition may depend.
 struct RowFacts {
-  reference::RowParameters parameters;  ///< values without effect in calls without parameters
+  reference::RowParameters parameters;  ///< without effect if the call has no parameters
   std::int64_t vocab = 0;
   std::uint32_t dtype = 0;         ///< a value of fairdraw_batch::dtype
   std::int64_t row = 0, rows = 1;  ///< number of the row in the call, and of all its rows
@@ -38,8 +38,8 @@ class MixedSampler final : public Sampler {
     std::size_t by_sampler = 0, by_right = 0;
   };
 
-  /// The mixed sampler has the description of `sampler`. `answered` may be null, and must outlive
-  /// this object.
+  /// The mixed sampler has the description of `sampler`. The pointer `answered` may be null;
+  /// otherwise it must stay valid while this object exists.
   MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right, RowCondition where,
                Answered* answered = nullptr);
 

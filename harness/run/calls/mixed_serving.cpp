@@ -60,7 +60,7 @@ std::string ask(Sampler& sampler, const Call& call) {
 std::string MixedSampler::run_serving(const ServingCall& call) {
   return std::visit(
       [this]<class Call>(const Call* of) {
-        if constexpr (std::is_same_v<Call, fairdraw_event>) {  // both samplers need each event
+        if constexpr (std::is_same_v<Call, fairdraw_event>) {  // both samplers need all events
           return mix(*of, rows_of(*of, slots_), of->rows, nullptr, true, ask<Call>);
         } else {
           return mix(*of, rows_of(*of), of->batch, nullptr, false, ask<Call>);

@@ -42,7 +42,7 @@ struct OperationCall {
   OperationKind kind = OperationKind::softmax;
   DType dtype = DType::float32, result_dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0;
-  std::vector<float> values;             ///< [rows, vocab], each exactly representable in dtype
+  std::vector<float> values;             ///< [rows, vocab] values that dtype represents exactly
   std::int64_t gap = 0, result_gap = 0;  ///< number of values between two rows; NaN in the input
   std::int64_t shift = 0;                ///< number of values from a 64-byte boundary to row 0
   bool parameter_is_scalar = false;      ///< the parameter of row 0 applies to all rows
@@ -52,7 +52,7 @@ struct OperationCall {
 
 struct OperationAnswer {
   std::string refused, damage;  ///< as in Response
-  std::vector<float> result;    ///< [rows, vocab], exactly as written
+  std::vector<float> result;    ///< [rows, vocab] values as the sampler wrote them
   std::vector<std::int32_t> statuses;
 
   bool ran() const { return refused.empty() && damage.empty(); }

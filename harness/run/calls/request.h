@@ -24,9 +24,9 @@ struct Request {
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
-  std::vector<float> logits;      ///< [rows, vocab], each exactly representable in dtype
+  std::vector<float> logits;      ///< [rows, vocab] values that dtype represents exactly
   std::int64_t row_stride = 0;    ///< in elements; 0: vocab. gaps between rows have NaN
-  std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
+  std::int64_t misalignment = 0;  ///< 0 to 63 bytes from a 64-byte boundary to row 0
   std::int64_t gap = 0;           ///< number of values between two rows of masks and probs
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
@@ -52,7 +52,7 @@ struct Request {
 
 /// The log-probabilities that are requested, as engines report them (fairdraw/log_probabilities.h).
 struct WantedReport {
-  bool values = false;  ///< requests values and the top n; false: neither
+  bool values = false;  ///< true: requests values and the top n
   bool ranks = false, all = false;
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;

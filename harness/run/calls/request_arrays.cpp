@@ -84,7 +84,7 @@ std::string touched_around(const Memory* memory, const char* name, const void* p
 }
 
 SparseMemory::SparseMemory(Memory* memory, std::size_t size) : memory_(memory), size_(size) {
-  if (memory != std::pmr::get_default_resource()) {  // the sampler's own memory is already sparse
+  if (memory != std::pmr::get_default_resource()) {  // because the sampler's own memory is sparse
     data_ = static_cast<std::byte*>(memory->allocate(size));
     return;
   }

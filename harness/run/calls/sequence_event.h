@@ -27,7 +27,7 @@ struct SequenceEvent {
   std::vector<reference::RowProcessing> processing;  ///< empty if the request has no processing
 
   // These fields are for the event step.
-  std::vector<float> logits;           ///< [rows, vocab], each exactly representable in dtype
+  std::vector<float> logits;           ///< [rows, vocab] values that dtype represents exactly
   std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
 };
 

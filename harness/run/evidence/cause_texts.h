@@ -10,8 +10,8 @@
 namespace fairdraw::harness {
 
 struct CauseText {
-  std::string sentence;  ///< what the sampler does, in plain English
-  std::string change;    ///< where to look and what to do; empty if unknown
+  std::string sentence;  ///< description of what the sampler does
+  std::string change;    ///< place to look at and change to make; empty if unknown
 };
 
 /// Returns the cause in the name of a suspect's bug: "temperature" for "temperature: ignored".

@@ -46,7 +46,7 @@ struct FeatureCoverage {
   /// are missing. Cases that were skipped for other reasons (another filter, another dtype, rows
   /// that the semantics leave undefined) do not count.
   bool judged = false;
-  bool claim = false;  ///< a claim that the sampler does not make, which is no gap
+  bool claim = false;  ///< true for a claim that the sampler does not make (no gap)
   /// Abilities that would let more cases of the feature run: its own abilities if these are
   /// missing, otherwise those that its skipped cases need.
   std::vector<std::string> lacks = {};

@@ -53,7 +53,7 @@ struct GrowthPoint {
   double log10_e = 0;
 };
 struct Growth {
-  std::string name;     ///< subject of the bets
+  std::string name;     ///< subject of the bets on which the curve is based
   double decision = 0;  ///< log10 of the evidence that fails the case
   std::vector<GrowthPoint> points;
 };
@@ -116,7 +116,7 @@ struct Decisive {
   std::string statistic;
   std::optional<double> p_value;  ///< or else log10_e
   std::optional<double> log10_e;  ///< log10 of the evidence
-  double level = 0;               ///< level of p_value, or 1 / the evidence needed
+  double level = 0;               ///< level for p_value, or 1 over the evidence needed
 };
 
 /// A class of bugs that would cause such a failure.

@@ -41,9 +41,9 @@ struct Counts {
 
 /// One part of the draws that a check makes; `merge` adds up the counts of all parts.
 struct CountedDraws {
-  std::uint64_t seed = 0;   ///< seed of these draws
+  std::uint64_t seed = 0;   ///< the seed of this part of the draws
   std::uint64_t asked = 0;  ///< number of draws requested in all parts together
-  Counts counts;            ///< counts of this part
+  Counts counts;            ///< the counts of this part of the draws
 };
 
 /// Counts over cells that depend on the distribution alone, so that the cells are the same in every
@@ -76,7 +76,7 @@ struct CheckOutcome {
   std::optional<double> min_discrepancy;   ///< smallest total variation that is found
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
   Evidence evidence;                       ///< for cards and pictures; decides nothing
-  std::vector<CellCounts> cells;           ///< cells of the first look
+  std::vector<CellCounts> cells;           ///< counts over cells at the first look
   std::vector<CountedDraws> counted;       ///< draws of one part, never judged alone
 
   CheckOutcome& fail(std::string what);     ///< keeps the message of the first failure
@@ -94,7 +94,7 @@ struct CaseRecord : CheckOutcome {
   CaseRecord() { verdict = Verdict::error; }
 
   std::string id;     ///< unique in a run together with `sampler`
-  std::string suite;  ///< smoke, gate or nightly
+  std::string suite;  ///< name of the suite: smoke, gate or nightly
   std::string check;  ///< name of the check
   std::string sampler;
   std::string semantics;
@@ -116,7 +116,7 @@ struct ErrorBudget {
 struct SeenDefinition {
   std::string meaning;              ///< text such as "mass exactly at top_p"
                                     ///< (reference/semantic_choices.h)
-  std::string declared;             ///< value of the profile
+  std::string declared;             ///< value that the profile has
   std::vector<std::string> values;  ///< values that explain all rows, likeliest first; empty: none
 };
 
@@ -192,7 +192,7 @@ struct RunRecord {
   ErrorBudget error_budget;
   std::vector<Night> nights = {};  ///< runs of accumulated evidence, in order; otherwise empty
   std::vector<SamplerRecord> samplers;
-  std::vector<CaseRecord> cases;             ///< in the order of the case table, for any --jobs
+  std::vector<CaseRecord> cases;             ///< all cases in the order of the case table
   std::vector<SmallMistake> small_mistakes;  ///< mistakes that statistical cases may miss
   std::uint64_t draws = 0;
   double seconds = 0;

@@ -34,7 +34,7 @@ class Subject : public ModelSampler {
 
   Change answered;
   std::function<void(Row&)> row_changed;
-  std::function<std::int64_t(std::int64_t)> at;  // row whose parameters a row gets in large batches
+  std::function<std::int64_t(std::int64_t)> at;  // row that gives a row its parameters
   std::function<std::uint64_t(std::uint32_t index, std::uint64_t word)> word_changed;
 
   std::string run(const fairdraw_batch& batch) override {
@@ -99,7 +99,7 @@ CheckOutcome judge(Sampler& sampler, const Setting& setting) {
   const bool statistical = setting.check == check_batch_distribution;
   input.draws = statistical ? 99'000 : setting.draws;
   input.declared_discrepancy = 0.058;
-  input.false_fail_rate = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
+  input.false_fail_rate = 4.8e-13;  // a share of 5e-10 over 1024 cases, rounded down
   return setting.check(input);
 }
 
@@ -114,7 +114,7 @@ TEST(Batches, TheRightSamplerPassesWhateverItReports) {
       Subject sampler(claim);
       const CheckOutcome outcome = judge(sampler, {.check = check_batches, .row_input = input});
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
-      EXPECT_GE(outcome.rows, 2U * 1011U);  // the sum of the batch sizes, with results and without
+      EXPECT_GE(outcome.rows, 2U * 1011U);  // all batch sizes, once with results and once without
     }
   }
   Subject engine(Claim::engine);

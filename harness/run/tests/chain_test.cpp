@@ -38,7 +38,7 @@ TEST(Chains, PassWhereTheyAreRight) {
       const auto sampler = make_builtin_sampler(name);
       const CheckOutcome outcome = judge(*sampler, check);
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
-      EXPECT_LE(outcome.spent(), kShare * (1 + 8 * 0x1p-53));  // a sum of seven levels
+      EXPECT_LE(outcome.spent(), kShare * (1 + 8 * 0x1p-53));  // for rounding in a sum of 7
       for (const DType dtype : {DType::bfloat16, DType::float16}) {
         const CheckOutcome narrow = judge(*sampler, check, dtype);
         EXPECT_STREQ(to_string(narrow.verdict), "passed") << name << ": " << narrow.message;
@@ -80,7 +80,7 @@ TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
       EXPECT_EQ(draft, 1);
       EXPECT_EQ(target, 1);
       EXPECT_EQ(left, moved * unit);
-      EXPECT_EQ(rows.draft[2], 0);  // the least likely token
+      EXPECT_EQ(rows.draft[2], 0);  // the least likely token has no draft mass
       EXPECT_EQ(static_cast<double>(rows.target[2]), unit);
     }
   }

@@ -172,7 +172,7 @@ TEST(StreamLattices, AlarmsOfIndependentDrawsAreWithinTheBound) {
   }
   EXPECT_GE(statistics::binomial_upper_tail(alarms, kRuns, design->null_rate), 1e-9)
       << alarms << " alarms in " << kRuns << ", bound " << design->null_rate;
-  EXPECT_GT(alarms, 0U);  // so the bound is tight enough to be tested
+  EXPECT_GT(alarms, 0U);  // the bound is tight enough to be tested
 }
 
 TEST(StreamLattices, KnowWhenNothingIsProof) {

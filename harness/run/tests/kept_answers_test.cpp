@@ -89,7 +89,7 @@ TEST(KeptAnswers, AnotherFunctionIsAnotherQuestion) {
 
 TEST(KeptAnswers, WhatDoesNotFitIsComputedEachTime) {
   const std::size_t answer = bytes_of(ask({}));
-  const KeptAnswers kept(answer);  // fewer bytes than the answer with its question
+  const KeptAnswers kept(answer);  // too few bytes for the answer with its question
   EXPECT_EQ(times_computed({{}, {}, {}}), 3);
 }
 

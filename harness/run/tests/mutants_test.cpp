@@ -102,7 +102,7 @@ TEST_P(EveryCheck, PassesTheModel) {
   const auto sampler = make_builtin_sampler("model");
   const CheckOutcome outcome = run(*sampler, GetParam());
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
-  EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // a sum of at most 32 levels
+  EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // for rounding in a sum of 32 levels
 }
 
 TEST_P(EveryCheck, SeesAWriteBehindTheTokens) {
@@ -393,7 +393,7 @@ TEST(Abilities, AreSkippedWithTheReason) {
   };
   for (const Setting& entry : settings()) {
     Modest sampler;
-    Setting fewer = entry;  // without samples and indices each draw needs a row
+    Setting fewer = entry;  // each draw needs a row if there are no samples
     fewer.draws = std::min<std::uint64_t>(entry.draws, 5000);
     fewer.rows = std::min<std::int64_t>(entry.rows, 640);
     fewer.declared = 1;

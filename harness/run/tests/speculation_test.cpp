@@ -58,7 +58,7 @@ TEST(Speculation, PassesWhereItIsRight) {
         const bool takes_it = !processed || sampler->description().speculation_processing;
         EXPECT_STREQ(to_string(outcome.verdict), takes_it ? "passed" : "skipped")
             << name << ": " << outcome.message;
-        EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // a sum of eighteen levels
+        EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // a sum of 18 levels
       }
     }
   }

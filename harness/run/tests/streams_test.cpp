@@ -141,7 +141,7 @@ TEST(Streams, PassWhereTheyAreRight) {
     const auto sampler = make_builtin_sampler(name);
     for (const CheckOutcome& outcome : {judge_short(*sampler), judge_long(*sampler)}) {
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
-      EXPECT_LE(outcome.spent(), kShare * (1 + 128 * 0x1p-53));  // a sum of at most 128 levels
+      EXPECT_LE(outcome.spent(), kShare * (1 + 128 * 0x1p-53));  // a sum of 128 levels
     }
   }
 }
@@ -270,7 +270,7 @@ TEST(StreamProbes, AlarmsOfIndependentDrawsAreWithinTheBound) {
   }
   EXPECT_GE(statistics::binomial_upper_tail(alarms, kRuns, design->null_rate), 1e-9)
       << alarms << " alarms in " << kRuns << ", bound " << design->null_rate;
-  EXPECT_GT(alarms, 0U);  // so the bound is tight enough to be tested
+  EXPECT_GT(alarms, 0U);  // the bound is tight enough to be tested
 }
 
 TEST(StreamProbes, KnowWhenNothingIsProof) {

@@ -311,7 +311,7 @@ TEST(Betting, RefusesWhatIsNoDistributionAndNoCount) {
 TEST(TokenSets, FollowTheDistribution) {
   std::vector<double> distribution = zipf_distribution(3000);
   for (std::size_t token = 3; token < 3000; token += 7) distribution[token] = 0;
-  distribution[2999] = distribution[2998];  // makes a tie at the boundary
+  distribution[2999] = distribution[2998];  // makes two tokens tie at the boundary
   distribution = normalized(distribution);
   std::size_t whole = 0;
   for (const TokenSets& sets : directed_sets(distribution)) {

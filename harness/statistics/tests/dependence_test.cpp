@@ -76,7 +76,7 @@ TEST(LagAgreement, IsExactForEveryLag) {
       atoms.push_back({lag_agreement_p_value(values, lag), std::ldexp(1.0, -static_cast<int>(n))});
     }
     EXPECT_LE(worst_ratio(atoms), 1 + kRounding) << lag;
-    EXPECT_GE(worst_ratio(atoms), 1 - kRounding) << lag;  // symmetric, so both tails are fully used
+    EXPECT_GE(worst_ratio(atoms), 1 - kRounding) << lag;  // symmetric: both tails are used
   }
 }
 

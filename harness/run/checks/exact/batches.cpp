@@ -27,9 +27,9 @@ constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
 // The right results of a base row in a batch of any size.
 struct Answer {
   bool judged = true;       // true if the profile defines the results
-  bool may_refuse = false;  // a call with the row may be refused if no status can be reported
+  bool may_refuse = false;  // true if a call with the row may be refused
   RowStatus status = RowStatus::ok;
-  std::vector<std::uint32_t> in, open;  // masks; for tokens in `open` both bits are right
+  std::vector<std::uint32_t> in, open;  // masks; tokens in `open` may have either bit
   std::int32_t least = 0, most = 0;     // bounds on the support size
   std::vector<float> probs;             // only for exact samplers
   reference::IntegerRow model;          // only for exact samplers
@@ -78,7 +78,7 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
 struct BatchRow {
   std::int64_t base;
   std::uint64_t seed;
-  std::int32_t token = 0;  // the right token if `known` is true
+  std::int32_t token = 0;  // the right token, if `known` is true
   bool known = false;
 };
 

@@ -187,8 +187,8 @@ class Rows {
     add_shares("a row split at min_p", shares, p, IdOrder::anywhere, true);
   }
 
-  // Adds rows of three heads. The first two heads weigh 1e-3 less than top_p, so that the third one
-  // stays, or 1e-3 more.
+  // Adds rows of three likely tokens (heads). The first two heads weigh 1e-3 less than top_p, so
+  // that the third one stays, or 1e-3 more.
   void add_sum_next_to_top_p(const RowParameters& p) {
     const bool has_three = vocab_ >= 3 && (!filters_by_k(p, vocab_) || p.top_k >= 3);
     if (!has_three || dtype_ != DType::float32) return;

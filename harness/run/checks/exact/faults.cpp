@@ -137,7 +137,7 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
   faults.push_back({"inactive", RowStatus::inactive, [](Request& request, std::int64_t row) {
                       request.active.assign(static_cast<std::size_t>(request.rows), 1);
                       request.active[static_cast<std::size_t>(row)] = 0;
-                      fill_row(request, row, kNan);  // NaN, because the row must not be read
+                      fill_row(request, row, kNan);  // the row is NaN, because it must not be read
                     }});
   for (const std::int32_t index : {-1, std::numeric_limits<std::int32_t>::max(), 0x10000}) {
     faults.push_back({fmt::format("index {}", index), RowStatus::index_out_of_range,

@@ -150,7 +150,7 @@ std::string compare_output(const CheckInput& input, const Request& request,
   const auto first = static_cast<std::size_t>(output) * samples;
   for (std::size_t at = first; at < first + samples; ++at) {
     const std::int32_t token = response.tokens[at];
-    if (token < 0 || token >= request.vocab) continue;  // other checks judge such tokens
+    if (token < 0 || token >= request.vocab) continue;  // because other checks judge such tokens
     ++values;
     const std::string wrong = compare_value(expected, token, response.report_values[at]);
     if (!wrong.empty()) return "value " + wrong;

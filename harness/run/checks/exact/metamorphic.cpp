@@ -161,7 +161,7 @@ void compare_filters_off(const Request& base, Relations& relations) {
   const Response expected = relations.run(plain, "top_k 0");
   for (const std::int32_t top_k :
        {-1, vocab, vocab + 1, std::numeric_limits<std::int32_t>::max()}) {
-    if (top_k == 1) continue;  // a vocabulary of one token
+    if (top_k == 1) continue;  // top_k is 1 for a vocabulary of one token
     Request off = plain;
     for (reference::RowParameters& row : off.parameters) row.top_k = top_k;
     relations.expect_same("top_k that is off", plain, expected, off);

@@ -154,7 +154,7 @@ class Batch {
 
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   const std::int64_t vocab = input.logits->vocab();
-  constexpr std::int64_t kMostTokens = 64;  // counts have the width of the vocabulary
+  constexpr std::int64_t kMostTokens = 64;  // because counts are as wide as the vocabulary
   if (outcome.failed() || vocab < 4 || vocab > kMostTokens) return;
   std::vector<std::int32_t> counts;
   for (const std::int32_t end : {127, 255, 32767, 65535}) {
@@ -257,7 +257,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const auto vocab = static_cast<std::size_t>(rows.vocab);
   const std::size_t words = rows.allowed.size() / kDifferentRows;
   Batch batch(input.seed, rows.vocab);
-  RowProcessing left_behind;  // lists that remain in a free slot
+  RowProcessing left_behind;  // lists that a request left in a free slot
   for (std::int64_t step = 0; step < kSteps; ++step) {
     batch.change();
     Request request = rows;
@@ -267,7 +267,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
     request.parameters.clear();
     std::vector<Running*> of_row;
     for (std::optional<Running>& slot : batch.slots()) {
-      if (!slot && !sampler.active_rows) continue;  // without padding, running rows are contiguous
+      if (!slot && !sampler.active_rows) continue;  // without padding, only running rows are given
       const std::uint64_t number = slot ? slot->number : 0;
       const auto from = (number + static_cast<std::uint64_t>(5 * step)) % kDifferentRows;
       const float* const logits = rows.row(static_cast<std::int64_t>(from));

@@ -28,7 +28,7 @@ std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::
                                          double band) {
   std::vector<std::uint64_t> words = {0, 1, kOnes, kOnes - 1};
   if (row.status != RowStatus::ok) return words;
-  std::vector<reference::RowWeight> ends;  // prefix sums without the total
+  std::vector<reference::RowWeight> ends;  // prefix sums of the row, without the total
   reference::RowWeight sum = 0;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
     if (row.mask[id] == 0 || row.weight[id] == 0) continue;

@@ -149,7 +149,8 @@ class Judge {
   const SamplerDescription& sampler_;
   const Request& base_;
   std::vector<Row> good_;
-  std::vector<std::vector<std::int32_t>> tokens_;  // tokens in the order of samples_asked()
+  std::vector<std::vector<std::int32_t>> tokens_;  // tokens of each call, in the order of
+                                                   // samples_asked()
   std::int64_t rows_judged_ = 0;
 };
 

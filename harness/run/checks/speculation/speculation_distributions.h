@@ -67,7 +67,7 @@ class DistributionTables {
   }
 
   std::vector<Table> tables_;
-  std::optional<EmittedSequences> sequences_;  ///< used instead of `tables_`
+  std::optional<EmittedSequences> sequences_;  ///< tables that are used instead of `tables_`
   std::optional<BlockAcceptance> block_;
   std::optional<NextCalls> next_;
 

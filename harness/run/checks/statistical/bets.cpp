@@ -29,7 +29,7 @@ constexpr double kGrowth = 0.5;
 // The evidence from which on the case makes more draws. A right sampler reaches this evidence with
 // probability at most 0.01.
 const double kSuspicious = std::log(100.0);
-constexpr std::uint64_t kLongest = 4;  // maximum multiple of the case's draws
+constexpr std::uint64_t kLongest = 4;  // at most 4 times the draws of the case are made
 
 // Bets with half of the stake on the whole distribution over cells, and with half on sets of
 // tokens.

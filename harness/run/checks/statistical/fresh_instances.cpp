@@ -15,7 +15,7 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kInstances = 3;
-constexpr double kShare = 0x1p-10;  // share of the case's budget; enough for three short sequences
+constexpr double kShare = 0x1p-10;  // share of the case's budget for three short sequences
 
 // Returns how much repetition is a proof, or no value if this row or this contract allows no proof.
 std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row) {

@@ -57,11 +57,11 @@ struct Streams {
   std::vector<double> by_id, by_rank;
   std::vector<std::size_t> parameters;  ///< for each value, the index of its parameters
   std::vector<std::size_t> sample;      ///< for each value, its number in its output
-  Pairs rows;                           ///< neighbouring outputs of a call
-  Pairs calls;                          ///< the same output of two consecutive calls
+  Pairs rows;                           ///< pairs of neighbouring outputs of a call
+  Pairs calls;                          ///< pairs of the same output in two consecutive calls
 };
 
-constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // for an ambiguous token
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // for ambiguous tokens
 
 void add_pairs(std::span<const double> first, std::span<const double> second, Pairs& pairs) {
   for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
@@ -379,7 +379,7 @@ CheckOutcome check_pit(const CheckInput& input) {
         underpowered(fmt::format("only {} of {} draws fell on tokens that certainly belong to "
                                  "their support",
                                  certain, outcome.draws));
-    weak.draws = outcome.draws;  // so that no other row is chosen after these draws
+    weak.draws = outcome.draws;  // so that the caller tries no other row after these draws
     weak.rows = outcome.rows;
     return weak;
   }

@@ -21,9 +21,9 @@ constexpr std::uint64_t kOffset = 0x1000;
 void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
               std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
-  // The draws of samples and outputs come a few offsets before those of `offsets`. If seeds make no
-  // difference, outputs have another offset than samples, because two sequences must not coincide
-  // by a property that the sampler does not promise.
+  // The sequences of samples and outputs use offsets a few places before those of the kind
+  // `offsets`. If seeds make no difference, outputs have another offset than samples, because two
+  // sequences must not coincide by a property that the sampler does not promise.
   const std::uint64_t near = kOffset - 3;
   const std::uint64_t nearer = contract.seeds ? near : near + 1;
   if (contract.offsets) plans.push_back({Kind::offsets, "offsets", "offsets", seed, kOffset});
@@ -55,8 +55,8 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
     if (number != 16 && number != 32) flipped(number);
   }
   // Sequences with flipped offsets use another seed, because the draws before kOffset belong to the
-  // samples above. If seeds make no difference, these sequences leave out the offsets of those
-  // samples.
+  // samples above. If seeds make no difference, these sequences do not use the offsets of the
+  // samples above.
   const std::uint64_t other = ~seed;
   if (contract.offsets && contract.seeds) {
     plans.push_back({Kind::offsets, "offsets", "offsets of another seed", other, kOffset});
@@ -79,7 +79,7 @@ void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
   for (const std::uint64_t special : seeds) {
     plans.push_back({Kind::offsets, "seeds", fmt::format("seed {:#x}", special), special, kOffset});
   }
-  for (int number = 13; number < 64; ++number) {  // bits above those of the first sequences
+  for (int number = 13; number < 64; ++number) {  // bits above those flipped first
     if (number == 32) continue;
     plans.push_back({Kind::offsets, "offsets",
                      fmt::format("offset with bit {} flipped, of the first seed", number), seed,

@@ -18,7 +18,7 @@ struct StreamPlan {
   enum class Kind {
     offsets,  ///< one seed, consecutive offsets
     seeds,    ///< consecutive seeds, one offset
-    samples,  ///< samples of one output
+    samples,  ///< several samples of one output
     outputs,  ///< outputs of one call with a scalar seed
     rows,     ///< like `outputs`, but with a row per output
     grid,     ///< three samples per output, in one call with a scalar seed

@@ -34,7 +34,7 @@ constexpr std::uint64_t bit(int number) { return std::uint64_t{1} << number; }
 struct StreamLattice {
   std::string name;
   std::vector<std::uint64_t> seeds, offsets;
-  std::size_t outputs = 1, samples = 1;  ///< number per call with one seed and offset
+  std::size_t outputs = 1, samples = 1;  ///< number of each in a call with one seed and offset
   /// True: each seed and offset has a call of its own, with a scalar seed. False: seeds and offsets
   /// belong to outputs of one call, with a seed for each output.
   bool a_call_each = false;
@@ -44,8 +44,8 @@ struct StreamLattice {
 
 /// The amount of repetition in one lattice that proves a fault.
 struct LatticeDesign {
-  double most_likely = 0;   ///< m, the largest probability of a token
-  double share = 0;         ///< share of the rate for each step
+  double most_likely = 0;   ///< the largest probability m of a token
+  double share = 0;         ///< share of the error rate for each step
   std::size_t repeats = 0;  ///< number of draws that repeat an earlier draw
   double null_rate = 0;     ///< bound on the rate at which independent draws fail either test
 

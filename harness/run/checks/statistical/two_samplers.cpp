@@ -132,7 +132,7 @@ Strongest strongest_set(const Sample& a, const Sample& b, const CertainDistribut
   const auto look_at = [&](const SetCounts& counts, const std::string& name) {
     ++strongest.sets;
     const double odds_ratio = error.odds_ratio(counts.mass, counts.error);
-    if (std::isinf(odds_ratio)) return;  // two right samplers may differ in this set by any factor
+    if (std::isinf(odds_ratio)) return;  // right samplers may differ here by any factor
     const double p_value =
         statistics::two_sample_set_p_value(counts.a, a.draws, counts.b, b.draws, odds_ratio);
     if (p_value >= strongest.p_value) return;

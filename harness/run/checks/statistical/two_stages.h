@@ -31,7 +31,7 @@ inline constexpr double kFalsePassRateOfALook = kFalsePassRate / 2;
 /// The result of one statistic at one look.
 struct Finding {
   std::string name;            ///< name of the statistic, which is the same in both looks
-  double p_value = 1;          ///< valid: at most a with probability at most a
+  double p_value = 1;          ///< valid p-value: at most a with probability at most a
   double level = 0;            ///< the statistic's share of the case's budget
   std::string what;            ///< observation: "G = 812.1 over 31 cells after 100000 draws"
   bool never_at_once = false;  ///< needs a second look for any p-value
