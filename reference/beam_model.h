@@ -37,7 +37,7 @@ struct BeamModelState {
   std::vector<std::int32_t> parents;  ///< parent of each live beam in the step before
   std::vector<BeamHypothesis> pool;   ///< best first
   BeamState state = BeamState::live;
-  RowStatus status = RowStatus::ok;  ///< status of the last step
+  RowStatus status = RowStatus::ok;  ///< status of the request after the last step
 };
 
 /// Returns the log-probabilities of a row of logits as beam search uses them: computed from integer

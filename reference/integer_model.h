@@ -111,7 +111,7 @@ struct IntegerRow {
   RowStatus status = RowStatus::ok;
   std::vector<TileOfRow> tiles;      ///< [ceil(vocab / 256)]; without tokens if the row fails
   double octave = 0;                 ///< E
-  std::vector<std::uint8_t> mask;    ///< [vocab], 1 for survivors of the filters
+  std::vector<std::uint8_t> mask;    ///< [vocab], 1 for tokens that the filters keep
   std::vector<RowWeight> weight;     ///< [vocab] weights before filtering; 0 if not allowed
   std::vector<double> uncut_weight;  ///< [vocab] exact m 2^(80 + n - E), before tiles cut bits off
                                      ///< to give `weight`; 0 from 256 octaves below the row's
@@ -121,7 +121,7 @@ struct IntegerRow {
   std::vector<std::uint64_t> speculation_weight;  ///< [vocab] weights for speculation before
                                                   ///< filtering, like `weight`
   std::int32_t support_size = 0;
-  std::int32_t greedy_token = -1;  ///< the token that a greedy row gives
+  std::int32_t greedy_token = -1;  ///< the token that a greedy row always gives
   bool proposes = false;           ///< true if a draw by seed tries proposals first
 
   /// Returns the token for position t in [0, total): the first token, in id order, whose inclusive

@@ -17,8 +17,8 @@ namespace {
 struct Plan {
   enum class Outcome { distribution, must_fail, undefined };
   Outcome outcome = Outcome::distribution;
-  bool greedy = false;             // greedy by the argmax of the logits
-  bool greedy_of_weights = false;  // greedy because the nucleus has mass 0
+  bool greedy = false;             // true: the row gives the argmax of the logits
+  bool greedy_of_weights = false;  // greedy because the nucleus has no mass
   bool uniform = false;
   double temperature = 1;
   std::optional<std::size_t> top_k;

@@ -21,7 +21,7 @@ struct RealDistribution {
   bool defined = true;     ///< false: the profile says error or undefined for this input; every
                            ///< token is out, with probability 0
   bool must_fail = false;  ///< true if the row must be reported as failed, without a token
-  std::vector<Membership> membership;  ///< [vocab] membership in the support
+  std::vector<Membership> membership;  ///< [vocab] membership of each token in the support
   std::vector<double> probability;  ///< [vocab] the distribution, which sums to 1; ambiguous tokens
                                     ///< are decided as in exact arithmetic on the float64 values,
                                     ///< and of an open tie the lowest ids are in

@@ -126,7 +126,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
   chosen_from_ = proposed_from_ = {};
   std::vector<reference::IntegerRow> rows;
-  std::vector<Row> given;  // the same rows as given, for reports
+  std::vector<Row> given;  // the same rows as the caller gave them, for reports
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const bool active = batch.active == nullptr || batch.active[r] != 0;

@@ -17,7 +17,7 @@ namespace fairdraw::harness {
 
 /// The amount of data that the shards sent.
 struct ShardTraffic {
-  std::int64_t bytes = 0;  ///< sum over the blocks of all shards
+  std::int64_t bytes = 0;  ///< number of bytes in the blocks of all shards
   std::int32_t exchanges = 0;
   std::int64_t gathered_rows = 0;  ///< number of rows that the candidates did not decide
 };

@@ -17,8 +17,8 @@ extern "C" {
 /** One list of token ids per row, all in one buffer: the list of row r is data[begins[r]] to
  * data[begins[r] + lengths[r]], exclusive. A row fails if its list is not within [0, size). */
 typedef struct fairdraw_token_lists {
-  const int32_t* data;    /**< [size] the ids of all lists */
-  int64_t size;           /**< number of ids in data */
+  const int32_t* data;    /**< [size] the token ids of all lists, one after another */
+  int64_t size;           /**< number of token ids in `data` */
   const int64_t* begins;  /**< [rows] */
   const int32_t* lengths; /**< [rows]; NULL if there are no lists */
 } fairdraw_token_lists;
@@ -64,7 +64,7 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists output;     /**< likewise; oldest first */
   const uint32_t* prompt_mask;     /**< [rows, ceil(vocab / 32)] instead of prompt; optional */
   const int32_t* output_counts;    /**< [rows, vocab] instead of counts of output; optional */
-  const int32_t* output_lengths;   /**< [rows] lengths that min_tokens refers to */
+  const int32_t* output_lengths;   /**< [rows] output lengths, compared with min_tokens */
   fairdraw_token_lists bias_ids;   /**< if an id is listed twice, the last bias counts */
   const float* bias_values;        /**< [bias_ids.size] biases; -inf bans the token */
   fairdraw_token_lists stop_ids;   /**< ids banned while the output is shorter than min_tokens */
@@ -76,14 +76,14 @@ typedef struct fairdraw_processing {
 
 /** Rows to sample, the parameters of each row, and the arrays that receive the results. */
 typedef struct fairdraw_batch {
-  uint32_t struct_size; /**< sizeof(fairdraw_batch) of the caller */
+  uint32_t struct_size; /**< sizeof(fairdraw_batch) in the caller's code */
 
   /** Contents of the rows: 0 for logits, 1 for probabilities, which are finite and >= 0, in any
    * scale. With probabilities the temperature has no meaning */
   uint32_t input;
   /** Type of the rows x vocab values, whose rows are row_stride values apart, at any alignment */
   uint32_t dtype;     /**< 0 float32, 1 float16, 2 bfloat16 */
-  const void* logits; /**< [rows, row_stride] the values */
+  const void* logits; /**< [rows, row_stride] the values of all rows */
   int64_t rows;       /**< number of rows */
   int64_t vocab;      /**< values of a row */
   int64_t row_stride; /**< in values, >= vocab */
@@ -98,14 +98,14 @@ typedef struct fairdraw_batch {
 
   /** [rows, allowed_stride] words: packed masks of allowed tokens; optional */
   const uint32_t* allowed;
-  int64_t allowed_stride; /**< in words, >= ceil(vocab / 32) */
+  int64_t allowed_stride; /**< distance of rows in words, >= ceil(vocab / 32) */
   /** [rows]: 0 marks a row as padding; one byte per row; optional */
   const uint8_t* active;
 
   /** [outputs]: output i samples row indices[i], or row i if indices is NULL */
   const int32_t* indices;
   int64_t outputs;     /**< number of outputs */
-  int32_t num_samples; /**< number of tokens per output */
+  int32_t num_samples; /**< number of independent tokens per output */
 
   /** 0: one seed and one offset per output; 1: one seed and one offset for the call */
   int32_t seed_is_scalar;
@@ -119,14 +119,14 @@ typedef struct fairdraw_batch {
    * token gets tokens -1, support_size 0 and log-probabilities -inf; its row gets mask 0 and probs
    * 0, or, if the row is padding, an unchanged mask and unchanged probs */
   int32_t* tokens;         /**< [outputs, num_samples] */
-  int32_t* statuses;       /**< [outputs] values of fairdraw_row_status */
+  int32_t* statuses;       /**< [outputs] values of enum fairdraw_row_status */
   int32_t* support_size;   /**< [outputs] */
   float* logprob;          /**< [outputs, num_samples] log-probability of the token at the row's
                             * temperature (at 1 for temperature 0), before min_p, top_k and
                             * top_p */
   float* logprob_filtered; /**< [outputs, num_samples] log-probability among the survivors */
   uint32_t* mask;          /**< [rows, mask_stride] words of survivors; bits beyond vocab are 0 */
-  int64_t mask_stride;     /**< in words, >= ceil(vocab / 32) */
+  int64_t mask_stride;     /**< distance of rows in words, >= ceil(vocab / 32) */
   float* probs;            /**< [rows, probs_stride] renormalised probabilities */
   int64_t probs_stride;    /**< in values, >= vocab */
 

@@ -29,7 +29,7 @@ extern "C" {
  * are checked position by position, the draft's before the target's, including rows after a
  * rejection. All tokens of a failed chain are -1, and both counts are 0. */
 typedef struct fairdraw_chain {
-  uint32_t struct_size;        /**< sizeof(fairdraw_chain) of the caller */
+  uint32_t struct_size;        /**< sizeof(fairdraw_chain) in the caller's code */
   uint32_t dtype;              /**< dtype of both matrices of probabilities */
   int64_t batch;               /**< number of chains */
   int64_t num_draft_tokens;    /**< n >= 0 */
@@ -85,13 +85,13 @@ typedef struct fairdraw_chain {
  * impossible_draft (a draft that its own distribution never gives). A failed request has tokens and
  * nodes -1, and accepted 0. */
 typedef struct fairdraw_verification {
-  uint32_t struct_size; /**< sizeof(fairdraw_verification) of the caller */
-  uint32_t dtype;       /**< dtype of both matrices */
+  uint32_t struct_size; /**< sizeof(fairdraw_verification) in caller's code */
+  uint32_t dtype;       /**< dtype of the logits of target and draft */
   int64_t batch;        /**< number of requests */
   int64_t max_draft;    /**< maximum number of drafts of a request */
   int64_t max_depth;    /**< maximum number of drafts on a path of a tree */
-  int64_t rows;         /**< number of rows of the target */
-  int64_t places;       /**< number of places for drafts */
+  int64_t rows;         /**< number of rows of logits of the target */
+  int64_t places;       /**< number of places for drafted tokens */
   int64_t vocab;        /**< values of a row */
 
   const void* target; /**< logits, [rows, vocab] */

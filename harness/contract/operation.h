@@ -52,8 +52,8 @@ extern "C" {
  * -inf for logits and log-probabilities. A bad row does not affect other rows. Bad rows are not
  * judged if the call has no statuses. */
 typedef struct fairdraw_operation {
-  uint32_t struct_size; /**< sizeof(fairdraw_operation) of the caller */
-  uint32_t kind;        /**< one of FAIRDRAW_OPERATION_SOFTMAX and the like */
+  uint32_t struct_size; /**< sizeof(fairdraw_operation) in the caller's code */
+  uint32_t kind;        /**< a value such as FAIRDRAW_OPERATION_SOFTMAX */
 
   /** dtype of the rows x vocab values, which are row_stride values apart and aligned to a value.
    * The values must not be changed, unless the result is the same memory */

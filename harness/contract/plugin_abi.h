@@ -151,7 +151,7 @@ enum fairdraw_row_status {
   FAIRDRAW_ROW_INVALID_LOGIT_BIAS = 13,   /**< bias NaN, +inf or beyond 2^64, or a wrong id */
   FAIRDRAW_ROW_INVALID_MIN_TOKENS = 14,   /**< min_tokens below 0, or a stop id that is no token */
   FAIRDRAW_ROW_INVALID_BAD_WORDS = 15,    /**< a bad word of wrong length, or a wrong id */
-  FAIRDRAW_ROW_INVALID_ALLOWED_IDS = 16,  /**< an allowed id that is no token */
+  FAIRDRAW_ROW_INVALID_ALLOWED_IDS = 16,  /**< an entry of allowed_ids that is no token */
   FAIRDRAW_ROW_PROCESSING_OVERFLOW = 17,  /**< a penalty or bias made a finite logit infinite */
   FAIRDRAW_ROW_INVALID_DRAFT_LENGTH = 18, /**< wrong number of rows or drafts, too long a path */
   FAIRDRAW_ROW_IMPOSSIBLE_DRAFT = 19,     /**< a draft of probability 0 in its distribution */

@@ -44,12 +44,12 @@ extern "C" {
  * Events come one at a time and in a valid order: every batch begins with `begin`; the slot of an
  * add or restore is free, and the slot of a step, evict or end holds a request. */
 typedef struct fairdraw_event {
-  uint32_t struct_size; /**< sizeof(fairdraw_event) of the caller */
+  uint32_t struct_size; /**< sizeof(fairdraw_event) in the caller's code */
   uint32_t kind;        /**< one of FAIRDRAW_EVENT_BEGIN to FAIRDRAW_EVENT_END */
 
   /** number of slots; this and the next four fields are the same in all events of a batch */
   int64_t slots;
-  int64_t vocab;         /**< values of a row of logits */
+  int64_t vocab;         /**< number of values in a row of logits */
   uint32_t dtype;        /**< dtype of the logits, as in fairdraw_batch */
   uint32_t tie_rule;     /**< tie rule: 0 keep_all, 1 lowest_id */
   uint32_t filter_order; /**< 0 top_k_first, 1 joint */

@@ -69,7 +69,7 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
 
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known) {
-  constexpr std::size_t kMost = 4;  // maximum length; readers skip longer lists
+  constexpr std::size_t kMost = 4;  // maximum number of suggestions that people read
   std::string message = "unknown " + std::string(what) + " '" + std::string(given) + "'";
   if (known.empty()) return message + "; none is known";
   std::vector<std::string_view> names = meant(given, known);

@@ -15,7 +15,7 @@ std::size_t value_size(DType dtype);
 
 /// The matrix of logits as the file holds it.
 struct CapturedLogits {
-  std::string name;  ///< file's name without folder and extension
+  std::string name;  ///< name of the file without folder and extension
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;

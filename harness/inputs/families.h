@@ -25,12 +25,12 @@ enum class Family {
   ties_at_k,       ///< groups of 3, 9, 36, ... equal values: usual cuts fall inside a group
   mass_exactly_p,  ///< dyadic probabilities whose partial sums are exactly 1/2, 3/4, 7/8, ...
   dyadic,          ///< integer logits: at T = 0x1.715476p0 all weights are powers of two
-  subnormal,       ///< subnormal values of both signs
+  subnormal,       ///< subnormal float32 values of both signs
   masked,          ///< N(0, 1), with most ids at -inf
   single_support,  ///< one finite value, all others -inf
   huge_range,      ///< values over the whole exponent range of float32
   all_negative,    ///< gaussian - 100
-  bf16_rounded,    ///< gaussian_wide rounded to bfloat16: many ties
+  bf16_rounded,    ///< values of N(0, 2^2) rounded to bfloat16: many ties
   head_and_tail,   ///< one largest token, and all others in a tail 18 below it
   tile_ends,       ///< most mass at the ends of vectors, tiles and the row; the rest 12 below
   signed_zeros,    ///< a third of the ids ties at the maximum, as +0 or -0; all others are below 0

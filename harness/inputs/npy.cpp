@@ -193,7 +193,7 @@ class File {
 };
 
 Header read_header(const std::filesystem::path& path, File& file) {
-  char preamble[8];  // magic string, major and minor version
+  char preamble[8];  // magic string, then major and minor version
   file.read(preamble, sizeof(preamble), "magic and version");
   if (std::string_view(preamble, kMagic.size()) != kMagic) {
     fail(path, "not a .npy file: it begins with " +

@@ -43,7 +43,7 @@ struct CallParameter {
 struct OwnedCall {
   DType dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0, row_stride = 0;
-  std::size_t shift = 0;             ///< number of bytes before the first value
+  std::size_t shift = 0;             ///< bytes before the first value of `values`
   std::vector<std::uint8_t> values;  ///< values of the dtype, from byte `shift` on
   CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
   CallParameter<std::int32_t> top_k{0, {}};

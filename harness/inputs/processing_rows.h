@@ -26,7 +26,7 @@ enum class ProcessingFault {
   word_beyond_list,
   word_id,
   allowed_id,
-  overflow,  ///< a bias increases the largest float32
+  overflow,  ///< a bias that increases a logit of the largest float32
 };
 inline constexpr int kProcessingFaults = 16;
 

@@ -63,11 +63,11 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
                       &arrays.stop_ids,        &arrays.bad_words, &arrays.allowed_ids,
                       &arrays.bad_word_lengths};
   switch (dice.below(5)) {
-    case 0:  // an id that is no token
+    case 0:  // puts an id that is no token into a list
       replace_one(dice, lists[dice.below(lists.size() - 1)]->data,
                   dice.pick({-2, static_cast<std::int32_t>(vocab), kLeast, kMost}));
       break;
-    case 1: {  // a list outside its buffer
+    case 1: {  // puts a list outside of its buffer
       OwnedLists& outside = *lists[dice.below(lists.size())];
       if (dice.once_in(2)) {
         replace_one(dice, outside.lengths, dice.pick({-1, kMost}));

@@ -56,7 +56,7 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
         }
         return std::isinf(value) ? base : value;
       };
-    case 4:  // values on the grid of bfloat16
+    case 4:  // values that bfloat16 represents exactly
       return [&dice, scale](std::int64_t) {
         return rounded(DType::bfloat16, static_cast<float>(dice.bell() * scale));
       };
@@ -65,7 +65,7 @@ Fill logits_pattern(Dice& dice, std::int64_t vocab) {
       return
           [&dice, deepest](std::int64_t) { return -static_cast<float>(dice.between(0, deepest)); };
     }
-    case 6:  // any float, from subnormal to the largest
+    case 6:  // any float, from subnormal to the largest finite
       return [&dice](std::int64_t) {
         const float value = std::bit_cast<float>(static_cast<std::uint32_t>(dice.bits()));
         return std::isfinite(value) ? value : 0.0F;

@@ -19,9 +19,9 @@ namespace fairdraw::harness::plugin {
 
 struct CallKind {
   const char* symbol;   ///< exported by plugins that declare this kind of call
-  const char* lacking;  ///< message if a plugin lacks the symbol
+  const char* lacking;  ///< message for a plugin that lacks the symbol
   bool (*declared)(const SamplerDescription&);
-  std::size_t bytes;  ///< size of the call's struct
+  std::size_t bytes;  ///< number of bytes of the call's struct
   std::vector<NamedArray> (*arrays)(const void* call);
   std::string (*ask)(void* function, const void* call, bool on_device);
 };

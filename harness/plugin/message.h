@@ -19,7 +19,7 @@ inline constexpr int kArraysFile = 4;
 inline constexpr int kLeashFile = 5;  // stream between judge and keeper (keeper.h)
 
 struct Command {
-  std::uint32_t kind = 0;    ///< kind of the call (call_kind.h)
+  std::uint32_t kind = 0;    ///< number of the call's kind (call_kind.h)
   std::uint32_t number = 0;  ///< number of the call, counted from 1
   std::int32_t threads = 1;  ///< maximum number of OpenMP threads of the call
   FloatState floats;         ///< floating-point state of the caller

@@ -33,7 +33,7 @@ struct Outcome {
 };
 static_assert(sizeof(Outcome) <= 4096);
 
-int to_monitor = -1;  // the child's pipe to the monitor
+int to_monitor = -1;  // the pipe on which the child writes to the monitor
 
 // Only these files are flushed, because a thread that hangs may hold the lock of another file for
 // ever.

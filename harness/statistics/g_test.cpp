@@ -51,7 +51,7 @@ double g_critical_value(std::uint32_t cells, double false_fail_rate) {
   while (above_rate(high) > 0) high *= 2;
   const boost::math::tools::eps_tolerance<double> tolerance(std::numeric_limits<double>::digits -
                                                             2);
-  std::uintmax_t iterations = 200;  // for 53 bits, 64 halvings suffice
+  std::uintmax_t iterations = 200;  // more than the 64 halvings that suffice for 53 bits
   return boost::math::tools::bisect(above_rate, low, high, tolerance, iterations, Policy()).second;
 }
 

@@ -19,6 +19,6 @@
 #include "harness/statistics/g_test.h"                 // G with a finite-sample bound
 #include "harness/statistics/goodness_of_fit.h"        // tests of a table of counts: Pearson, G, TV
 #include "harness/statistics/nights.h"                 // evidence over a sequence of runs
-#include "harness/statistics/pit.h"                    // draws as uniform values
+#include "harness/statistics/pit.h"                    // transforms draws to uniform values
 #include "harness/statistics/pooling.h"                // cells that depend on the target alone
-#include "harness/statistics/two_sample.h"             // comparison of two samples
+#include "harness/statistics/two_sample.h"             // compares two samples

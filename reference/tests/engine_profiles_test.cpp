@@ -498,7 +498,7 @@ TEST(EngineProfiles, TheBoundOfATruncatedDistributionCoversItsSlack) {
   std::vector<double> weight = {1, std::exp(-1), std::exp(-2), std::exp(-3)};
   weight[0] *= 1 + off;
   const double budget = static_cast<double>(p) * (weight[0] + weight[1] + weight[2] + weight[3]);
-  ASSERT_GT(budget, weight[0]);  // the second token crosses p
+  ASSERT_GT(budget, weight[0]);  // the second token is the one that crosses p
   ASSERT_LT(budget, weight[0] + weight[1]);
   const double distance = std::abs(weight[0] / budget - distribution.probability[0]);
   EXPECT_GT(distance, 0);

@@ -228,7 +228,7 @@ TEST(Float32Bound, IntervalsEndWithinTheirError) {
     }
   }
   std::printf("largest distance of an end: %.3f of its bound\n", largest);
-  EXPECT_GT(largest, 0.01);  // otherwise the bound would not be tested
+  EXPECT_GT(largest, 0.01);  // otherwise the test would not test the bound
 }
 
 // This row is the worst case of a sum: 1 + u + u + ... with u = 2^-24 stays 1, so the sum loses

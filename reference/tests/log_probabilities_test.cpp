@@ -20,7 +20,7 @@ TEST(LogProbabilities, OfEqualLogitsIsMinusTheLogarithmOfTheirNumber) {
   const std::vector<float> row(8, 3.5F);
   const RealLogprobs real = real_log_probabilities(row, {}, LogprobsMode::raw_logprobs, 1);
   for (std::size_t token = 0; token < 8; ++token) {
-    EXPECT_NEAR(real.value[token], -3 * kLn2, 0x1p-50);  // rounding of ln 8 in float64
+    EXPECT_NEAR(real.value[token], -3 * kLn2, 0x1p-50);  // tolerance for rounding ln 8 in float64
     EXPECT_EQ(real.rank(static_cast<std::int32_t>(token), RankRule::position),
               static_cast<std::int32_t>(token) + 1);
     EXPECT_EQ(real.rank(static_cast<std::int32_t>(token), RankRule::at_least), 8);

@@ -9,7 +9,7 @@ namespace fairdraw::reference {
 
 struct TileDistance {
   double distance = 0;          ///< in total variation
-  double bound = 0;             ///< bound on the distance for this row
+  double bound = 0;             ///< bound on the distance for this row of logits
   double mean_error = 0;        ///< mean relative error of weights under the real distribution
   double largest_error = 0;     ///< largest relative error of a weight within 20 octaves of the
                                 ///< maximum

@@ -372,7 +372,7 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
   const auto is_end = [](std::size_t id, std::size_t block) {
     return id % block == 0 || id % block == block - 1;
   };
-  std::set<std::size_t> residues;  // ids of the maximum, modulo 4096
+  std::set<std::size_t> residues;  // ids at which the maximum was, modulo 4096
   std::size_t last_four = 0;
   for (std::uint64_t number = 0; number < 340; ++number) {
     const std::vector<float> row = generated(Family::tile_ends, kVocab, 1, number);

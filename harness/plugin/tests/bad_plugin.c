@@ -140,7 +140,7 @@ static void start_a_daemon(void) {
   if (fork() != 0) _exit(0);
   hold_the_pipe();
   if (write(ready[1], "x", 1) != 1) abort();
-  sleep(60); /* longer than the test waits */
+  sleep(60); /* sleeps longer than the test waits */
   _exit(0);
 }
 

@@ -79,8 +79,8 @@ TEST(BuiltinSequences, refuseWhatMakesNoSense) {
     event.kind = FAIRDRAW_EVENT_BEGIN;
     EXPECT_EQ(run_event(*sampler, event).refused, "") << name;
     EXPECT_EQ(tell(FAIRDRAW_EVENT_ADD, 3), "") << name;
-    EXPECT_NE(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;  // the slot is taken
-    EXPECT_NE(tell(FAIRDRAW_EVENT_END, 2), "") << name;      // the slot is free
+    EXPECT_NE(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;  // refused: slot 3 holds a request
+    EXPECT_NE(tell(FAIRDRAW_EVENT_END, 2), "") << name;      // refused: slot 2 holds no request
     EXPECT_NE(tell(FAIRDRAW_EVENT_ADD, 4), "") << name;      // the slot is beyond the last one
     EXPECT_EQ(tell(FAIRDRAW_EVENT_EVICT, 3), "") << name;
     EXPECT_EQ(tell(FAIRDRAW_EVENT_RESTORE, 3), "") << name;

@@ -216,7 +216,7 @@ bool ArraySlots::has_room(std::size_t bytes) const {
 
 void* ArraySlots::do_allocate(std::size_t bytes, std::size_t alignment) {
   alignment = std::max(alignment, layout_.least_alignment);
-  for (std::size_t at = slots_.size(); at-- > 0;) {  // tries the narrow slots first
+  for (std::size_t at = slots_.size(); at-- > 0;) {  // tries the narrow slots before the wide ones
     Slot& slot = slots_[at];
     if (slot.array != nullptr || bytes > room(at)) continue;
     const std::size_t end = begin_of(layout_, at + 1) - kGuard;

@@ -20,7 +20,7 @@ namespace fairdraw::harness {
 struct RowFacts {
   reference::RowParameters parameters;  ///< without effect if the call has no parameters
   std::int64_t vocab = 0;
-  std::uint32_t dtype = 0;         ///< a value of fairdraw_batch::dtype
+  std::uint32_t dtype = 0;         ///< dtype of the row, as in fairdraw_batch::dtype
   std::int64_t row = 0, rows = 1;  ///< number of the row in the call, and of all its rows
   bool processed = false;          ///< true if the call has logits processing
 };

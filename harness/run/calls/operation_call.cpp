@@ -100,7 +100,7 @@ OperationAnswer run_on(Sampler& sampler, const OperationCall& asked, fairdraw_op
       std::memcpy(first, bytes.data(), static_cast<std::size_t>(array.bytes()));
       call.values = first;
     } else if constexpr (std::is_same_v<Pointer, const void*>) {
-      if (asked.in_place) return;  // set below, together with the result
+      if (asked.in_place) return;  // these fields are set below, with the result
       const std::span<const std::byte> whole =
           shifted.empty() ? bytes : std::span(std::as_const(shifted));
       pointer = static_cast<const std::byte*>(arrays.input(array, whole)) + in_front;

@@ -33,12 +33,12 @@ struct Request {
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<reference::RowProcessing> processing;  ///< [rows], or empty
   HistoryArrays history_form;          ///< form in which the histories of `processing` are given
-  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)] bitmask, or empty
   std::vector<std::uint8_t> active;    ///< [rows], or empty
   bool with_indices = false;
-  std::vector<std::int32_t> indices;  ///< [outputs], filled if with_indices is true
+  std::vector<std::int32_t> indices;  ///< [outputs], filled only if with_indices is true
   bool seed_is_scalar = false;
-  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] if seed_is_scalar
+  std::vector<std::uint64_t> seed;    ///< [outputs] seeds, or [1] if seed_is_scalar
   std::vector<std::uint64_t> offset;  ///< shape of `seed`
   std::vector<std::uint64_t> words;   ///< [outputs, num_samples] random words, or empty
   std::int32_t num_samples = 1;

@@ -19,7 +19,7 @@ struct SequenceEvent {
   DType dtype = DType::float32;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  std::vector<std::int32_t> slot;  ///< slot of each row
+  std::vector<std::int32_t> slot;  ///< number of the slot of each row
 
   // These fields are for the events add and restore.
   std::vector<reference::RowParameters> parameters;
@@ -28,7 +28,7 @@ struct SequenceEvent {
 
   // These fields are for the event step.
   std::vector<float> logits;           ///< [rows, vocab] values that dtype represents exactly
-  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)] bitmask, or empty
 };
 
 struct SequenceAnswer {

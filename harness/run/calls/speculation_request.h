@@ -26,7 +26,7 @@ struct SpeculationRequest {
   FilterOrder filter_order = FilterOrder::top_k_first;
   std::vector<reference::RowProcessing> processing;  ///< [rows] of the target, or empty
   HistoryArrays history_form;
-  std::vector<std::uint32_t> allowed;    ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint32_t> allowed;    ///< [rows, words_for(vocab)] bitmask, or empty
   std::vector<std::int64_t> row_begins;  ///< [batch + 1], or empty
   std::vector<std::uint8_t> active;      ///< [batch], or empty
   bool seed_is_scalar = false;

@@ -209,7 +209,7 @@ reference::RealDistribution oracles_answer(const reference::Semantics& profile,
     const reference::ProcessedRow processed = processed_row(request, row);
     const bool has_bad_logits =
         processed.status == RowStatus::nan_input || processed.status == RowStatus::infinite_input;
-    if (!has_bad_logits) {  // (rows with bad logits are judged below)
+    if (!has_bad_logits) {  // rows with bad logits are judged further below
       reference::RealDistribution distribution =
           reference::real_oracle(processed.logits, {}, parameters, semantics, bound);
       distribution.must_fail =

@@ -68,7 +68,7 @@ struct Coverage {
   std::vector<Undeclared> undeclared;     ///< abilities that skipped most cases come first
   std::vector<UnjudgedPlace> places;      ///< whole types first, then sizes, then sizes of a type
 
-  std::vector<std::string> not_judged() const;  ///< names of features that are no claims
+  std::vector<std::string> not_judged() const;  ///< names of features not judged, without claims
 };
 
 /// Returns one coverage per sampler, in the order of the record. Returns no coverage if no case

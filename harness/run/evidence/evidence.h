@@ -30,7 +30,7 @@ struct ProfileBin {
 /// axis, and the three axes together identify it.
 struct Profile {
   std::string axis;  ///< "rank" (by decreasing probability), "id", or "lane" (id modulo `modulus`)
-  std::uint64_t modulus = 0;     ///< number of lanes; 0 for other axes
+  std::uint64_t modulus = 0;     ///< number of lanes; 0 for the other two axes
   std::uint64_t draws = 0;       ///< number of draws in all bins together
   std::vector<ProfileBin> bins;  ///< in the order of the axis, without overlap
 };
@@ -97,7 +97,7 @@ struct PowerPoint {
 struct Power {
   std::string statistic;    ///< the statistic: "g", "dkwm", "binomial", "dirichlet"
   std::uint64_t cells = 0;  ///< 0: none
-  double level = 0;         ///< false alarm rate of that statistic
+  double level = 0;         ///< false alarm rate of the statistic above
   double miss_rate = 0;
   double declared = 0;            ///< discrepancy that the case must find
   std::vector<PowerPoint> curve;  ///< by increasing draws
@@ -115,7 +115,7 @@ struct Effect {
 struct Decisive {
   std::string statistic;
   std::optional<double> p_value;  ///< or else log10_e
-  std::optional<double> log10_e;  ///< log10 of the evidence
+  std::optional<double> log10_e;  ///< log10 of the evidence E of a bet
   double level = 0;               ///< level for p_value, or 1 over the evidence needed
 };
 

@@ -93,9 +93,9 @@ struct CheckOutcome {
 struct CaseRecord : CheckOutcome {
   CaseRecord() { verdict = Verdict::error; }
 
-  std::string id;     ///< unique in a run together with `sampler`
+  std::string id;     ///< id, which is unique in a run for each `sampler`
   std::string suite;  ///< name of the suite: smoke, gate or nightly
-  std::string check;  ///< name of the check
+  std::string check;  ///< name of the check that judges the case
   std::string sampler;
   std::string semantics;
   std::string filter;                 ///< filters of the rows: "none", "top_k+top_p", ..., "mixed"
@@ -116,7 +116,7 @@ struct ErrorBudget {
 struct SeenDefinition {
   std::string meaning;              ///< text such as "mass exactly at top_p"
                                     ///< (reference/semantic_choices.h)
-  std::string declared;             ///< value that the profile has
+  std::string declared;             ///< value that the sampler's profile has
   std::vector<std::string> values;  ///< values that explain all rows, likeliest first; empty: none
 };
 

@@ -19,7 +19,7 @@ constexpr double kStrange = 1e-6;
 struct Weighed {
   double strength = 0;
   Suspect suspect;
-  bool is_trend = false;         ///< a trend along the ranks
+  bool is_trend = false;         ///< true if the counts have a trend along the ranks
   bool is_partial_lane = false;  ///< true if the lane is drawn, but not often enough
 };
 

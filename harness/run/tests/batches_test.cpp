@@ -34,7 +34,7 @@ class Subject : public ModelSampler {
 
   Change answered;
   std::function<void(Row&)> row_changed;
-  std::function<std::int64_t(std::int64_t)> at;  // row that gives a row its parameters
+  std::function<std::int64_t(std::int64_t)> at;  // maps a row to the row of its parameters
   std::function<std::uint64_t(std::uint32_t index, std::uint64_t word)> word_changed;
 
   std::string run(const fairdraw_batch& batch) override {
@@ -282,7 +282,7 @@ TEST(RowsOfOperations, ShowWhatIsWrongForOneValueAlone) {
       Subject sampler(claim);
       sampler.row_changed = [&one](auto& row) { one.change(row.parameters); };
       const CheckOutcome outcome = judge(sampler, of_operations());
-      if (*one.message == '\0') {  // because greedy rows use no top_k
+      if (*one.message == '\0') {  // this is so because greedy rows use no top_k
         EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
       } else {
         expect_red(outcome, one.message);

@@ -32,7 +32,7 @@ CheckOutcome judge(Sampler& sampler) {
 /// The draw for which a random word is computed.
 struct Draw {
   std::uint64_t seed, offset, output, sample;
-  bool scalar;  ///< true if the call has one seed
+  bool scalar;  ///< true if the whole call has one seed
 };
 
 std::uint64_t word_at(std::uint64_t seed, std::uint64_t offset, std::uint64_t index) {

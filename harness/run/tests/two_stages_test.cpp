@@ -6,7 +6,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kLevel = 1e-6;  // each look: 7.1e-4; at once: 5e-7
+constexpr double kLevel = 1e-6;  // each look has 7.1e-4; a failure at once has 5e-7
 
 struct Judged {
   CheckOutcome outcome;

@@ -37,7 +37,7 @@ std::vector<WrongDistribution> faults() {
   std::fill(lost.begin() + 512, lost.end(), 0.0);
   all.push_back({"lost tail", normalized(lost)});
 
-  std::vector<double> swapped = target;  // swaps the second and the ninth token
+  std::vector<double> swapped = target;  // swaps the second token and the ninth token
   std::swap(swapped[1], swapped[8]);
   all.push_back({"swapped tokens", swapped});
 

@@ -30,9 +30,9 @@ struct Answer {
   bool may_refuse = false;  // true if a call with the row may be refused
   RowStatus status = RowStatus::ok;
   std::vector<std::uint32_t> in, open;  // masks; tokens in `open` may have either bit
-  std::int32_t least = 0, most = 0;     // bounds on the support size
-  std::vector<float> probs;             // only for exact samplers
-  reference::IntegerRow model;          // only for exact samplers
+  std::int32_t least = 0, most = 0;     // smallest and largest right support size
+  std::vector<float> probs;             // empty for samplers that are not exact
+  reference::IntegerRow model;          // empty for samplers that are not exact
 };
 
 std::vector<std::uint32_t> packed(std::int64_t vocab, const std::function<bool(std::size_t)>& is) {
@@ -78,7 +78,7 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
 struct BatchRow {
   std::int64_t base;
   std::uint64_t seed;
-  std::int32_t token = 0;  // the right token, if `known` is true
+  std::int32_t token = 0;  // the right token of the draw, if `known` is true
   bool known = false;
 };
 

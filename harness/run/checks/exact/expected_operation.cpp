@@ -47,7 +47,7 @@ reference::Semantics operation_semantics(const CheckInput& input, OperationKind 
         reference::in_float32(semantics, {.additions = reference::sequential_additions(vocab)});
     semantics.extremes_are_open = input.semantics.extremes_are_open;
   }
-  if (is_top_k(kind)) {  // compares values without scaling them
+  if (is_top_k(kind)) {  // top_k compares values without scaling them
     const double sum = semantics.relative_sum_error, weight = semantics.relative_weight_error;
     semantics.rounds_scaled_logits = false;
     semantics.relative_weight_error = takes_probabilities(kind) ? weight : 0;

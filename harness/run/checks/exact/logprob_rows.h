@@ -54,7 +54,7 @@ ExpectedLogprobs with_slack(const CheckInput& input, const LogprobsRow& row, Log
 
 /// The contradiction between a response and its expected rows, and the number of comparisons.
 struct LogprobsComparison {
-  std::string wrong;  ///< the contradiction; empty if there is none
+  std::string wrong;  ///< text of the contradiction; empty if there is none
   std::uint64_t rows = 0, outputs = 0, values = 0;
 };
 

@@ -67,7 +67,7 @@ std::string wrong_beside(const CheckInput& input, const Response& response, cons
   };
   if (row == bad) {
     const bool fails = status != RowStatus::ok;
-    if (!fails && !own) return {};  // other checks judge the row itself
+    if (!fails && !own) return {};  // because other checks judge this row
     const auto number = static_cast<std::int32_t>(status);
     const bool right_status = !reports || (own ? given == number : given != 0);
     return (!fails || token == -1) && right_status ? "" : text(to_string(status));

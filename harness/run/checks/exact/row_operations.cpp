@@ -68,7 +68,7 @@ void spoil(OperationKind kind, std::int64_t way, std::span<float> row,
     case 1:
       middle = kInfinity;
       break;
-    case 2:  // a row without an allowed token
+    case 2:  // makes a row without an allowed token
       std::ranges::fill(row, takes_probabilities(kind) ? 0.0F : -kInfinity);
       break;
     case 3:

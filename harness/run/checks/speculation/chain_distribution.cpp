@@ -41,7 +41,7 @@ constexpr std::size_t kDrafts = 2;
 constexpr std::size_t kFirst = 0, kRecovery = 1, kSecond = 2, kBonus = 3, kNeighbours = 4;
 
 struct Rows {
-  const char* suffix;  // end of the names of the tables
+  const char* suffix;  // text at the end of the names of the tables
   DType dtype;
   std::vector<std::vector<float>> draft, target;
   std::vector<reference::IntegerRow> draft_model, target_model;

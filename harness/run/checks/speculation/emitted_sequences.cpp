@@ -84,7 +84,7 @@ const Distribution& EmittedSequences::row_after(std::span<const std::size_t> pre
 
 void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_t word) {
   std::array<std::size_t, kLength> tokens{};
-  std::size_t known = 0;  // tokens before the first impossible one
+  std::size_t known = 0;  // number of tokens before the first impossible one
   for (std::size_t i = 0; i < kLength; ++i) {
     const Distribution& row = row_after(std::span(tokens).first(i));
     if (row.empty()) break;

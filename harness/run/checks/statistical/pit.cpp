@@ -44,7 +44,7 @@ struct BaseRow {
 // One row of a call, which is a rotated base row.
 struct TurnedRow {
   std::shared_ptr<const BaseRow> base;
-  std::size_t parameters;  ///< index of its parameters in the input
+  std::size_t parameters;  ///< index of the row's parameters in the input
   std::int64_t shift;
 };
 
@@ -151,8 +151,8 @@ struct Plan {
   std::int64_t rotations = 0;  ///< per base row
   std::int64_t bases = 0;
   DrawsOfARow draws = {};
-  std::size_t statistics = 0;  ///< number of statistics that share the level
-  bool pairs = false;          ///< different seeds must give independent draws
+  std::size_t statistics = 0;  ///< number of statistics that share the error rate
+  bool pairs = false;          ///< true if different seeds must be independent
   bool operations = false;     ///< there are few parameters, so the draws of each are judged
   std::vector<VaryingParameter> varying = {};
 

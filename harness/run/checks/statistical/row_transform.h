@@ -14,7 +14,7 @@ namespace fairdraw::harness {
 struct RowTransform {
   std::vector<reference::Membership> membership;
   std::vector<bool> has_frequency;     ///< true for certain tokens, whose values have a meaning
-  std::vector<double> by_id, by_rank;  ///< prefix sums of the certain tokens
+  std::vector<double> by_id, by_rank;  ///< prefix sums over the certain tokens
   std::vector<std::uint32_t> rank_of;
 
   /// Returns false if the row is undefined, must fail, or is ambiguous as a whole, so that it has

@@ -16,8 +16,8 @@ inline constexpr std::size_t kStreamLength = 8;  ///< number of tokens per short
 /// A plan for the draws of one sequence.
 struct StreamPlan {
   enum class Kind {
-    offsets,  ///< one seed, consecutive offsets
-    seeds,    ///< consecutive seeds, one offset
+    offsets,  ///< draws with one seed and consecutive offsets
+    seeds,    ///< draws with consecutive seeds and one offset
     samples,  ///< several samples of one output
     outputs,  ///< outputs of one call with a scalar seed
     rows,     ///< like `outputs`, but with a row per output
