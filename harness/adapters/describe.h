@@ -26,7 +26,7 @@ inline SamplerDescription describe(std::string name) {
   return description;
 }
 
-/// Declares the abilities of a sampler that verifies drafts.
+/// Declares the abilities of a sampler that accepts drafts.
 inline void declare_drafts(SamplerDescription& description) {
   description.chains = true;
   description.acceptance_rule = AcceptanceRule::token_wise;

@@ -56,9 +56,9 @@ class CpuServing final : public ServingSampler {
   std::string run_speculation(const fairdraw_verification& call) override {
     std::vector<RowStatus> statuses = statuses_for(call.statuses, call.batch);
     const Error error = call.parents != nullptr
-                            ? verify_tree(tree_request_of(call),
+                            ? accept_tree(tree_request_of(call),
                                           tree_result_of(call, view_of(statuses)), execution_)
-                            : verify_chain(chain_request_of(call),
+                            : accept_chain(chain_request_of(call),
                                            chain_result_of(call, view_of(statuses)), execution_);
     if (error) return error.message;
     write_statuses(statuses, call.statuses);
@@ -116,13 +116,13 @@ class CudaServing final : public ServingSampler {
     cuda::Execution execution{.path = path_};
     Error error;
     if (moved.parents != nullptr) {
-      const VerifyTreeRequest request = tree_request_of(moved);
+      const AcceptTreeRequest request = tree_request_of(moved);
       error = prepare(state, cuda::workspace_bytes(request), execution);
-      if (!error) error = cuda::verify_tree(request, tree_result_of(moved, statuses), execution);
+      if (!error) error = cuda::accept_tree(request, tree_result_of(moved, statuses), execution);
     } else {
-      const VerifyChainRequest request = chain_request_of(moved);
+      const AcceptChainRequest request = chain_request_of(moved);
       error = prepare(state, cuda::workspace_bytes(request), execution);
-      if (!error) error = cuda::verify_chain(request, chain_result_of(moved, statuses), execution);
+      if (!error) error = cuda::accept_chain(request, chain_result_of(moved, statuses), execution);
     }
     if (error) return error;
     return call.download(state);

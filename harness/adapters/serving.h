@@ -17,7 +17,7 @@ std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, const Execu
 /// Adds the calls of serving, except running batches, to a sampler on a GPU.
 std::unique_ptr<Sampler> with_serving(std::unique_ptr<Sampler> rows, cuda::Path path);
 
-/// Makes the sampler "model", which is the integer model. The model verifies drafts and keeps
+/// Makes the sampler "model", which is the integer model. The model accepts drafts and keeps
 /// batches in every build, because the model is the reference and does not need the library.
 std::unique_ptr<Sampler> make_model_sampler();
 

@@ -85,12 +85,13 @@ std::uint64_t ServingModel::chain_word(std::uint64_t seed, std::uint64_t offset,
   return random_word(seed, offset, purpose, index);
 }
 
-reference::ChainOutcome ServingModel::verify(std::span<const float> draft_probs,
-                                             std::span<const std::int32_t> draft_tokens,
-                                             std::span<const float> target_probs, std::size_t vocab,
-                                             std::span<const std::uint64_t> accept_words,
-                                             std::span<const std::uint64_t> recover_words,
-                                             std::uint64_t bonus_word) {
+reference::ChainOutcome ServingModel::accept_chain(std::span<const float> draft_probs,
+                                                   std::span<const std::int32_t> draft_tokens,
+                                                   std::span<const float> target_probs,
+                                                   std::size_t vocab,
+                                                   std::span<const std::uint64_t> accept_words,
+                                                   std::span<const std::uint64_t> recover_words,
+                                                   std::uint64_t bonus_word) {
   return reference::chain_speculative_model(draft_probs, draft_tokens, target_probs, vocab,
                                             accept_words, recover_words, bonus_word);
 }
@@ -122,8 +123,8 @@ std::string ServingModel::run_chain(const fairdraw_chain& chain) {
       recover[i] = word(chain.recover_words, b * n + i, i, Purpose::recover);
     }
     const reference::ChainOutcome outcome =
-        verify(draft, std::span(chain.draft_tokens + b * n, n), target, vocab, accept, recover,
-               word(chain.bonus_words, b, n, Purpose::bonus));
+        accept_chain(draft, std::span(chain.draft_tokens + b * n, n), target, vocab, accept,
+                     recover, word(chain.bonus_words, b, n, Purpose::bonus));
     std::copy(outcome.tokens.begin(), outcome.tokens.end(), chain.tokens + b * (n + 1));
     if (chain.accepted != nullptr) chain.accepted[b] = outcome.accepted;
     if (chain.emitted != nullptr) chain.emitted[b] = outcome.emitted;
@@ -132,7 +133,7 @@ std::string ServingModel::run_chain(const fairdraw_chain& chain) {
   return {};
 }
 
-reference::SpeculationOutcome ServingModel::verify_request(DraftedTokens& request) {
+reference::SpeculationOutcome ServingModel::accept_drafts(DraftedTokens& request) {
   return outcome_of(request);
 }
 
@@ -142,7 +143,7 @@ std::string ServingModel::run_speculation(const fairdraw_verification& speculati
   const std::int64_t width = request.width();
   for (std::int64_t b = 0; b < request.batch; ++b) {
     DraftedTokens taken = split_request(request, b);
-    const reference::SpeculationOutcome outcome = verify_request(taken);
+    const reference::SpeculationOutcome outcome = accept_drafts(taken);
     const auto write = [](const std::vector<std::int32_t>& values, std::int64_t size,
                           std::int32_t* to) {
       if (to == nullptr) return;

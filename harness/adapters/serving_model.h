@@ -1,4 +1,4 @@
-// Declares the sampler `model` with the calls of serving: the model verifies drafts and keeps
+// Declares the sampler `model` with the calls of serving: the model accepts drafts and keeps
 // requests.
 #pragma once
 
@@ -34,15 +34,16 @@ class ServingModel : public Serves<ModelSampler> {
   /// Returns a random word of a chain. The argument `purpose` is accept, recover or bonus.
   virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                    std::uint32_t index);
-  /// Verifies one drafted chain of the batch.
-  virtual reference::ChainOutcome verify(std::span<const float> draft_probs,
-                                         std::span<const std::int32_t> draft_tokens,
-                                         std::span<const float> target_probs, std::size_t vocab,
-                                         std::span<const std::uint64_t> accept_words,
-                                         std::span<const std::uint64_t> recover_words,
-                                         std::uint64_t bonus_word);
-  /// Verifies one request with drafts. A mutant may change the argument `request`.
-  virtual reference::SpeculationOutcome verify_request(DraftedTokens& request);
+  /// Accepts or rejects the drafts of one drafted chain of the batch.
+  virtual reference::ChainOutcome accept_chain(std::span<const float> draft_probs,
+                                               std::span<const std::int32_t> draft_tokens,
+                                               std::span<const float> target_probs,
+                                               std::size_t vocab,
+                                               std::span<const std::uint64_t> accept_words,
+                                               std::span<const std::uint64_t> recover_words,
+                                               std::uint64_t bonus_word);
+  /// Accepts or rejects with drafts. A mutant may change the argument `request`.
+  virtual reference::SpeculationOutcome accept_drafts(DraftedTokens& request);
 
  private:
   std::string step(const fairdraw_event& event);

@@ -71,8 +71,8 @@ inline RowsView draft_of(const fairdraw_verification& call, std::int64_t rows) {
   return {call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
 }
 
-inline VerifyTreeRequest tree_request_of(const fairdraw_verification& call) {
-  VerifyTreeRequest request;
+inline AcceptTreeRequest tree_request_of(const fairdraw_verification& call) {
+  AcceptTreeRequest request;
   request.target = target_of(call);
   request.max_draft = call.max_draft;
   request.max_depth = call.max_depth;
@@ -86,8 +86,8 @@ inline VerifyTreeRequest tree_request_of(const fairdraw_verification& call) {
   return request;
 }
 
-inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
-  const VerifyTreeRequest tree = tree_request_of(call);
+inline AcceptChainRequest chain_request_of(const fairdraw_verification& call) {
+  const AcceptTreeRequest tree = tree_request_of(call);
   return {tree.target,        tree.max_draft, tree.draft_tokens,
           tree.draft_lengths, tree.draft_law, draft_of(call, call.places),
           tree.draft_filters};
@@ -95,14 +95,14 @@ inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
 
 /// Returns the library's struct for the results of a call. The argument `statuses` is separate,
 /// because the contract stores statuses as plain integers.
-inline VerifyChainResult chain_result_of(const fairdraw_verification& call,
+inline AcceptChainResult chain_result_of(const fairdraw_verification& call,
                                          View<RowStatus> statuses) {
   return {{call.tokens, call.batch * (call.max_draft + 1)},
           view_or_none(call.accepted, call.batch),
           statuses};
 }
 
-inline VerifyTreeResult tree_result_of(const fairdraw_verification& call,
+inline AcceptTreeResult tree_result_of(const fairdraw_verification& call,
                                        View<RowStatus> statuses) {
   return {{call.tokens, call.batch * (call.max_depth + 1)},
           view_or_none(call.nodes, call.batch * call.max_depth),

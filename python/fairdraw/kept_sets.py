@@ -35,7 +35,7 @@ from ._arrays import Backend, TorchBackend, backend_of, length
 from ._operations import DETAILS, TABLE, empty, over
 from .request_processing import RequestProcessing
 from .sampling import drawing, sampled_sizes
-from .speculative import VerifiedChains, VerifiedTrees, verify_chain, verify_tree
+from .speculative import VerifiedChains, VerifiedTrees, accept_chain, accept_tree
 
 #: Default room per output, counted in ids.
 _ROOM_AN_OUTPUT = 4096
@@ -185,19 +185,27 @@ class KeptTrees(NamedTuple):
     kept: KeptSets  #: one kept set for each slot of verified.tokens, row after row
 
 
-@TABLE.declare(core="verify_drafts")
-def verify_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
-    """Verifies drafts as `fairdraw.verify_chain` does, and returns a kept set for each emitted
+@TABLE.declare(core="accept_drafts")
+def accept_chain_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptChains:
+    """Accepts drafts as `fairdraw.accept_chain` does, and returns a kept set for each emitted
     token: the tokens of its target row that survived the filters. Slots after a request's last
     token have empty kept sets. `room` as above."""
-    return KeptChains(*_with_sets(verify_chain, args, kwargs, room))
+    return KeptChains(*_with_sets(accept_chain, args, kwargs, room))
 
 
-@TABLE.declare(core="verify_drafts")
-def verify_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
-    """Verifies drafts as `fairdraw.verify_tree` does, and returns a kept set for each emitted
+verify_chain_with_kept_sets = accept_chain_with_kept_sets
+"""Alias of accept_chain_with_kept_sets, by the name that engines use."""
+
+
+@TABLE.declare(core="accept_drafts")
+def accept_tree_with_kept_sets(*args: Any, room: int | None = None, **kwargs: Any) -> KeptTrees:
+    """Accepts drafts as `fairdraw.accept_tree` does, and returns a kept set for each emitted
     token."""
-    return KeptTrees(*_with_sets(verify_tree, args, kwargs, room))
+    return KeptTrees(*_with_sets(accept_tree, args, kwargs, room))
+
+
+verify_tree_with_kept_sets = accept_tree_with_kept_sets
+"""Alias of accept_tree_with_kept_sets, by the name that engines use."""
 
 
 def _with_sets(

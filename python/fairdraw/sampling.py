@@ -330,7 +330,7 @@ def sample(
     `filter_apply_order` are a name, or one value per row (a list of names, or an array of the
     numbers in fairdraw/types.h). `num_samples` is the number of tokens per output, drawn with
     replacement. `out` is a contiguous int32 array for the tokens. `purpose` "draft" is for tokens
-    that `verify_chain` verifies by their distribution, with the same seed and offset. Draws of
+    that `accept_chain` verifies by their distribution, with the same seed and offset. Draws of
     drafts use other random bits. `processing` holds one RequestProcessing per row of logits,
     applied before everything else. A call with `processing` cannot be captured in a graph, and a
     compiled function has no operator for such a call.

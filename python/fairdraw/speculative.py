@@ -1,4 +1,4 @@
-"""Defines speculation, which verifies drafted tokens by the target's raw logits
+"""Defines speculation, which accepts drafted tokens by the target's raw logits
 (fairdraw/speculative.h).
 
 A request has up to n drafted tokens and n + 1 rows of the target. Row 0 follows the request's
@@ -6,7 +6,7 @@ history, and row i + 1 follows drafted token i (in a tree: node i). The emitted 
 accepted drafts, followed by one token that is drawn from the target. The emitted tokens have the
 target's distribution, whatever the drafts are.
 
->>> found = fairdraw.verify_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
+>>> found = fairdraw.accept_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
 >>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
 
 Rows and drafts have one of two layouts, padded or packed. In the padded layout, the logits are
@@ -72,7 +72,7 @@ _UNPROCESSED = "calls with processing cannot be captured"
 
 
 class VerifiedChains(NamedTuple):
-    """Results of `verify_chain`."""
+    """Results of `accept_chain`."""
 
     tokens: Any  #: [batch, n + 1] int32; -1 after a request's last token
     accepted: Any  #: [batch] int32: number of accepted drafted tokens; 0 if the request fails
@@ -80,7 +80,7 @@ class VerifiedChains(NamedTuple):
 
 
 class VerifiedTrees(NamedTuple):
-    """Results of `verify_tree`."""
+    """Results of `accept_tree`."""
 
     tokens: Any  #: [batch, max_depth + 1] int32; -1 after a request's last token
     nodes: Any  #: [batch, max_depth] int32: numbers of the accepted drafted tokens
@@ -211,7 +211,7 @@ class _Drafted:
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
         return self.small.uploaded("processing", rows_processing(requests, rows))
 
-    def verify(
+    def accept(
         self,
         target: dict[str, Any],
         draft: dict[str, Any],
@@ -230,7 +230,7 @@ class _Drafted:
             for name, shape in shapes.items()
         }
         self.backend.call(
-            _core.verify_drafts,
+            _core.accept_drafts,
             dict(
                 **target,
                 **draft,
@@ -278,7 +278,7 @@ class _Drafted:
         }
 
 
-def _verified_sizes(
+def _accepted_sizes(
     logits: Any, row_begins: Any = None, max_draft: int | None = None, **_: Any
 ) -> Sizes:
     if row_begins is None:
@@ -300,12 +300,12 @@ _CHAINS = {
 
 @TABLE.declare(
     Operator("verify_chain", _CHAINS),
-    sizes=_verified_sizes,
+    sizes=_accepted_sizes,
     groups={"draft_filters": LawFilters},
-    core="verify_drafts",
+    core="accept_drafts",
 )
 @operation
-def verify_chain(
+def accept_chain(
     backend_for: BackendFor, logits: Array, draft_token_ids: Array, *, draft_probs: Array = None,
     draft_logits: Array = None, draft_filters: LawFilters | None = None,
     draft_lengths: Array = None, row_begins: Array = None, max_draft: int | None = None,
@@ -314,7 +314,7 @@ def verify_chain(
     allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
     active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> VerifiedChains:  # fmt: skip
-    """Verifies chains, in which drafted token i follows drafted token i - 1.
+    """Accepts or rejects chains, in which drafted token i follows drafted token i - 1.
 
     The logits are float32, float16 or bfloat16, and the ids int32 or int64. If the draft's
     distribution is unknown (n-gram, prompt lookup, top-k heads), a token is drawn from the target,
@@ -335,7 +335,11 @@ def verify_chain(
     rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    return VerifiedChains(**drafted.verify(target, draft, draft_lengths, drafted.max_draft))
+    return VerifiedChains(**drafted.accept(target, draft, draft_lengths, drafted.max_draft))
+
+
+verify_chain = accept_chain
+"""Alias of accept_chain, by the name that engines use."""
 
 
 def _paths(ids: Any, parents: Any) -> list[Any]:
@@ -350,9 +354,9 @@ def _paths(ids: Any, parents: Any) -> list[Any]:
     return paths
 
 
-@TABLE.declare(core="verify_drafts")
+@TABLE.declare(core="accept_drafts")
 @operation
-def verify_tree(
+def accept_tree(
     backend_for: BackendFor, logits: Array, draft_token_ids: Array, parents: Array, *,
     max_depth: int | None = None, draft_probs: Array = None, draft_logits: Array = None,
     draft_filters: LawFilters | None = None, siblings: SiblingSampling = "with_replacement",
@@ -362,7 +366,7 @@ def verify_tree(
     allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
     active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> VerifiedTrees:  # fmt: skip
-    """Verifies trees, in which drafted token j follows drafted token parents[j]. A parent comes
+    """Accepts or rejects trees, in which drafted token j follows drafted token parents[j]. A parent comes
     before its children, and parent -1 is the root. Row 0 of a request belongs to the root, and row
     j + 1 follows drafted token j.
 
@@ -376,7 +380,7 @@ def verify_tree(
     children. Each child was drawn from the whole distribution (`siblings` "with_replacement"), or
     from the distribution without the earlier children ("without_replacement"). Trees of the most
     probable tokens, and trees pruned by probability, have no distribution of this kind. All other
-    arguments have the same meaning as in verify_chain.
+    arguments have the same meaning as in accept_chain.
     """
     backend = backend_for(logits, "logits")
     drafted = _Drafted(backend, logits, draft_token_ids, row_begins, max_draft)
@@ -392,13 +396,17 @@ def verify_tree(
     rows = drafted.processing(processing, lambda first, ids: _paths(ids, flat[first:]))
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    return VerifiedTrees(**drafted.verify(target, draft, draft_lengths, depth, links, drawn))
+    return VerifiedTrees(**drafted.accept(target, draft, draft_lengths, depth, links, drawn))
+
+
+verify_tree = accept_tree
+"""Alias of accept_tree, by the name that engines use."""
 
 
 def parents_from_links(retrieve_next_token: Any, retrieve_next_sibling: Any) -> Any:
-    """Returns parents [batch, nodes - 1] int32 for verify_tree, made from the links [batch, nodes]
+    """Returns parents [batch, nodes - 1] int32 for accept_tree, made from the links [batch, nodes]
     of SGLang's tree kernels (-1: none). Node 0 is the root and no draft. A node that no link
-    reaches, or that two links reach, gets a parent below -1, for which verify_tree returns a
+    reaches, or that two links reach, gets a parent below -1, for which accept_tree returns a
     status."""
     backend = backend_of(retrieve_next_token, "retrieve_next_token")
     children = array("retrieve_next_token", retrieve_next_token, "int32", axes=(2,))

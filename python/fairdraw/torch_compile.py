@@ -6,7 +6,7 @@
 ...     return fairdraw.sample(logits, 0.7, top_p=0.9, seed=seed, offset=offset)
 
 After this import, torch.compile uses the operators of fairdraw/torch_operators.py. A compiled
-function uses them where it calls `sample`, `log_probabilities`, `verify_chain` or an operation of
+function uses them where it calls `sample`, `log_probabilities`, `accept_chain` or an operation of
 flashinfer.sampling by its name in fairdraw. Calls in functions that are not compiled do not change.
 Tested with torch 2.13.
 
@@ -18,7 +18,7 @@ Numbers become tensors of one value in host memory, and torch makes no CUDA grap
 
 The following have no operator, and compiled calls of them are refused by name: `generator`;
 `processing` of sample and similar functions, because the host builds the histories; a `tie_rule` or
-`filter_apply_order` per row; `return_details` and `logprobs` in one call of sample; verify_tree.
+`filter_apply_order` per row; `return_details` and `logprobs` in one call of sample; accept_tree.
 
 Raises:
     ValueError: A compiled call has no seed, or uses what has no operator, which the message names.
@@ -136,7 +136,7 @@ def _chain_speculative_sampling(given: dict[str, Any]) -> Any:
     return tokens, accepted, emitted
 
 
-def _verify_chain(given: dict[str, Any]) -> Any:
+def _accept_chain(given: dict[str, Any]) -> Any:
     _expect_unprocessed(given)
     if given["draft_filters"] is None:
         given["draft_filters"] = LawFilters()
@@ -148,7 +148,7 @@ def _verify_chain(given: dict[str, Any]) -> Any:
 #: Functions that convert the results of operators to an operation's results, where the two differ.
 _RESULTS = {
     each.__name__: each
-    for each in (_sample, _log_probabilities, _draw, _chain_speculative_sampling, _verify_chain)
+    for each in (_sample, _log_probabilities, _draw, _chain_speculative_sampling, _accept_chain)
 }
 
 

@@ -97,7 +97,7 @@ class InPython:
                              "min_tokens", "stop_ids", "bad_words", "allowed_ids", "prompt")
             },
         )  # fmt: skip
-        found = fairdraw.verify_chain(
+        found = fairdraw.accept_chain(
             logits[None, None],
             np.empty((1, 0), np.int32),
             temperature=request.temperature,

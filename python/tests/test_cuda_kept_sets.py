@@ -84,9 +84,9 @@ def test_drafts_have_a_set_for_each_emitted_token():
     parents = torch.tensor([[-1, 0, 1]] * 4, dtype=torch.int32)
     call = {"top_p": 0.6, "seed": torch.arange(4)}
     on_device = {name: on_gpu(value) for name, value in call.items()}
-    here = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
-    there = fairdraw.verify_chain_with_kept_sets(logits.cuda(), ids.cuda(), **on_device)
-    tree = fairdraw.verify_tree_with_kept_sets(
+    here = fairdraw.accept_chain_with_kept_sets(logits, ids, **call)
+    there = fairdraw.accept_chain_with_kept_sets(logits.cuda(), ids.cuda(), **on_device)
+    tree = fairdraw.accept_tree_with_kept_sets(
         logits.cuda(), ids.cuda(), parents=parents.cuda(), **on_device
     )
     expect_same(here.verified.tokens, there.verified.tokens)

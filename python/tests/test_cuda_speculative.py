@@ -52,20 +52,20 @@ def test_chains_are_those_of_the_cpu(dtype):
     logits = values(1, BATCH, DRAFTED + 1).to(dtype)
     draft = likely(logits, 3, **BY_REQUEST)
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 3}
-    found = same_on_both(fairdraw.verify_chain, logits, draft, **named)
+    found = same_on_both(fairdraw.accept_chain, logits, draft, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
     # The drafts have a known distribution, and filters on the GPU are tensors, too.
     drafts = values(2, BATCH, DRAFTED).to(dtype)
     law = fairdraw.LawFilters(torch.linspace(0.5, 1.5, BATCH), top_p=0.999)
     same_on_both(
-        fairdraw.verify_chain, logits, draft, draft_logits=drafts, draft_filters=law, **named
+        fairdraw.accept_chain, logits, draft, draft_logits=drafts, draft_filters=law, **named
     )
     probs = fairdraw.softmax(drafts.reshape(-1, VOCAB)).reshape(drafts.shape)
-    found = same_on_both(fairdraw.verify_chain, logits, draft, draft_probs=probs, **named)
+    found = same_on_both(fairdraw.accept_chain, logits, draft, draft_probs=probs, **named)
     assert (found.statuses == 0).all()
     # The call has numbers, one seed, a tensor of one value, and other rules for ties and order.
     same_on_both(
-        fairdraw.verify_chain, logits, draft, temperature=torch.tensor([0.7]), top_k=20, seed=5,
+        fairdraw.accept_chain, logits, draft, temperature=torch.tensor([0.7]), top_k=20, seed=5,
         tie_rule="lowest_id", filter_apply_order="joint", top_p=0.9,
     )  # fmt: skip
 
@@ -86,21 +86,21 @@ def test_layouts_masks_and_padding_are_those_of_the_cpu():
     )
     named = {"seed": SEEDS, "active": active}
     found = same_on_both(
-        fairdraw.verify_chain, logits, draft, draft_lengths=torch.tensor(lengths), allowed=words,
+        fairdraw.accept_chain, logits, draft, draft_lengths=torch.tensor(lengths), allowed=words,
         **named,
     )  # fmt: skip
     assert found.statuses.tolist() == [0, 0, 1, 0, 0, 0, 0]
     # Python sequences are copied to the GPU.
     same_on_both(
-        fairdraw.verify_chain, logits, draft.tolist(), draft_lengths=lengths, seed=SEEDS,
+        fairdraw.accept_chain, logits, draft.tolist(), draft_lengths=lengths, seed=SEEDS,
         active=active.tolist(),
     )  # fmt: skip
     rows, ids, begins = packed(logits, draft, lengths)
     for most in (None, 4, 6):
         named = {**BY_REQUEST, "seed": SEEDS, "row_begins": begins, "max_draft": most}
-        found = same_on_both(fairdraw.verify_chain, rows, ids, **named)
+        found = same_on_both(fairdraw.accept_chain, rows, ids, **named)
         assert found.tokens.shape == (BATCH, 1 + (most or 4))
-        same_on_both(fairdraw.verify_chain, rows, ids, **{**named, "top_p": torch.tensor([0.9])})
+        same_on_both(fairdraw.accept_chain, rows, ids, **{**named, "top_p": torch.tensor([0.9])})
 
 
 def random_parents(number, batch, nodes):
@@ -114,14 +114,14 @@ def test_trees_are_those_of_the_cpu(dtype):
     parents = random_parents(6, BATCH, nodes)
     ids = likely(logits, 2, parents, **BY_REQUEST)
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 2}
-    found = same_on_both(fairdraw.verify_tree, logits, ids, parents, **named)
+    found = same_on_both(fairdraw.accept_tree, logits, ids, parents, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
-    same_on_both(fairdraw.verify_tree, logits, ids, parents, max_depth=2, **named)
+    same_on_both(fairdraw.accept_tree, logits, ids, parents, max_depth=2, **named)
     lengths = [9, 0, 4, 9, 9, 1, 5]
     rows, packed_ids, begins = packed(logits, ids, lengths)
     links = torch.cat([parents[b, :n] for b, n in enumerate(lengths)])
     same_on_both(
-        fairdraw.verify_tree, rows, packed_ids, links, row_begins=begins, max_draft=9, **named
+        fairdraw.accept_tree, rows, packed_ids, links, row_begins=begins, max_draft=9, **named
     )
 
 
@@ -140,10 +140,10 @@ def test_trees_of_known_law_are_those_of_the_cpu(dtype, siblings):
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 2, "siblings": siblings}
     law = fairdraw.LawFilters(torch.linspace(0.5, 1.5, BATCH), top_p=0.999)
     same_on_both(
-        fairdraw.verify_tree, logits, ids, parents, draft_logits=drafts, draft_filters=law, **named
+        fairdraw.accept_tree, logits, ids, parents, draft_logits=drafts, draft_filters=law, **named
     )
     probs = fairdraw.softmax(drafts.reshape(-1, VOCAB)).reshape(drafts.shape)
-    found = same_on_both(fairdraw.verify_tree, logits, ids, parents, draft_probs=probs, **named)
+    found = same_on_both(fairdraw.accept_tree, logits, ids, parents, draft_probs=probs, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
 
 
@@ -162,12 +162,12 @@ def test_processing_is_that_of_the_cpu():
     logits[:, :, [2, 3, 4, 6, 8, 11]] += 9
     draft = torch.from_numpy(np.random.default_rng(11).choice([2, 3, 4, 6, 8, 11], (batch, 4)))
     named = {"processing": requests, "seed": SEEDS[:batch], "top_p": 0.9}
-    found = same_on_both(fairdraw.verify_chain, logits, draft, **named)
+    found = same_on_both(fairdraw.accept_chain, logits, draft, **named)
     assert (found.statuses == 0).all()
     parents = random_parents(12, batch, DRAFTED)
-    same_on_both(fairdraw.verify_tree, logits, draft, parents, **named)
+    same_on_both(fairdraw.accept_tree, logits, draft, parents, **named)
     rows, ids, begins = packed(logits, draft, [1, 4, 0, 2, 4])
-    same_on_both(fairdraw.verify_chain, rows, ids, row_begins=begins, **named)
+    same_on_both(fairdraw.accept_chain, rows, ids, row_begins=begins, **named)
 
 
 def test_bad_requests_fail_alone():
@@ -182,14 +182,14 @@ def test_bad_requests_fail_alone():
     lengths[4] = 3
     top_p[5] = 1.5
     found = same_on_both(
-        fairdraw.verify_chain, logits, draft, draft_lengths=lengths, top_p=top_p, seed=SEEDS
+        fairdraw.accept_chain, logits, draft, draft_lengths=lengths, top_p=top_p, seed=SEEDS
     )
     # The statuses are nan_input, infinite_input, index_out_of_range twice, invalid_draft_length,
     # invalid_top_p
     assert found.statuses.tolist() == [2, 3, 10, 10, 18, 8, 0]
     parents = torch.tensor([[-1, 0]] * BATCH)
     parents[6] = torch.tensor([0, -1])  # a node before itself
-    found = same_on_both(fairdraw.verify_tree, logits, draft, parents, seed=SEEDS)
+    found = same_on_both(fairdraw.accept_tree, logits, draft, parents, seed=SEEDS)
     assert found.statuses[6] == 20  # the status RowStatus::invalid_draft_tree
 
 
@@ -208,19 +208,19 @@ def test_arrays_elsewhere_are_named():
     for name, array in elsewhere.items():
         named = {"draft_token_ids": ids, "seed": 1, name: array}
         with pytest.raises(ValueError, match=f"{name} is on cpu; the rows are on cuda:0"):
-            fairdraw.verify_chain(logits, **named)
+            fairdraw.accept_chain(logits, **named)
     with pytest.raises(ValueError, match="parents is on cpu; the rows are on cuda:0"):
-        fairdraw.verify_tree(logits, ids, ids.cpu(), seed=1)
+        fairdraw.accept_tree(logits, ids, ids.cpu(), seed=1)
     with pytest.raises(ValueError, match="draft_token_ids is on cuda:0; allowed: host memory"):
-        fairdraw.verify_chain(logits.cpu(), ids, seed=1)
+        fairdraw.accept_chain(logits.cpu(), ids, seed=1)
     with pytest.raises(ValueError, match="draft_probs is on cuda:0; the rows are on cpu"):
         probs = torch.ones(2, 2, VOCAB, device="cuda")
-        fairdraw.verify_chain(logits.cpu(), ids.cpu(), draft_probs=probs, seed=1)
+        fairdraw.accept_chain(logits.cpu(), ids.cpu(), draft_probs=probs, seed=1)
     with pytest.raises(TypeError, match="draft_token_ids holds float32; integers are needed"):
-        fairdraw.verify_chain(logits, ids.float(), seed=1)
+        fairdraw.accept_chain(logits, ids.float(), seed=1)
     with pytest.raises(ValueError, match=r"draft_lengths has shape \[3\]; \[2\] is needed"):
         lengths = torch.ones(3, dtype=torch.int32, device="cuda")
-        fairdraw.verify_chain(logits, ids, draft_lengths=lengths, seed=1)
+        fairdraw.accept_chain(logits, ids, draft_lengths=lengths, seed=1)
 
 
 def test_verification_does_not_wait():
@@ -228,13 +228,13 @@ def test_verification_does_not_wait():
     draft = torch.zeros(BATCH, DRAFTED, dtype=torch.int64, device="cuda")
     rows, begins = logits.reshape(-1, VOCAB), torch.arange(BATCH + 1, device="cuda") * (DRAFTED + 1)
     named = {"seed": on_gpu(SEEDS), "temperature": 0.7, "draft_lengths": [DRAFTED] * BATCH}
-    fairdraw.verify_chain(logits, draft, **named)
-    fairdraw.verify_tree(logits, draft, draft - 1, seed=1)
+    fairdraw.accept_chain(logits, draft, **named)
+    fairdraw.accept_tree(logits, draft, draft - 1, seed=1)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        fairdraw.verify_chain(logits, draft, **named)
-        fairdraw.verify_tree(logits, draft, draft - 1, seed=1, active=True)
-        fairdraw.verify_chain(
+        fairdraw.accept_chain(logits, draft, **named)
+        fairdraw.accept_tree(logits, draft, draft - 1, seed=1, active=True)
+        fairdraw.accept_chain(
             rows, draft.reshape(-1), row_begins=begins, max_draft=DRAFTED, **named
         )
     finally:
@@ -248,23 +248,23 @@ def test_a_graph_verifies_other_drafts():
     seeds = on_gpu(SEEDS)
 
     def call():
-        return fairdraw.verify_chain(there, draft, seed=seeds, offset=offset, active=True)
+        return fairdraw.accept_chain(there, draft, seed=seeds, offset=offset, active=True)
 
     call()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = call()
         with pytest.raises(RuntimeError, match="draft_lengths: is needed as a tensor on cuda:0"):
-            fairdraw.verify_chain(there, draft, seed=seeds, draft_lengths=[1] * BATCH)
+            fairdraw.accept_chain(there, draft, seed=seeds, draft_lengths=[1] * BATCH)
         with pytest.raises(RuntimeError, match="calls with processing cannot be captured"):
             histories = [fairdraw.RequestProcessing()] * BATCH
-            fairdraw.verify_chain(there, draft, seed=seeds, processing=histories)
+            fairdraw.accept_chain(there, draft, seed=seeds, processing=histories)
     for step in range(3):
         drafted = likely(logits, 5 * step)
         draft.copy_(drafted)
         offset.fill_(5 * step)
         graph.replay()
-        want = fairdraw.verify_chain(logits, drafted, seed=SEEDS, offset=5 * step)
+        want = fairdraw.accept_chain(logits, drafted, seed=SEEDS, offset=5 * step)
         for here, now in zip(want, found, strict=True):
             expect_same(here, now)
         assert want.accepted.max() >= 2
@@ -279,6 +279,6 @@ def test_verification_goes_to_the_current_stream():
         # Takes tens of ms, so that a call that does not queue behind it reads zeros.
         torch.cuda._sleep(50_000_000)
         logits[..., 77] = 1000
-        found = fairdraw.verify_chain(logits, draft, seed=1)
+        found = fairdraw.accept_chain(logits, draft, seed=1)
     stream.synchronize()
     assert found.tokens.tolist() == [[77] * 3] * 2

@@ -31,7 +31,7 @@ def test_enums_are_found():
 @pytest.mark.parametrize("name", ENUMS)
 def test_members_are_those_of_cpp(name):
     expected = declared(name)
-    if name == "Purpose":  # all other purposes belong to verify_chain and verify_tree
+    if name == "Purpose":  # all other purposes belong to accept_chain and accept_tree
         expected = {"draw": expected["draw"], "draft": expected["draft"]}
     assert {member.name: member.value for member in ENUMS[name]} == expected
 

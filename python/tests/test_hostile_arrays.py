@@ -97,9 +97,9 @@ CALLS = [
         },
         None,
     ),
-    (fairdraw.verify_chain, {**CHAIN, **VERIFY}, [*CHAIN, *VERIFY]),
+    (fairdraw.accept_chain, {**CHAIN, **VERIFY}, [*CHAIN, *VERIFY]),
     (
-        fairdraw.verify_tree,
+        fairdraw.accept_tree,
         {**CHAIN, **VERIFY, "parents": DRAFTED - 1, "draft_probs": TARGETS + 1},
         [*CHAIN, *VERIFY, "parents"],
     ),

@@ -58,11 +58,11 @@ def test_drafts_have_a_set_for_each_emitted_token():
     logits = np.random.default_rng(8).normal(0, 2, (batch, drafts + 1, vocab)).astype(np.float32)
     ids = logits[:, :drafts].argmax(-1).astype(np.int32)  # some are accepted
     call = {"top_p": 0.6, "seed": np.arange(batch, dtype=np.uint64)}
-    plain = fairdraw.verify_chain(logits, ids, **call)
-    found = fairdraw.verify_chain_with_kept_sets(logits, ids, **call)
+    plain = fairdraw.accept_chain(logits, ids, **call)
+    found = fairdraw.accept_chain_with_kept_sets(logits, ids, **call)
     # The parents give the same drafts in the form of a tree.
     parents = np.tile(np.array([-1, 0, 1], np.int32), (batch, 1))
-    tree = fairdraw.verify_tree_with_kept_sets(logits, ids, parents=parents, **call)
+    tree = fairdraw.accept_tree_with_kept_sets(logits, ids, parents=parents, **call)
     for mine, other in zip(plain, found.verified, strict=True):
         assert (mine == other).all()
     assert (tree.verified.tokens == plain.tokens).all()
@@ -74,7 +74,7 @@ def test_drafts_have_a_set_for_each_emitted_token():
         expected = rows.of(place).tolist() if token >= 0 else []
         assert found.kept.of(place).tolist() == expected
         assert token < 0 or token in expected
-    narrow = fairdraw.verify_chain_with_kept_sets(logits, ids, **call, room=0)
+    narrow = fairdraw.accept_chain_with_kept_sets(logits, ids, **call, room=0)
     assert (narrow.kept.overflow == (tokens >= 0)).all()
 
 

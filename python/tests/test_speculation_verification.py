@@ -74,14 +74,14 @@ def test_probabilities_sum_to_1_where_the_profile_asks_for_it():
 
 
 def of_logits(batch):
-    """Adapts fairdraw.verify_chain to the verifier's contract."""
+    """Adapts fairdraw.accept_chain to the verifier's contract."""
     filters = None
     if batch.draft_logits is not None:
         parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
         rules = (batch.tie_rule, batch.filter_apply_order)
         filters = fairdraw.LawFilters(*parameters, batch.draft_min_p, *rules)
     scalar = batch.seed_is_scalar
-    found = fairdraw.verify_chain(
+    found = fairdraw.accept_chain(
         batch.target,
         batch.draft_tokens,
         draft_probs=batch.draft_probs,

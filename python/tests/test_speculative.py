@@ -1,4 +1,4 @@
-"""Tests verify_chain and verify_tree. The tokens must equal those that `sample` draws, or have the
+"""Tests accept_chain and verify_tree. The tokens must equal those that `sample` draws, or have the
 target's distribution."""
 
 import math
@@ -58,7 +58,7 @@ def test_without_a_law_the_tokens_are_those_of_sample():
     seeds = np.array([5, 2**64 - 1, 9, 0], np.uint64)
     logits = logits_of(1, 4, 4)
     draft = likely_drafts(logits, seeds, 7, [0, 1, 2, 3], **FILTERS)
-    found = fairdraw.verify_chain(logits, draft, **FILTERS, seed=seeds, offset=7)
+    found = fairdraw.accept_chain(logits, draft, **FILTERS, seed=seeds, offset=7)
     expected = [chain_by_hand(logits[b], draft[b], seeds[b], 7, **FILTERS) for b in range(4)]
     assert [len(tokens) for tokens in expected] == [1, 2, 3, 4]
     expect_chains(found, expected, 4)
@@ -67,7 +67,7 @@ def test_without_a_law_the_tokens_are_those_of_sample():
     # Mixes greedy rows with random rows, for drafts with a known or an unknown distribution.
     temperature = np.array([0, 0.8, 0, 0.8])
     mixed = {**FILTERS, "temperature": temperature}
-    found = fairdraw.verify_chain(logits, draft, **mixed, seed=seeds, offset=7)
+    found = fairdraw.accept_chain(logits, draft, **mixed, seed=seeds, offset=7)
     for b in range(4):
         alone = {**FILTERS, "temperature": float(temperature[b])}
         tokens = chain_by_hand(logits[b], draft[b], seeds[b], 7, **alone)
@@ -82,14 +82,14 @@ def test_packed_rows_and_lengths_are_the_same_requests():
     expected = [
         chain_by_hand(logits[b, : n + 1], draft[b, :n], seeds[b], 0) for b, n in enumerate(lengths)
     ]
-    found = fairdraw.verify_chain(logits, draft, draft_lengths=lengths, seed=seeds)
+    found = fairdraw.accept_chain(logits, draft, draft_lengths=lengths, seed=seeds)
     expect_chains(found, expected, 5)
     begins = np.cumsum([0] + [n + 1 for n in lengths])
     rows = np.concatenate([logits[b, : n + 1] for b, n in enumerate(lengths)])
     packed = np.concatenate([draft[b, :n] for b, n in enumerate(lengths)])
-    found = fairdraw.verify_chain(rows, packed, row_begins=begins, seed=seeds)
+    found = fairdraw.accept_chain(rows, packed, row_begins=begins, seed=seeds)
     expect_chains(found, expected, 5)
-    wider = fairdraw.verify_chain(rows, packed, row_begins=begins, max_draft=6, seed=seeds)
+    wider = fairdraw.accept_chain(rows, packed, row_begins=begins, max_draft=6, seed=seeds)
     expect_chains(wider, expected, 7)
 
 
@@ -132,7 +132,7 @@ def test_with_a_law_every_outcome_has_its_probability():
     probs = np.broadcast_to(2.0 ** -np.array(draft, np.float32), (requests, 2, 4)).copy()
     seeds = np.arange(requests, dtype=np.uint64)
     arguments = {"temperature": DYADIC, "seed": seeds, "offset": 3}
-    found = fairdraw.verify_chain(logits, ids, draft_probs=probs, **arguments)
+    found = fairdraw.accept_chain(logits, ids, draft_probs=probs, **arguments)
     assert (found.statuses == 0).all()
 
     reached = np.arange(requests)  # requests whose drafts have all been accepted so far
@@ -164,7 +164,7 @@ def test_with_a_law_every_outcome_has_its_probability():
 
     # Draft logits of the same distribution describe the same draft, whether filtered or not.
     draft_logits = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
-    same = fairdraw.verify_chain(
+    same = fairdraw.accept_chain(
         logits,
         ids,
         draft_logits=draft_logits,
@@ -174,7 +174,7 @@ def test_with_a_law_every_outcome_has_its_probability():
     assert np.array_equal(same.tokens, found.tokens)
     # A filter that drops the drafted token makes the draft impossible.
     top = fairdraw.LawFilters(DYADIC, top_k=1)
-    other = fairdraw.verify_chain(
+    other = fairdraw.accept_chain(
         logits[:4], np.tile([[0, 1]], (4, 1)), draft_logits=draft_logits[:4], draft_filters=top,
         temperature=DYADIC, seed=1,
     )  # fmt: skip
@@ -197,7 +197,7 @@ def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
         ],
         axis=1,
     )
-    found = fairdraw.verify_chain(
+    found = fairdraw.accept_chain(
         logits, ids, draft_logits=drafts, draft_filters=fairdraw.LawFilters(DYADIC),
         temperature=DYADIC, seed=seeds, offset=3,
     )  # fmt: skip
@@ -245,7 +245,7 @@ def test_trees_go_where_the_targets_tokens_are():
             depth[j + 1] = depth[parent + 1] + 1
             token = drawn(logits[b, parent + 1], seeds[b], 4 + depth[j + 1], **FILTERS)
             ids[b, j] = token if random.random() < 0.5 else random.integers(VOCAB)
-    found = fairdraw.verify_tree(logits, ids, parents, **FILTERS, seed=seeds, offset=4)
+    found = fairdraw.accept_tree(logits, ids, parents, **FILTERS, seed=seeds, offset=4)
     longest = 0
     for b in range(batch):
         tokens, path = tree_by_hand(logits[b], ids[b], parents[b], seeds[b], 4, **FILTERS)
@@ -292,17 +292,17 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
         probs = np.exp(drafts)
         named = {**FILTERS, "seed": seeds, "offset": 5}
         by_logits = (
-            fairdraw.verify_chain(
+            fairdraw.accept_chain(
                 logits, ids, draft_logits=drafts[:, :n].copy(), draft_filters=law, **named
             ),
-            fairdraw.verify_tree(
+            fairdraw.accept_tree(
                 logits, ids, parents, draft_logits=drafts, draft_filters=law, siblings=siblings,
                 **named,
             ),
         )  # fmt: skip
         by_probs = (
-            fairdraw.verify_chain(logits, ids, draft_probs=probs[:, :n].copy(), **named),
-            fairdraw.verify_tree(
+            fairdraw.accept_chain(logits, ids, draft_probs=probs[:, :n].copy(), **named),
+            fairdraw.accept_tree(
                 logits, ids, parents, draft_probs=probs, siblings=siblings, **named
             ),
         )
@@ -312,7 +312,7 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
             assert (chain.statuses == 0).all() and (tree.statuses == 0).all()
         assert 0 < by_logits[0].accepted.sum() < batch * n
     # Packed rows of the same requests give the same results.
-    packed = fairdraw.verify_tree(
+    packed = fairdraw.accept_tree(
         logits.reshape(-1, VOCAB), ids.reshape(-1), parents.reshape(-1),
         row_begins=np.arange(batch + 1) * (n + 1), draft_probs=probs.reshape(-1, VOCAB), **named,
     )  # fmt: skip
@@ -333,7 +333,7 @@ def test_siblings_leave_the_law_of_the_target(siblings):
         ids = random.choice(4, (requests, 3), p=law)
     else:  # exponential clocks, of which the first three to ring are the children
         ids = np.argsort(random.standard_exponential((requests, 4)) / law, axis=1)[:, :3]
-    found = fairdraw.verify_tree(
+    found = fairdraw.accept_tree(
         logits, ids, np.full((requests, 3), -1), max_depth=1, draft_probs=probs, siblings=siblings,
         temperature=DYADIC, seed=np.arange(requests, dtype=np.uint64),
     )  # fmt: skip
@@ -353,8 +353,8 @@ def test_a_sibling_cannot_come_twice_without_replacement():
     twice = {"draft_probs": np.full((1, 3, 4), 0.25, np.float32), "max_depth": 1, "seed": 1}
     alike = ([[2, 2]], [[-1, -1]])
     logits[0, 0, 2] = -np.inf  # both children are rejected, so that the rows of both are read
-    with_it = fairdraw.verify_tree(logits, *alike, **twice)
-    without = fairdraw.verify_tree(logits, *alike, siblings="without_replacement", **twice)
+    with_it = fairdraw.accept_tree(logits, *alike, **twice)
+    without = fairdraw.accept_tree(logits, *alike, siblings="without_replacement", **twice)
     assert with_it.statuses.tolist() == [0]
     assert without.statuses.tolist() == [19]  # RowStatus::impossible_draft
 
@@ -413,13 +413,13 @@ def test_processing_sees_the_growing_prefix():
                 if random.random() < 0.7:
                     row = processed(logits[b, i], requests[b], draft[b, :i].tolist())
                     draft[b, i] = drawn(row, seeds[b], i, top_p=0.9)
-        found = fairdraw.verify_chain(logits, draft, processing=requests, top_p=0.9, seed=seeds)
+        found = fairdraw.accept_chain(logits, draft, processing=requests, top_p=0.9, seed=seeds)
         expected = []
         for b in range(batch):
             rows = [processed(logits[b, i], requests[b], draft[b, :i].tolist()) for i in range(4)]
             expected.append(chain_by_hand(rows, draft[b].tolist(), seeds[b], 0, top_p=0.9))
         expect_chains(found, expected, 4)
-        plain = fairdraw.verify_chain(logits, draft, top_p=0.9, seed=seeds)
+        plain = fairdraw.accept_chain(logits, draft, top_p=0.9, seed=seeds)
         changed += int((plain.tokens != found.tokens).any(axis=1).sum())
     assert changed > 30  # how many of the 120 requests are not neutral
 
@@ -434,7 +434,7 @@ def test_processing_of_trees_sees_the_path():
         logits[:, :, [2, 3, 4, 6, 8, 11]] += 3
         ids = random.choice([2, 3, 4, 6, 8, 11], (batch, nodes))
         parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
-        found = fairdraw.verify_tree(logits, ids, parents, processing=requests, seed=seeds)
+        found = fairdraw.accept_tree(logits, ids, parents, processing=requests, seed=seeds)
         for b in range(batch):
             rows = []
             for j in range(-1, nodes):
@@ -452,7 +452,7 @@ def test_what_is_wrong_with_one_request_fails_it_alone():
     logits = logits_of(4, 8, 3)
     good = likely_drafts(logits, seeds, 0, [2] * 8)
     draft, lengths, top_p = good.copy(), [2] * 8, np.ones(8)
-    before = fairdraw.verify_chain(logits, draft, seed=seeds)
+    before = fairdraw.accept_chain(logits, draft, seed=seeds)
     logits[0, 0, 3] = math.nan
     logits[1, 1, 3] = math.inf
     draft[2, 1] = VOCAB
@@ -460,7 +460,7 @@ def test_what_is_wrong_with_one_request_fails_it_alone():
     lengths[4] = 3
     lengths[5] = -1
     top_p[6] = 1.5
-    found = fairdraw.verify_chain(logits, draft, draft_lengths=lengths, top_p=top_p, seed=seeds)
+    found = fairdraw.accept_chain(logits, draft, draft_lengths=lengths, top_p=top_p, seed=seeds)
     # The statuses are nan_input, infinite_input, index_out_of_range twice, invalid_draft_length
     # twice, invalid_top_p
     assert found.statuses.tolist() == [2, 3, 10, 10, 18, 18, 8, 0]
@@ -469,25 +469,25 @@ def test_what_is_wrong_with_one_request_fails_it_alone():
 
     active = np.ones(8, bool)
     active[1] = False
-    found = fairdraw.verify_chain(logits, good, active=active, seed=seeds)
+    found = fairdraw.accept_chain(logits, good, active=active, seed=seeds)
     assert found.statuses.tolist() == [2, 1, 0, 0, 0, 0, 0, 0]
     allowed = np.full((8, 3, 2), 2**32 - 1, np.uint32)
     allowed[7] = 0
-    found = fairdraw.verify_chain(logits, good, allowed=allowed, seed=seeds)
+    found = fairdraw.accept_chain(logits, good, allowed=allowed, seed=seeds)
     assert found.statuses.tolist() == [2, 3, 0, 0, 0, 0, 0, 5]
 
     tree = np.array([[-1, 0]] * 8)
     tree[2] = [0, -1]  # a node before itself
     tree[3] = [-1, 2]
-    found = fairdraw.verify_tree(logits, good, tree, max_depth=2, seed=seeds)
+    found = fairdraw.accept_tree(logits, good, tree, max_depth=2, seed=seeds)
     assert found.statuses.tolist() == [2, 3, 20, 20, 0, 0, 0, 0]
-    shallow = fairdraw.verify_tree(logits[4:], good[4:], tree[4:], max_depth=1, seed=seeds[4:])
+    shallow = fairdraw.accept_tree(logits[4:], good[4:], tree[4:], max_depth=1, seed=seeds[4:])
     assert shallow.statuses.tolist() == [18] * 4 and shallow.tokens.shape == (4, 2)
 
     broken = [fairdraw.RequestProcessing() for _ in range(8)]
     broken[5] = fairdraw.RequestProcessing(repetition_penalty=0.0)
     broken[6] = fairdraw.RequestProcessing(presence_penalty=1.0, output=[VOCAB])
-    found = fairdraw.verify_chain(logits, good, processing=broken, seed=seeds)
+    found = fairdraw.accept_chain(logits, good, processing=broken, seed=seeds)
     assert found.statuses.tolist() == [2, 3, 0, 0, 0, 12, 11, 0]
 
 
@@ -497,7 +497,7 @@ def test_rows_that_belong_to_nobody():
     draft = likely_drafts(logits[None, :2], [0], 0, [1])[0]
     begins = np.array([0, 2, 2, 9])
     ids = np.concatenate([draft, [1, 1]])
-    found = fairdraw.verify_chain(
+    found = fairdraw.accept_chain(
         logits, ids, row_begins=begins, max_draft=2, seed=np.arange(3, dtype=np.uint64),
         processing=[fairdraw.RequestProcessing() for _ in range(3)],
     )  # fmt: skip
@@ -540,32 +540,37 @@ def test_what_is_refused_names_the_argument(error, message, arguments):
     arguments = {"logits": LOGITS, "ids": DRAFT, "seed": 1, **arguments}
     logits, ids = arguments.pop("logits"), arguments.pop("ids")
     with pytest.raises(error, match=message):
-        fairdraw.verify_chain(logits, ids, **arguments)
+        fairdraw.accept_chain(logits, ids, **arguments)
 
 
 def test_masks_of_packed_rows_have_two_axes():
     packed = {"logits": LOGITS[0], "draft_token_ids": DRAFT[0], "row_begins": [0, 3], "seed": 1}
     with pytest.raises(TypeError, match="allowed has 3 axes; 2 are needed"):
-        fairdraw.verify_chain(**packed, allowed=np.zeros((1, 3, 2), np.uint32))
+        fairdraw.accept_chain(**packed, allowed=np.zeros((1, 3, 2), np.uint32))
 
 
 def test_what_trees_refuse():
     with pytest.raises(TypeError, match="allowed: a NumPy array, .* not list"):
-        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, allowed=[[0, 0]] * 6, seed=1)
+        fairdraw.accept_tree(LOGITS, DRAFT, DRAFT - 1, allowed=[[0, 0]] * 6, seed=1)
     with pytest.raises(ValueError, match=r"parents has shape \[2\]; \[2, 2\] is needed"):
-        fairdraw.verify_tree(LOGITS, DRAFT, [-1, 0], seed=1)
+        fairdraw.accept_tree(LOGITS, DRAFT, [-1, 0], seed=1)
     with pytest.raises(ValueError, match="max_depth is -1; allowed: >= 0"):
-        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, max_depth=-1, seed=1)
+        fairdraw.accept_tree(LOGITS, DRAFT, DRAFT - 1, max_depth=-1, seed=1)
     with pytest.raises(ValueError, match="siblings is 'alone'; allowed: 'with_replacement'"):
-        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, siblings="alone", seed=1)
+        fairdraw.accept_tree(LOGITS, DRAFT, DRAFT - 1, siblings="alone", seed=1)
     with pytest.raises(ValueError, match=r"draft_probs has shape \[2, 2, 40\]; \[2, 3, 40\]"):
-        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, draft_probs=LOGITS[:, :2], seed=1)
+        fairdraw.accept_tree(LOGITS, DRAFT, DRAFT - 1, draft_probs=LOGITS[:, :2], seed=1)
     with pytest.raises(ValueError, match="draft_filters: are given without draft_logits"):
-        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, draft_filters=fairdraw.LawFilters(), seed=1)
+        fairdraw.accept_tree(LOGITS, DRAFT, DRAFT - 1, draft_filters=fairdraw.LawFilters(), seed=1)
     with pytest.raises(TypeError, match="retrieve_next_token has 1 axes; 2 are needed"):
         fairdraw.parents_from_links(np.array([-1]), np.array([-1]))
     with pytest.raises(ValueError, match=r"retrieve_next_sibling has shape \[1, 2\]; \[1, 1\]"):
         fairdraw.parents_from_links(np.array([[-1]]), np.array([[-1, -1]]))
+
+
+@pytest.mark.parametrize("name", ["chain", "tree", "chain_with_kept_sets", "tree_with_kept_sets"])
+def test_the_names_that_engines_use_are_aliases(name):
+    assert getattr(fairdraw, f"verify_{name}") is getattr(fairdraw, f"accept_{name}")
 
 
 def test_torch_gives_tensors_and_the_same_tokens():
@@ -573,15 +578,15 @@ def test_torch_gives_tensors_and_the_same_tokens():
     seeds = np.arange(2, dtype=np.uint64)
     draft = likely_drafts(LOGITS, seeds, 0, [1, 2])
     parents = np.array([[-1, 0], [-1, 0]])
-    expected = fairdraw.verify_chain(LOGITS, draft, seed=seeds)
+    expected = fairdraw.accept_chain(LOGITS, draft, seed=seeds)
     logits, ids = torch.from_numpy(LOGITS), torch.from_numpy(draft)
-    found = fairdraw.verify_chain(logits, ids, seed=torch.arange(2))
-    tree = fairdraw.verify_tree(logits, ids, torch.from_numpy(parents), seed=torch.arange(2))
+    found = fairdraw.accept_chain(logits, ids, seed=torch.arange(2))
+    tree = fairdraw.accept_tree(logits, ids, torch.from_numpy(parents), seed=torch.arange(2))
     for result in (found, tree):
         assert result.tokens.dtype == torch.int32
         assert result.tokens.tolist() == expected.tokens.tolist()
     half = logits.bfloat16()
-    wide = fairdraw.verify_chain(half.float(), ids, seed=torch.arange(2))
-    assert torch.equal(fairdraw.verify_chain(half, ids, seed=torch.arange(2)).tokens, wide.tokens)
+    wide = fairdraw.accept_chain(half.float(), ids, seed=torch.arange(2))
+    assert torch.equal(fairdraw.accept_chain(half, ids, seed=torch.arange(2)).tokens, wide.tokens)
     links = fairdraw.parents_from_links(torch.tensor([[1, -1]]), torch.tensor([[-1, -1]]))
     assert links.tolist() == [[-1]] and links.dtype == torch.int32

@@ -257,7 +257,7 @@ def test_an_exported_program_has_the_operators():
             "logprobs with return_details: has no operator",
         ),
         (
-            lambda x: fairdraw.verify_chain(x[:, None], DRAFT_IDS[:, :0], seed=1, processing=[1]),
+            lambda x: fairdraw.accept_chain(x[:, None], DRAFT_IDS[:, :0], seed=1, processing=[1]),
             "processing: has no operator",
         ),
         (lambda x: fairdraw.sample(x, top_p=2.0, seed=1), "top_p is 2; allowed: 0 to 1"),
@@ -278,7 +278,7 @@ def test_what_compiled_functions_refuse(function, message):
 
 def test_packed_rows_need_max_draft():
     def function(logits, ids, begins):
-        return fairdraw.verify_chain(logits, ids, row_begins=begins, seed=1)
+        return fairdraw.accept_chain(logits, ids, row_begins=begins, seed=1)
 
     with pytest.raises(Exception, match="max_draft: is needed with row_begins"):
         torch.compile(function, fullgraph=True, backend="aot_eager")(

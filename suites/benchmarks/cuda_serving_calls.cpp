@@ -110,12 +110,12 @@ class ChainCall final : public ServingCall {
   }
 
   void enqueue(cuda::Path path) const override {
-    expect_success(cuda::verify_chain(request_, result_, execution(path)), "the call");
+    expect_success(cuda::accept_chain(request_, result_, execution(path)), "the call");
   }
 
  private:
-  VerifyChainRequest request_;
-  VerifyChainResult result_;
+  AcceptChainRequest request_;
+  AcceptChainResult result_;
 };
 
 /// A call that verifies trees of drafted tokens. The root and every node after the first have two
@@ -149,12 +149,12 @@ class TreeCall final : public ServingCall {
   }
 
   void enqueue(cuda::Path path) const override {
-    expect_success(cuda::verify_tree(request_, result_, execution(path)), "the call");
+    expect_success(cuda::accept_tree(request_, result_, execution(path)), "the call");
   }
 
  private:
-  VerifyTreeRequest request_;
-  VerifyTreeResult result_;
+  AcceptTreeRequest request_;
+  AcceptTreeResult result_;
 };
 
 class ProbabilityChainCall final : public ServingCall {

@@ -20,7 +20,7 @@ TREE = {
         '#include "cuda/device/read_value.cuh"\n#include <cub/block/block_scan.cuh>\n'
     ),
     "kernels/include/fairdraw/sharded.h": '#include "fairdraw/sample.h"\n',
-    "kernels/serving/drafts/verify_tree.cpp": '#include "cpu/passes/passes.h"\n#include "fairdraw/sharded.h"\n',
+    "kernels/serving/drafts/accept_tree.cpp": '#include "cpu/passes/passes.h"\n#include "fairdraw/sharded.h"\n',
     "kernels/common/fresh_seed.cpp": '#include "fairdraw/types.h"\n',
     "kernels/serving/batch_slots.h": '#include "fairdraw/sample.h"\n',
     "harness/adapters/sharded.cpp": '#include "fairdraw/sharded.h"\n',

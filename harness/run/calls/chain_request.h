@@ -1,4 +1,4 @@
-// One verification of drafted chains, with all of its arrays: the request and its response.
+// One call with drafted chains, with all of its arrays: the request and its response.
 #pragma once
 
 #include <cstdint>

@@ -110,20 +110,22 @@ struct SharedPurpose : ServingModel {
 
 // A wrong sampler whose bonus token uses the word that accepted the position before it.
 struct BonusSharesAcceptance : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
-    return ServingModel::verify(draft, tokens, target, vocab, accept, recover,
-                                accept.empty() ? bonus : accept.back());
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
+    return ServingModel::accept_chain(draft, tokens, target, vocab, accept, recover,
+                                      accept.empty() ? bonus : accept.back());
   }
 };
 
 struct PositionsShareWords : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
     const std::vector<std::uint64_t> first(accept.size(), accept.empty() ? 0 : accept.front());
-    return ServingModel::verify(draft, tokens, target, vocab, first, recover, bonus);
+    return ServingModel::accept_chain(draft, tokens, target, vocab, first, recover, bonus);
   }
 };
 
@@ -148,11 +150,12 @@ struct NeighboursShareWords : ServingModel {
 // A wrong sampler that draws from the target after a rejection, instead of from the residual
 // target - draft.
 struct RecoversFromTarget : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
     reference::ChainOutcome outcome =
-        ServingModel::verify(draft, tokens, target, vocab, accept, recover, bonus);
+        ServingModel::accept_chain(draft, tokens, target, vocab, accept, recover, bonus);
     const auto at = static_cast<std::size_t>(outcome.emitted);
     if (outcome.status != RowStatus::ok || at == tokens.size()) return outcome;
     outcome.tokens[at] = reference::integer_model_from_probs(target.subspan(at * vocab, vocab), {})
@@ -163,42 +166,46 @@ struct RecoversFromTarget : ServingModel {
 
 // A wrong sampler that accepts every drafted token that the target can give.
 struct AcceptsEverything : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
     const std::vector<std::uint64_t> zeros(accept.size(), 0);
-    return ServingModel::verify(draft, tokens, target, vocab, zeros, recover, bonus);
+    return ServingModel::accept_chain(draft, tokens, target, vocab, zeros, recover, bonus);
   }
 };
 
 // A wrong sampler that is off by one at the boundary of acceptance, for one word in 2^64, which
 // only given words can detect.
 struct BoundaryOffByOne : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
     std::vector<std::uint64_t> below(accept.begin(), accept.end());
     for (std::uint64_t& word : below) word -= word > 0 ? 1 : 0;
-    return ServingModel::verify(draft, tokens, target, vocab, below, recover, bonus);
+    return ServingModel::accept_chain(draft, tokens, target, vocab, below, recover, bonus);
   }
 };
 
 struct RecoveryWordIsNeverZero : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
     std::vector<std::uint64_t> above(recover.begin(), recover.end());
     for (std::uint64_t& word : above) word += word < ~std::uint64_t{0} ? 1 : 0;
-    return ServingModel::verify(draft, tokens, target, vocab, accept, above, bonus);
+    return ServingModel::accept_chain(draft, tokens, target, vocab, accept, above, bonus);
   }
 };
 
 struct CountsStopAtTheFirstRejection : ServingModel {
-  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
-                                 std::span<const float> target, std::size_t vocab, Words accept,
-                                 Words recover, std::uint64_t bonus) override {
+  reference::ChainOutcome accept_chain(std::span<const float> draft,
+                                       std::span<const std::int32_t> tokens,
+                                       std::span<const float> target, std::size_t vocab,
+                                       Words accept, Words recover, std::uint64_t bonus) override {
     reference::ChainOutcome outcome =
-        ServingModel::verify(draft, tokens, target, vocab, accept, recover, bonus);
+        ServingModel::accept_chain(draft, tokens, target, vocab, accept, recover, bonus);
     outcome.accepted = outcome.emitted;
     return outcome;
   }

@@ -175,9 +175,9 @@ struct FirstProcessingForAll : ServingModel {
 };
 
 struct DraftsLeaveNoHistory : ServingModel {
-  reference::SpeculationOutcome verify_request(DraftedTokens& request) override {
+  reference::SpeculationOutcome accept_drafts(DraftedTokens& request) override {
     for (DistributionRow& row : request.target) row.processing = request.target.front().processing;
-    return ServingModel::verify_request(request);
+    return ServingModel::accept_drafts(request);
   }
 };
 

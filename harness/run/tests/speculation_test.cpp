@@ -92,9 +92,9 @@ struct Mutated : ServingModel {
   Mutated(Change change, bool exact) : change_(std::move(change)) {
     description_.exact_integer = exact;
   }
-  reference::SpeculationOutcome verify_request(DraftedTokens& request) override {
+  reference::SpeculationOutcome accept_drafts(DraftedTokens& request) override {
     change_(request);
-    return ServingModel::verify_request(request);
+    return ServingModel::accept_drafts(request);
   }
 
  private:

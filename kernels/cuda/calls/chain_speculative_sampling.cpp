@@ -39,7 +39,7 @@ Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
   if (Error error = check_pointers(request, result, execution, rows)) return error;
   if (request.batch == 0) return {};
   return check_launch("chain_speculative_sampling",
-                      verify_chains(task, path, stream_of(execution)));
+                      accept_chains(task, path, stream_of(execution)));
 }
 
 }  // namespace fairdraw::cuda

@@ -18,17 +18,17 @@ FAIRDRAW_NO_CALL(sample_with_kept_sets, const SampleRequest&, const SampleResult
                  const Execution&)
 FAIRDRAW_NO_BYTES(const KeptMask&)
 FAIRDRAW_NO_CALL(kept_sets_of_mask, const KeptMask&, const KeptSets&, const Execution&)
-FAIRDRAW_NO_BYTES(const VerifyChainRequest&, const KeptSets&)
-FAIRDRAW_NO_BYTES(const VerifyTreeRequest&, const KeptSets&)
-FAIRDRAW_NO_CALL(verify_chain_with_kept_sets, const VerifyChainRequest&, const VerifyChainResult&,
+FAIRDRAW_NO_BYTES(const AcceptChainRequest&, const KeptSets&)
+FAIRDRAW_NO_BYTES(const AcceptTreeRequest&, const KeptSets&)
+FAIRDRAW_NO_CALL(accept_chain_with_kept_sets, const AcceptChainRequest&, const AcceptChainResult&,
                  const KeptSets&, const Execution&)
-FAIRDRAW_NO_CALL(verify_tree_with_kept_sets, const VerifyTreeRequest&, const VerifyTreeResult&,
+FAIRDRAW_NO_CALL(accept_tree_with_kept_sets, const AcceptTreeRequest&, const AcceptTreeResult&,
                  const KeptSets&, const Execution&)
-FAIRDRAW_NO_BYTES(const VerifyChainRequest&)
-FAIRDRAW_NO_BYTES(const VerifyTreeRequest&)
-FAIRDRAW_NO_CALL(verify_chain, const VerifyChainRequest&, const VerifyChainResult&,
+FAIRDRAW_NO_BYTES(const AcceptChainRequest&)
+FAIRDRAW_NO_BYTES(const AcceptTreeRequest&)
+FAIRDRAW_NO_CALL(accept_chain, const AcceptChainRequest&, const AcceptChainResult&,
                  const Execution&)
-FAIRDRAW_NO_CALL(verify_tree, const VerifyTreeRequest&, const VerifyTreeResult&, const Execution&)
+FAIRDRAW_NO_CALL(accept_tree, const AcceptTreeRequest&, const AcceptTreeResult&, const Execution&)
 FAIRDRAW_NO_BYTES(const BeamStepRequest&)
 FAIRDRAW_NO_CALL(beam_search_step, const BeamStepRequest&, const BeamStepResult&, const Execution&)
 FAIRDRAW_NO_CALL(beam_search_result, const BeamResultRequest&, const BeamSequences&, void*)

@@ -1,11 +1,11 @@
-// Implementation of verify_chain and verify_tree on the GPU (fairdraw/cuda_speculative.h): the
+// Implementation of verify_chain and accept_tree on the GPU (fairdraw/cuda_speculative.h): the
 // checks, the workspace, and the kernels of a call.
 //
 //   drafted_rows   finds the rows that count, and their parameters;
 //   edit_rows      finds the changes of processing, if it is asked for;
 //   filter_rows    filters the target's rows, all at once, and draws a token at each; also the
 //                  draft's rows, if its distribution is known and needed;
-//   verify_tree    walks over the drafts; verify_chain over chains whose distribution is known;
+//   accept_tree    walks over the drafts; accept_chain over chains whose distribution is known;
 //   emitted_rows, mark_kept, pack_kept   make kept sets of the rows at which tokens were emitted.
 // Rows after the first rejected draft token are filtered although no result needs them, because
 // waiting for the walk over the drafts would take longer.
@@ -42,7 +42,7 @@ std::int64_t token_places(const DraftedCall& call) {
   return counts ? product_of(call.request.target.batch, call.width()) : 0;
 }
 
-/// Task of a call of verify_chain or verify_tree, with its workspace.
+/// Task of a call of accept_chain or accept_tree, with its workspace.
 struct DraftWorkspace {
   DraftTask task;
   Workspace target;                      ///< records and edits of the target model's rows
@@ -126,7 +126,7 @@ Error check_sizes(const DraftedCall& call) {
 
 void check_pointers(DevicePointers& pointers, const DraftedCall& call, const KeptSets* kept,
                     const Execution& execution) {
-  const VerifyTreeRequest& request = call.request;
+  const AcceptTreeRequest& request = call.request;
   check_target(pointers, request.target);
   pointers.check("draft_tokens", request.draft_tokens);
   pointers.check("draft_lengths", request.draft_lengths);
@@ -185,7 +185,7 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
 
 /// Computes the weights of the draft model's rows, which are either filtered first or left as they
 /// are.
-Error weigh_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace, Path path,
+Error weigh_draft(const AcceptTreeRequest& request, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
   const RowSettings& settings = workspace.task.of_draft;
   const std::int64_t n = request.draft.rows;
@@ -212,7 +212,7 @@ FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& works
           workspace.target.records};
 }
 
-FilteredRows weighed_draft(const VerifyTreeRequest& request, const DraftWorkspace& workspace) {
+FilteredRows weighed_draft(const AcceptTreeRequest& request, const DraftWorkspace& workspace) {
   FilteredRows draft;
   draft.rows = request.draft;
   draft.from_probs = request.draft_law == DraftLaw::probs;
@@ -222,7 +222,7 @@ FilteredRows weighed_draft(const VerifyTreeRequest& request, const DraftWorkspac
 }
 
 /// Enqueues the kernels that make the kept sets of the rows at which tokens were emitted.
-Error enqueue_kept(const DraftWorkspace& workspace, const VerifyTreeResult& result,
+Error enqueue_kept(const DraftWorkspace& workspace, const AcceptTreeResult& result,
                    const KeptSets& kept, cudaStream_t stream) {
   const DraftTask& task = workspace.task;
   const std::int64_t width = task.max_depth + 1;
@@ -256,8 +256,8 @@ Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
 
 /// Runs a call; `kept` is either the kept sets to make or null.
 Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
-  const VerifyTreeRequest& request = call.request;
-  VerifyTreeResult& result = call.result;
+  const AcceptTreeRequest& request = call.request;
+  AcceptTreeResult& result = call.result;
   if (Error error = check_drafted_call(call)) return error;
   if (Error error = check_sizes(call)) return error;
   if (kept != nullptr) {
@@ -285,12 +285,12 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   }
   const FilteredRows target = filtered_target(task, workspace);
   if (call.is_chain && call.knows_distribution()) {
-    const VerifyChainResult of_chain{result.tokens, result.accepted, result.statuses};
-    if (Error e = check_launch("verify_chain",
+    const AcceptChainResult of_chain{result.tokens, result.accepted, result.statuses};
+    if (Error e = check_launch("accept_chain",
                                walk_chains(task, target, draft, of_chain, path, stream))) {
       return e;
     }
-  } else if (Error e = check_launch("verify_tree",
+  } else if (Error e = check_launch("accept_tree",
                                     walk_trees(task, target, draft, result, path, stream))) {
     return e;
   }
@@ -300,39 +300,39 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
 
 }  // namespace
 
-std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
+std::int64_t workspace_bytes(const AcceptChainRequest& request) noexcept {
   return bytes_of(DraftedCall(request), false);
 }
 
-std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept {
+std::int64_t workspace_bytes(const AcceptTreeRequest& request) noexcept {
   return bytes_of(DraftedCall(request), false);
 }
 
-std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets&) noexcept {
+std::int64_t workspace_bytes(const AcceptChainRequest& request, const KeptSets&) noexcept {
   return bytes_of(DraftedCall(request), true);
 }
 
-std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets&) noexcept {
+std::int64_t workspace_bytes(const AcceptTreeRequest& request, const KeptSets&) noexcept {
   return bytes_of(DraftedCall(request), true);
 }
 
-Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+Error accept_chain(const AcceptChainRequest& request, const AcceptChainResult& result,
                    const Execution& execution) {
   return run(DraftedCall(request, result), nullptr, execution);
 }
 
-Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
-                                  const VerifyChainResult& result, const KeptSets& kept,
+Error accept_chain_with_kept_sets(const AcceptChainRequest& request,
+                                  const AcceptChainResult& result, const KeptSets& kept,
                                   const Execution& execution) {
   return run(DraftedCall(request, result), &kept, execution);
 }
 
-Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+Error accept_tree(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                   const Execution& execution) {
   return run(DraftedCall(request, result), nullptr, execution);
 }
 
-Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+Error accept_tree_with_kept_sets(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                                  const KeptSets& kept, const Execution& execution) {
   return run(DraftedCall(request, result), &kept, execution);
 }

@@ -1,5 +1,5 @@
 // Draws from a residual or from a target's row for chain_speculative_sampling, with 1 to 8 blocks,
-// and the parts that verify_tree.cu shares: the test of a drafted token and the pass over a
+// and the parts that accept_tree.cu shares: the test of a drafted token and the pass over a
 // residual. All arithmetic is done with integers (fairdraw/sampling.h).
 //
 // P are the target's weights with the sum Zp, Q the draft's weights with the sum Zq, and x is the

@@ -163,7 +163,7 @@ __device__ std::int32_t last_token(const Chain& chain, std::int64_t position, Ch
   return draw_residual(draw, chain.word(position, Purpose::recover), memory, cluster);
 }
 
-__device__ void verify_chain(const Chain& chain, const RowCluster& cluster, ChainScratch& scratch) {
+__device__ void accept_chain(const Chain& chain, const RowCluster& cluster, ChainScratch& scratch) {
   cluster.announce();
   const ChainSpeculativeResult& result = chain.task.result;
   Tests tests = test_positions(chain, scratch);
@@ -192,16 +192,16 @@ __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, Chai
 }
 
 __global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
-    verify_chains_kernel(const __grid_constant__ ChainTask task, int blocks_log2) {
+    accept_chains_kernel(const __grid_constant__ ChainTask task, int blocks_log2) {
   __shared__ ChainScratch scratch;
   await_kernel_before();
-  verify_chain({task, blockIdx.x >> blocks_log2, task.request.num_draft_tokens},
+  accept_chain({task, blockIdx.x >> blocks_log2, task.request.num_draft_tokens},
                RowCluster::of_grid(blocks_log2), scratch);
 }
 
 }  // namespace
 
-cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream) {
+cudaError_t accept_chains(const ChainTask& task, Path path, cudaStream_t stream) {
   const ChainSpeculativeRequest& request = task.request;
   cudaError_t error = weigh_probabilities(request.target_probs, {}, task.records, path, stream);
   if (error == cudaSuccess && request.num_draft_tokens > 0) {
@@ -211,7 +211,7 @@ cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream)
   const int blocks =
       path == Path::block ? 1 : blocks_of_draw(request.target_probs.vocab, request.batch, kThreads);
   const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
-  return launch_spread<verify_chains_kernel>(request.batch, {blocks, kThreads}, needs, stream,
+  return launch_spread<accept_chains_kernel>(request.batch, {blocks, kThreads}, needs, stream,
                                              task);
 }
 

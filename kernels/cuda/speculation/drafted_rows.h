@@ -1,10 +1,10 @@
-// Interface of the kernels that verify drafted tokens on the GPU.
+// Interface of the kernels that accept or reject drafted tokens on the GPU.
 //
 // The kernel of drafted_rows.cu finds the rows that are needed and their parameters; the row kernel
 // filters these rows and draws tokens from them; and the kernel of verify_tree.cu walks over the
-// drafts of each request. A chain is a tree with one child per node. The kernel of verify_chain.cu
+// drafts of each request. A chain is a tree with one child per node. The kernel of accept_chain.cu
 // walks over chains whose draft distribution is known, and the kernel of
-// chain_speculative_sampling.cu verifies drafts given probabilities.
+// chain_speculative_sampling.cu accepts drafts by given probabilities.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -93,14 +93,14 @@ cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 /// 2^22 requests. `target` and `draft` are filtered rows; `draft` is needed only if the
 /// distribution of the draft is known.
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
-                       const VerifyTreeResult& result, Path path, cudaStream_t stream);
+                       const AcceptTreeResult& result, Path path, cudaStream_t stream);
 
 /// Enqueues the kernel that walks over chains whose draft distribution is known. Chains have a
 /// kernel of their own, because the kernel for trees takes 48 KB of shared memory for the residuals
 /// of siblings, so that fewer of its blocks run at once. For 64 chains of 5 drafts, V = 128256 and
 /// one H100, the kernel for chains takes 271 microseconds, and the kernel for trees 334.
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
+                        const FilteredRows& draft, const AcceptChainResult& result, Path path,
                         cudaStream_t stream);
 
 /// Enqueues the row kernel for rows of probabilities without filters; for each row, the kernel
@@ -149,6 +149,6 @@ struct ChainTask {
 
 /// Enqueues the kernels of chain_speculative_sampling.cu; `batch` must be in [1, 2^22), with fewer
 /// than 2^22 rows of each kind. Returns the first CUDA error of a launch.
-cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream);
+cudaError_t accept_chains(const ChainTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -30,7 +30,7 @@ struct TreePath {
   RowStatus* status;
   std::int64_t max_depth;
 
-  __device__ static TreePath of(const DraftTask& task, const VerifyTreeResult& result,
+  __device__ static TreePath of(const DraftTask& task, const AcceptTreeResult& result,
                                 std::int64_t b) {
     return {result.tokens.data + b * (task.max_depth + 1),
             result.nodes.given() ? result.nodes.data + b * task.max_depth : nullptr,
@@ -68,7 +68,7 @@ struct TreePath {
 /// Walks down a tree by comparing the drawn tokens with the drafts, with one warp. If a child of a
 /// node has the token that was drawn at the node, the path continues at this child; otherwise the
 /// path ends.
-__device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& result,
+__device__ inline void walk_tree(const DraftTask& task, const AcceptTreeResult& result,
                                  std::int64_t b) {
   const DraftedState state = task.requests[b];
   const DraftedRequest& request = state.request;

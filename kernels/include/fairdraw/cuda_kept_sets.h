@@ -29,21 +29,34 @@ std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult&
 Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& result,
                             const KeptSets& kept, const Execution& execution);
 
-/// Returns the bytes of workspace for calls that verify drafts. The workspace exceeds that of a
+/// Returns the bytes of workspace for calls that accept drafts. The workspace exceeds that of a
 /// call without kept sets by one bit per value of the target, and 4 bytes per place of a token.
-std::int64_t workspace_bytes(const VerifyChainRequest& request, const KeptSets& kept) noexcept;
+std::int64_t workspace_bytes(const AcceptChainRequest& request, const KeptSets& kept) noexcept;
 /// As for chains.
-std::int64_t workspace_bytes(const VerifyTreeRequest& request, const KeptSets& kept) noexcept;
+std::int64_t workspace_bytes(const AcceptTreeRequest& request, const KeptSets& kept) noexcept;
 
 /// Gives the kept sets that fairdraw/kept_sets.h describes, the same as the CPU's, and the results
 /// of verify_chain.
-Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
-                                  const VerifyChainResult& result, const KeptSets& kept,
+Error accept_chain_with_kept_sets(const AcceptChainRequest& request,
+                                  const AcceptChainResult& result, const KeptSets& kept,
                                   const Execution& execution);
+/// Alias of accept_chain_with_kept_sets, by the name that engines use.
+inline Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                         const VerifyChainResult& result, const KeptSets& kept,
+                                         const Execution& execution) {
+  return accept_chain_with_kept_sets(request, result, kept, execution);
+}
+
 /// Gives the kept sets that fairdraw/kept_sets.h describes, the same as the CPU's, and the results
 /// of verify_tree.
-Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+Error accept_tree_with_kept_sets(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                                  const KeptSets& kept, const Execution& execution);
+/// Alias of accept_tree_with_kept_sets, by the name that engines use.
+inline Error verify_tree_with_kept_sets(const VerifyTreeRequest& request,
+                                        const VerifyTreeResult& result, const KeptSets& kept,
+                                        const Execution& execution) {
+  return accept_tree_with_kept_sets(request, result, kept, execution);
+}
 
 /// Returns the bytes of workspace for kept_sets_of_mask: at most 4 bytes per row, or 2 KB if there
 /// are few rows.

@@ -14,23 +14,33 @@
 
 namespace fairdraw::cuda {
 
-/// Returns the bytes of workspace of a call that verifies drafts: up to 142 bytes per row, and the
+/// Returns the bytes of workspace of a call that accepts drafts: up to 142 bytes per row, and the
 /// bytes that logits processing takes.
-std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
+std::int64_t workspace_bytes(const AcceptChainRequest& request) noexcept;
 /// As for chains.
-std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
+std::int64_t workspace_bytes(const AcceptTreeRequest& request) noexcept;
 
 // See fairdraw/speculative.h. The arrays of requests are in device memory too, so that a replayed
 // graph reads new drafts. If rows of requests overlap (row_begins that decrease), these requests
 // get unspecified tokens or an unspecified status; nothing but their own results is written.
 
-/// Verifies chains, as fairdraw/speculative.h says.
-Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+/// Accepts or rejects the drafted tokens of chains, as fairdraw/speculative.h says.
+Error accept_chain(const AcceptChainRequest& request, const AcceptChainResult& result,
                    const Execution& execution);
+/// Alias of accept_chain, by the name that engines use.
+inline Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                          const Execution& execution) {
+  return accept_chain(request, result, execution);
+}
 
-/// Verifies trees, as fairdraw/speculative.h says.
-Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+/// Accepts or rejects the drafted tokens of trees, as fairdraw/speculative.h says.
+Error accept_tree(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                   const Execution& execution);
+/// Alias of accept_tree, by the name that engines use.
+inline Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                         const Execution& execution) {
+  return accept_tree(request, result, execution);
+}
 
 /// See fairdraw/speculative.h. The workspace must have room for target rows and draft rows
 /// together: workspace_bytes(rows).

@@ -51,16 +51,28 @@ Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& re
 // survivors, whatever the draft. Places after the last token of a request have no set, and requests
 // whose status is not ok have no sets.
 
-/// Verifies chains as `verify_chain` does, and writes the kept sets: one for each of [batch,
+/// Verifies chains as `accept_chain` does, and writes the kept sets: one for each of [batch,
 /// max_draft + 1] places.
-Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
-                                  const VerifyChainResult& result, const KeptSets& kept,
+Error accept_chain_with_kept_sets(const AcceptChainRequest& request,
+                                  const AcceptChainResult& result, const KeptSets& kept,
                                   const Execution& execution = {});
+/// Alias of accept_chain_with_kept_sets, by the name that engines use.
+inline Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
+                                         const VerifyChainResult& result, const KeptSets& kept,
+                                         const Execution& execution = {}) {
+  return accept_chain_with_kept_sets(request, result, kept, execution);
+}
 
-/// Verifies trees as `verify_tree` does, and writes the kept sets: one for each of [batch,
+/// Verifies trees as `accept_tree` does, and writes the kept sets: one for each of [batch,
 /// max_depth + 1] places.
-Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+Error accept_tree_with_kept_sets(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                                  const KeptSets& kept, const Execution& execution = {});
+/// Alias of accept_tree_with_kept_sets, by the name that engines use.
+inline Error verify_tree_with_kept_sets(const VerifyTreeRequest& request,
+                                        const VerifyTreeResult& result, const KeptSets& kept,
+                                        const Execution& execution = {}) {
+  return accept_tree_with_kept_sets(request, result, kept, execution);
+}
 
 /// Rows of bits, as `sample` and similar calls write them to SampleResult::mask.
 struct KeptMask {

@@ -1,6 +1,6 @@
 // process_logits writes the processed rows, for callers that need more than a token of them.
 //
-// `sample` never stores a processed row. Log-probabilities of processed logits, verification of
+// `sample` never stores a processed row. Log-probabilities of processed logits, acceptance of
 // drafts and beam search need the processed row itself. process_logits writes it, with the same
 // bits that `sample` works on.
 //

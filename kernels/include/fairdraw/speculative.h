@@ -133,7 +133,7 @@ enum class DraftLaw : std::uint32_t {
 };
 
 /// A chain of drafted tokens per request: drafted token i follows drafted token i - 1.
-struct VerifyChainRequest {
+struct AcceptChainRequest {
   TargetRows target;                       ///< rows of the target, against which drafted tokens are
                                            ///< verified
   std::int64_t max_draft = 0;              ///< largest number of drafted tokens of a request, >= 0
@@ -146,7 +146,7 @@ struct VerifyChainRequest {
 };
 
 /// Arrays in which the results of chains are written.
-struct VerifyChainResult {
+struct AcceptChainResult {
   View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 after the last token
   View<std::int32_t> accepted;  ///< [batch], optional: number of accepted drafted tokens; 0 if the
                                 ///< request fails
@@ -154,13 +154,26 @@ struct VerifyChainResult {
                                 ///< request are -1
 };
 
-/// Verifies chains. If the call returns an error, nothing is written. A status belongs to one
+/// Accepts or rejects the drafted tokens of chains. If the call returns an error, nothing is written. A status belongs to one
 /// request alone: the statuses of `sample` for its rows and parameters; invalid_draft_length (rows
-/// that do not exist, or a length below 0 or above its places or max_draft); index_out_of_range (a
-/// drafted token); and impossible_draft (a token that its own distribution never gives, or that
-/// weighs 0 in it).
-Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+/// that do
+/// not exist, or a length below 0 or above its places or max_draft); index_out_of_range (a
+/// drafted
+/// token); and impossible_draft (a token that its own distribution never gives, or that
+/// weighs 0 in
+/// it).
+Error accept_chain(const AcceptChainRequest& request, const AcceptChainResult& result,
                    const Execution& execution = {});
+
+/// Alias of AcceptChainRequest, by the name that engines use.
+using VerifyChainRequest = AcceptChainRequest;
+/// Alias of AcceptChainResult, by the name that engines use.
+using VerifyChainResult = AcceptChainResult;
+/// Alias of accept_chain, by the name that engines use.
+inline Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                          const Execution& execution = {}) {
+  return accept_chain(request, result, execution);
+}
 
 /// Way in which the children of one node were drawn from the draft's distribution.
 enum class SiblingSampling : std::uint32_t {
@@ -175,7 +188,7 @@ inline constexpr std::int32_t kMaxSiblings = 1024;
 
 /// A tree of drafted tokens per request: several drafted tokens may follow one token. Row 0 of a
 /// request is the root, and row j + 1 follows drafted token j.
-struct VerifyTreeRequest {
+struct AcceptTreeRequest {
   TargetRows target;                      ///< rows of the target, against which drafted tokens are
                                           ///< verified
   std::int64_t max_draft = 0;             ///< largest number of drafted tokens of a request, >= 0
@@ -196,7 +209,7 @@ struct VerifyTreeRequest {
 };
 
 /// Arrays in which the results of trees are written.
-struct VerifyTreeResult {
+struct AcceptTreeResult {
   View<std::int32_t> tokens;  ///< [batch, max_depth + 1]; -1 after the last token
   /// [batch, max_depth], optional: numbers of the accepted drafted tokens within the request; -1
   /// after the last
@@ -205,16 +218,28 @@ struct VerifyTreeResult {
   View<RowStatus> statuses;     ///< [batch], optional
 };
 
-/// Verifies trees. If the distribution is unknown, the target's token is drawn at the root and
-/// looked up among the root's children; this repeats at the child that has the token. If several
+/// Accepts or rejects the drafted tokens of trees. If the distribution is unknown, the target's
+/// token is drawn at the root and looked up among the root's children; this repeats at the child that has the token. If several
 /// children have the same token, the first of them is accepted. The head of this file describes the
-/// rule for a known distribution. Statuses are those of chains. impossible_draft also means that a
+/// rule for a known distribution.
+/// Statuses are those of chains. impossible_draft also means that a
 /// child has the token of an earlier sibling although siblings are drawn without replacement. Two
-/// faults fail a request wherever they are in the tree: invalid_draft_tree (a parent that does not
-/// come before its child; with a known distribution, more than kMaxSiblings children of a node) and
-/// invalid_draft_length (a path longer than max_depth).
-Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+/// faults fail a request wherever they are in the tree: invalid_draft_tree (a parent
+/// that does not
+/// come before its child; with a known distribution, more than kMaxSiblings children
+/// of a node) and invalid_draft_length (a path longer than max_depth).
+Error accept_tree(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                   const Execution& execution = {});
+
+/// Alias of AcceptTreeRequest, by the name that engines use.
+using VerifyTreeRequest = AcceptTreeRequest;
+/// Alias of AcceptTreeResult, by the name that engines use.
+using VerifyTreeResult = AcceptTreeResult;
+/// Alias of accept_tree, by the name that engines use.
+inline Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                         const Execution& execution = {}) {
+  return accept_tree(request, result, execution);
+}
 
 /// Computes parents from the links that SGLang's tree kernels take (retrieve_next_token and
 /// retrieve_next_sibling: [batch, nodes], -1: none). Node 0 is the root and no drafted token, so

@@ -1,4 +1,4 @@
-// Implementation of chain_speculative_sampling (fairdraw/sampling.h), which verifies drafted tokens
+// Implementation of chain_speculative_sampling (fairdraw/sampling.h), which accepts or rejects drafted tokens
 // in integer arithmetic.
 //
 // The contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules are those
@@ -61,7 +61,7 @@ class Chain {
     std::fill_n(tokens, n + 1, -1);
     std::int32_t accepted = 0;
     std::int32_t emitted = 0;
-    const RowStatus status = verify(b, worker, buffers, tokens, accepted, emitted);
+    const RowStatus status = accept(b, worker, buffers, tokens, accepted, emitted);
     if (status != RowStatus::ok) {
       std::fill_n(tokens, n + 1, -1);
       accepted = emitted = 0;
@@ -78,7 +78,7 @@ class Chain {
     return random_word(request_.seed.at(b), offset, purpose, index);
   }
 
-  RowStatus verify(std::int64_t b, Worker& worker, Buffers& buffers, std::int32_t* tokens,
+  RowStatus accept(std::int64_t b, Worker& worker, Buffers& buffers, std::int32_t* tokens,
                    std::int32_t& accepted, std::int32_t& emitted) const {
     const std::int64_t n = request_.num_draft_tokens;
     const std::int32_t* drafted = request_.draft_tokens.data + b * n;

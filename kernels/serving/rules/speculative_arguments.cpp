@@ -97,7 +97,7 @@ SampleRequest rows_of(const TargetRows& target) {
   return rows;
 }
 
-DraftedCall::DraftedCall(const VerifyChainRequest& chain, const VerifyChainResult& to)
+DraftedCall::DraftedCall(const AcceptChainRequest& chain, const AcceptChainResult& to)
     : request{.target = chain.target,
               .max_draft = chain.max_draft,
               .max_depth = chain.max_draft,
@@ -112,8 +112,8 @@ DraftedCall::DraftedCall(const VerifyChainRequest& chain, const VerifyChainResul
       is_chain(true) {}
 
 Error check_drafted_call(const DraftedCall& call) {
-  const VerifyTreeRequest& request = call.request;
-  const VerifyTreeResult& result = call.result;
+  const AcceptTreeRequest& request = call.request;
+  const AcceptTreeResult& result = call.result;
   const std::int64_t batch = request.target.batch;
   if (Error e = check_count("max_draft", request.max_draft, kMax - 1, "0 to 2^31 - 2")) return e;
   if (Error e = check_count("max_depth", request.max_depth, kMax - 1, "0 to 2^31 - 2")) return e;

@@ -11,16 +11,16 @@ namespace fairdraw {
 /// request.
 SampleRequest rows_of(const TargetRows& target);
 
-/// Call of verify_tree or of verify_chain, where a chain is a tree with one child per node. In
+/// Call of accept_tree or of verify_chain, where a chain is a tree with one child per node. In
 /// contrast to a tree, a chain has no array of parents, because token i follows token i - 1, and
 /// has draft rows only for the positions of drafts.
 struct DraftedCall {
-  explicit DraftedCall(const VerifyChainRequest& chain, const VerifyChainResult& to = {});
-  explicit DraftedCall(const VerifyTreeRequest& tree, const VerifyTreeResult& to = {})
+  explicit DraftedCall(const AcceptChainRequest& chain, const AcceptChainResult& to = {});
+  explicit DraftedCall(const AcceptTreeRequest& tree, const AcceptTreeResult& to = {})
       : request(tree), result(to), is_chain(false) {}
 
-  VerifyTreeRequest request;
-  VerifyTreeResult result;
+  AcceptTreeRequest request;
+  AcceptTreeResult result;
   bool is_chain;
 
   /// Returns the largest number of tokens that a request may emit.

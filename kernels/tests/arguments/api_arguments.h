@@ -150,8 +150,8 @@ inline TargetRows target_rows(Arrays& a, bool is_packed) {
   return target;
 }
 
-inline VerifyChainRequest chain_request(Arrays& a, bool is_packed) {
-  VerifyChainRequest request;
+inline AcceptChainRequest chain_request(Arrays& a, bool is_packed) {
+  AcceptChainRequest request;
   request.target = target_rows(a, is_packed);
   request.max_draft = 1;
   request.draft_tokens = a.in<std::int32_t>(kRows, 1);
@@ -162,8 +162,8 @@ inline VerifyChainRequest chain_request(Arrays& a, bool is_packed) {
   return request;
 }
 
-inline VerifyTreeRequest tree_request(Arrays& a, bool is_packed) {
-  VerifyTreeRequest request;
+inline AcceptTreeRequest tree_request(Arrays& a, bool is_packed) {
+  AcceptTreeRequest request;
   request.target = target_rows(a, is_packed);
   request.max_draft = 1;
   request.max_depth = 1;

@@ -153,40 +153,59 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
 
   for (const bool is_packed : {false, true}) {
     const char* variant = is_packed ? "packed, prompt as bits" : "prompt as lists";
-    add("speculative.h", "verify_chain", variant, [=](const Shared& s, Arrays& a) {
-      return call_of(
-          s, ",result,execution", workspace, [](const auto&... x) { return verify_chain(x...); },
-          chain_request(a, is_packed),
-          VerifyChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
-                            a.out<RowStatus>(kRows)},
-          how);
+    const auto add_chain = [&](const char* name, auto function) {
+      add("speculative.h", name, variant, [=](const Shared& s, Arrays& a) {
+        return call_of(s, ",result,execution", workspace, function, chain_request(a, is_packed),
+                       AcceptChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                                         a.out<RowStatus>(kRows)},
+                       how);
+      });
+    };
+    add_chain("accept_chain", [](const auto&... x) { return accept_chain(x...); });
+    add_chain("verify_chain", [](const auto&... x) { return verify_chain(x...); });
+
+    const auto add_chain_with_kept_sets = [&](const char* name, auto function) {
+      add("kept_sets.h", name, variant, [=](const Shared& s, Arrays& a) {
+        return call_of(s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
+                       function, chain_request(a, is_packed),
+                       AcceptChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                                         a.out<RowStatus>(kRows)},
+                       kept_sets(a, 2 * kRows), how);
+      });
+    };
+    add_chain_with_kept_sets("accept_chain_with_kept_sets", [](const auto&... x) {
+      return accept_chain_with_kept_sets(x...);
     });
-    add("kept_sets.h", "verify_chain_with_kept_sets", variant, [=](const Shared& s, Arrays& a) {
-      return call_of(
-          s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
-          [](const auto&... x) { return verify_chain_with_kept_sets(x...); },
-          chain_request(a, is_packed),
-          VerifyChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
-                            a.out<RowStatus>(kRows)},
-          kept_sets(a, 2 * kRows), how);
+    add_chain_with_kept_sets("verify_chain_with_kept_sets", [](const auto&... x) {
+      return verify_chain_with_kept_sets(x...);
     });
-    add("kept_sets.h", "verify_tree_with_kept_sets", variant, [=](const Shared& s, Arrays& a) {
-      return call_of(
-          s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
-          [](const auto&... x) { return verify_tree_with_kept_sets(x...); },
-          tree_request(a, is_packed),
-          VerifyTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
-                           a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
-          kept_sets(a, 2 * kRows), how);
+
+    const auto add_tree_with_kept_sets = [&](const char* name, auto function) {
+      add("kept_sets.h", name, variant, [=](const Shared& s, Arrays& a) {
+        return call_of(s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
+                       function, tree_request(a, is_packed),
+                       AcceptTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                                        a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
+                       kept_sets(a, 2 * kRows), how);
+      });
+    };
+    add_tree_with_kept_sets("accept_tree_with_kept_sets", [](const auto&... x) {
+      return accept_tree_with_kept_sets(x...);
     });
-    add("speculative.h", "verify_tree", variant, [=](const Shared& s, Arrays& a) {
-      return call_of(
-          s, ",result,execution", workspace, [](const auto&... x) { return verify_tree(x...); },
-          tree_request(a, is_packed),
-          VerifyTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
-                           a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
-          how);
+    add_tree_with_kept_sets("verify_tree_with_kept_sets", [](const auto&... x) {
+      return verify_tree_with_kept_sets(x...);
     });
+
+    const auto add_tree = [&](const char* name, auto function) {
+      add("speculative.h", name, variant, [=](const Shared& s, Arrays& a) {
+        return call_of(s, ",result,execution", workspace, function, tree_request(a, is_packed),
+                       AcceptTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                                        a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
+                       how);
+      });
+    };
+    add_tree("accept_tree", [](const auto&... x) { return accept_tree(x...); });
+    add_tree("verify_tree", [](const auto&... x) { return verify_tree(x...); });
   }
 
   add("beam_search.h", "beam_search_step", "", [=](const Shared& s, Arrays& a) {

@@ -68,12 +68,12 @@ FAIRDRAW_FIELDS(ChainSpeculativeResult, tokens, accepted, emitted, statuses);
 FAIRDRAW_FIELDS(LawFilters, temperature, top_k, top_p, min_p, tie_rule, filter_order);
 FAIRDRAW_FIELDS(TargetRows, logits, filters, allowed, processing, batch, row_begins, active, seed,
                 offset);
-FAIRDRAW_FIELDS(VerifyChainRequest, target, max_draft, draft_tokens, draft_lengths, draft_law,
+FAIRDRAW_FIELDS(AcceptChainRequest, target, max_draft, draft_tokens, draft_lengths, draft_law,
                 draft, draft_filters);
-FAIRDRAW_FIELDS(VerifyChainResult, tokens, accepted, statuses);
-FAIRDRAW_FIELDS(VerifyTreeRequest, target, max_draft, max_depth, draft_tokens, parents,
+FAIRDRAW_FIELDS(AcceptChainResult, tokens, accepted, statuses);
+FAIRDRAW_FIELDS(AcceptTreeRequest, target, max_draft, max_depth, draft_tokens, parents,
                 draft_lengths, draft_law, siblings, draft, draft_filters);
-FAIRDRAW_FIELDS(VerifyTreeResult, tokens, nodes, accepted, statuses);
+FAIRDRAW_FIELDS(AcceptTreeResult, tokens, nodes, accepted, statuses);
 
 FAIRDRAW_FIELDS(BeamParameters, width, length_penalty, early_stopping, diversity_rate, max_tokens,
                 end_ids);

@@ -139,12 +139,12 @@ TEST(HostileArguments, TheWorkspaceOfManyRowsIsNoSmallerThanThatOfFew) {
     step.rows = request.logits;
     step.requests = rows;
     step.max_width = width;
-    VerifyTreeRequest tree;
+    AcceptTreeRequest tree;
     tree.target.logits = request.logits;
     tree.target.batch = rows;
     tree.draft_tokens.size = rows;
     tree.draft_law = DraftLaw::logits;
-    VerifyChainRequest chain;
+    AcceptChainRequest chain;
     chain.target = tree.target;
     chain.draft_tokens = tree.draft_tokens;
     return std::vector<std::int64_t>{

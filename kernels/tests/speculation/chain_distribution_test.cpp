@@ -78,7 +78,7 @@ class Loop {
         prefixes[b].push_back(next[b]);
       }
     }
-    VerifyChainRequest request;
+    AcceptChainRequest request;
     request.target.logits = {target_rows.data(), DType::float32, requests * (kDrafted + 1), kTokens,
                              kTokens};
     request.target.filters = filters_;
@@ -92,7 +92,7 @@ class Loop {
     request.draft_filters = drafter_.filters;
     std::vector<std::int32_t> out(tokens_.size() * (kDrafted + 1)), accepted(tokens_.size());
     std::vector<RowStatus> statuses(tokens_.size());
-    const Error error = verify_chain(request, {{out.data(), requests * (kDrafted + 1)},
+    const Error error = accept_chain(request, {{out.data(), requests * (kDrafted + 1)},
                                                {accepted.data(), requests},
                                                {statuses.data(), requests}});
     ASSERT_FALSE(error) << error.message;

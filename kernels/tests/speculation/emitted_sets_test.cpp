@@ -1,4 +1,4 @@
-// Kept sets of calls that verify drafts are the survivors of the rows at which tokens were emitted.
+// Kept sets of calls that accept drafts are the survivors of the rows at which tokens were emitted.
 // The kept sets are compared with the masks that `sample` computes for those rows alone.
 #include <gtest/gtest.h>
 
@@ -61,18 +61,18 @@ TEST_P(EmittedSets, AreTheSurvivorsOfTheirRows) {
     HostArrays arrays;
     const Execution how{CpuTarget::best, 1};
     const Error error =
-        tree ? verify_tree_with_kept_sets(tree_in(call, arrays),
-                                          speculation_result_in<VerifyTreeResult>(got, arrays),
+        tree ? accept_tree_with_kept_sets(tree_in(call, arrays),
+                                          speculation_result_in<AcceptTreeResult>(got, arrays),
                                           kept.in(arrays), how)
-             : verify_chain_with_kept_sets(chain_in(call, arrays),
-                                           speculation_result_in<VerifyChainResult>(got, arrays),
+             : accept_chain_with_kept_sets(chain_in(call, arrays),
+                                           speculation_result_in<AcceptChainResult>(got, arrays),
                                            kept.in(arrays), how);
     ASSERT_FALSE(error) << error.message;
     const Error refused =
-        tree ? verify_tree(tree_in(call, arrays),
-                           speculation_result_in<VerifyTreeResult>(plain, arrays), how)
-             : verify_chain(chain_in(call, arrays),
-                            speculation_result_in<VerifyChainResult>(plain, arrays), how);
+        tree ? accept_tree(tree_in(call, arrays),
+                           speculation_result_in<AcceptTreeResult>(plain, arrays), how)
+             : accept_chain(chain_in(call, arrays),
+                            speculation_result_in<AcceptChainResult>(plain, arrays), how);
     ASSERT_FALSE(refused) << refused.message;
     ASSERT_EQ(difference(plain, got), "") << "call " << number;
     for (std::int64_t place = 0; place < places; ++place) {
@@ -107,11 +107,11 @@ TEST_P(EmittedSets, OffsetsAreOnePlaceMoreThanTokens) {
   KeptArrays kept(call.batch * (depth + 1) - 1, 10);
   HostArrays arrays;
   const Error error =
-      tree ? verify_tree_with_kept_sets(tree_in(call, arrays),
-                                        speculation_result_in<VerifyTreeResult>(got, arrays),
+      tree ? accept_tree_with_kept_sets(tree_in(call, arrays),
+                                        speculation_result_in<AcceptTreeResult>(got, arrays),
                                         kept.in(arrays))
-           : verify_chain_with_kept_sets(chain_in(call, arrays),
-                                         speculation_result_in<VerifyChainResult>(got, arrays),
+           : accept_chain_with_kept_sets(chain_in(call, arrays),
+                                         speculation_result_in<AcceptChainResult>(got, arrays),
                                          kept.in(arrays));
   EXPECT_NE(error.message.find("kept.offsets"), std::string::npos) << error.message;
   EXPECT_NE(error.message.find(tree ? "max_depth" : "max_draft"), std::string::npos);

@@ -1,4 +1,4 @@
-// Whole calls of verify_chain and verify_tree on host vectors, and the results of the reference's
+// Whole calls of accept_chain and accept_tree on host vectors, and the results of the reference's
 // model for these calls.
 #pragma once
 
@@ -96,11 +96,11 @@ TargetRows target_in(const SpeculationCall& call, Arrays& arrays) {
 }
 
 template <class Arrays>
-VerifyChainRequest chain_in(const SpeculationCall& call, Arrays& arrays) {
+AcceptChainRequest chain_in(const SpeculationCall& call, Arrays& arrays) {
   const auto view = [&arrays](const auto& values) {
     return View(arrays.in(values), static_cast<std::int64_t>(values.size()));
   };
-  VerifyChainRequest request;
+  AcceptChainRequest request;
   request.target = target_in(call, arrays);
   request.max_draft = call.max_draft;
   request.draft_tokens = view(call.draft_tokens);
@@ -112,9 +112,9 @@ VerifyChainRequest chain_in(const SpeculationCall& call, Arrays& arrays) {
 }
 
 template <class Arrays>
-VerifyTreeRequest tree_in(const SpeculationCall& call, Arrays& arrays) {
-  const VerifyChainRequest chain = chain_in(call, arrays);
-  VerifyTreeRequest request;
+AcceptTreeRequest tree_in(const SpeculationCall& call, Arrays& arrays) {
+  const AcceptChainRequest chain = chain_in(call, arrays);
+  AcceptTreeRequest request;
   request.target = chain.target;
   request.max_draft = call.max_draft;
   request.max_depth = call.max_depth;

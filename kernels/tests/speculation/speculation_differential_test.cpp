@@ -1,4 +1,4 @@
-// verify_chain and verify_tree must equal the model bit for bit, on every target, and must equal
+// accept_chain and accept_tree must equal the model bit for bit, on every target, and must equal
 // `sample` if the draft's distribution is unknown.
 #include <gtest/gtest.h>
 
@@ -44,15 +44,15 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
     for (const CpuTarget target : available_targets()) {
       SpeculationOutputs got(call, call.max_draft);
       std::fill(got.nodes.begin(), got.nodes.end(), 0);
-      const Error error = verify_chain(chain_in(call, arrays),
-                                       speculation_result_in<VerifyChainResult>(got, arrays),
+      const Error error = accept_chain(chain_in(call, arrays),
+                                       speculation_result_in<AcceptChainResult>(got, arrays),
                                        {target, number % 16 == 0 ? 2 : 1});
       ASSERT_FALSE(error) << error.message;
       ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
     }
     SpeculationOutputs tokens_alone(call, call.max_draft, false);
-    ASSERT_FALSE(verify_chain(chain_in(call, arrays),
-                              speculation_result_in<VerifyChainResult>(tokens_alone, arrays),
+    ASSERT_FALSE(accept_chain(chain_in(call, arrays),
+                              speculation_result_in<AcceptChainResult>(tokens_alone, arrays),
                               kOneThread));
     ASSERT_EQ(tokens_alone.tokens, expected.tokens);
     seen.insert(expected.statuses.begin(), expected.statuses.end());
@@ -92,7 +92,7 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
   }
   const std::int32_t drafted = 0;
   std::uint64_t seed = 0;
-  VerifyChainRequest request;
+  AcceptChainRequest request;
   request.target.logits = {target.data(), DType::float32, 2, kVocab, kVocab};
   request.target.filters.temperature = 0x1.715476p0F;
   request.target.batch = 1;
@@ -112,7 +112,7 @@ TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
     const std::int32_t expected = row.speculation_token_for(word);
     if (row.token_for(word) != expected) ++others;
     std::int32_t tokens[2];
-    ASSERT_FALSE(verify_chain(request, {{tokens, 2}, {}, {}}, kOneThread));
+    ASSERT_FALSE(accept_chain(request, {{tokens, 2}, {}, {}}, kOneThread));
     ASSERT_EQ(tokens[0], 0);
     ASSERT_EQ(tokens[1], expected) << "seed " << seed;
   }
@@ -133,14 +133,14 @@ TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
     for (const CpuTarget target : available_targets()) {
       SpeculationOutputs got(call, call.max_depth);
       const Error error =
-          verify_tree(tree_in(call, arrays), speculation_result_in<VerifyTreeResult>(got, arrays),
+          accept_tree(tree_in(call, arrays), speculation_result_in<AcceptTreeResult>(got, arrays),
                       {target, number % 16 == 0 ? 2 : 1});
       ASSERT_FALSE(error) << error.message;
       ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
     }
     SpeculationOutputs tokens_alone(call, call.max_depth, false);
-    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
-                             speculation_result_in<VerifyTreeResult>(tokens_alone, arrays),
+    ASSERT_FALSE(accept_tree(tree_in(call, arrays),
+                             speculation_result_in<AcceptTreeResult>(tokens_alone, arrays),
                              kOneThread));
     ASSERT_EQ(tokens_alone.tokens, expected.tokens);
     seen.insert(expected.statuses.begin(), expected.statuses.end());
@@ -179,8 +179,8 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
     const SpeculationOutputs expected = expected_tree_outputs(call);
     for (const CpuTarget target : available_targets()) {
       SpeculationOutputs got(call, 1);
-      const Error error = verify_tree(
-          tree_in(call, arrays), speculation_result_in<VerifyTreeResult>(got, arrays), {target, 1});
+      const Error error = accept_tree(
+          tree_in(call, arrays), speculation_result_in<AcceptTreeResult>(got, arrays), {target, 1});
       ASSERT_FALSE(error) << error.message;
       ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
     }
@@ -192,8 +192,8 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
     const SpeculationCall call = wide_speculation_call(4, children, 3);
     const SpeculationOutputs expected = expected_tree_outputs(call);
     SpeculationOutputs got(call, 1);
-    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
-                             speculation_result_in<VerifyTreeResult>(got, arrays), kOneThread));
+    ASSERT_FALSE(accept_tree(tree_in(call, arrays),
+                             speculation_result_in<AcceptTreeResult>(got, arrays), kOneThread));
     ASSERT_EQ(difference(expected, got), "") << children;
     ends[2] += expected.statuses[0] == RowStatus::invalid_draft_tree ? 1 : 0;
   }
@@ -203,14 +203,14 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
 }
 
 // A chain is a tree with one child per node. So for the calls of ChainsEqualTheModelOnEveryTarget,
-// verify_tree must give the results of verify_chain with the same distribution, bit for bit.
+// verify_tree must give the results of accept_chain with the same distribution, bit for bit.
 TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
   HostArrays arrays;
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     SpeculationCall call = random_speculation_call(number, vocab_of(number));
     SpeculationOutputs chain(call, call.max_draft);
-    ASSERT_FALSE(verify_chain(chain_in(call, arrays),
-                              speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
+    ASSERT_FALSE(accept_chain(chain_in(call, arrays),
+                              speculation_result_in<AcceptChainResult>(chain, arrays), kOneThread));
     // The same request is made as a tree, so that draft rows are parallel to the target's rows.
     const SpeculationCall as_chain = call;
     call.trees = true;
@@ -239,8 +239,8 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
       }
     }
     SpeculationOutputs tree(call, call.max_depth);
-    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
-                             speculation_result_in<VerifyTreeResult>(tree, arrays), kOneThread));
+    ASSERT_FALSE(accept_tree(tree_in(call, arrays),
+                             speculation_result_in<AcceptTreeResult>(tree, arrays), kOneThread));
     tree.nodes = chain.nodes;
     // Begins out of order give two requests the same positions, which can form the chain of only
     // one request.
@@ -263,9 +263,9 @@ TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
       call.draft_lengths.assign(static_cast<std::size_t>(call.batch), 0);
     }
     SpeculationOutputs got(call, call.max_draft);
-    const VerifyChainRequest request = chain_in(call, arrays);
+    const AcceptChainRequest request = chain_in(call, arrays);
     ASSERT_FALSE(
-        verify_chain(request, speculation_result_in<VerifyChainResult>(got, arrays), kOneThread));
+        accept_chain(request, speculation_result_in<AcceptChainResult>(got, arrays), kOneThread));
     for (std::int64_t b = 0; b < call.batch; ++b) {
       if (got.statuses[static_cast<std::size_t>(b)] != RowStatus::ok) continue;
       const std::int64_t begin = call.row_begins.empty()
@@ -330,7 +330,7 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
       repetition.push_back(row % 7 == 6 ? -1.0F : 1.0F + static_cast<float>(row % 3) / 4);
       frequency.push_back(static_cast<float>(row % 4) / 8);
     }
-    VerifyChainRequest request = chain_in(call, arrays);
+    AcceptChainRequest request = chain_in(call, arrays);
     LogitsProcessing& processing = request.target.processing;
     processing.repetition_penalty = {repetition.data(), rows};
     processing.frequency_penalty = {frequency.data(), rows};
@@ -339,11 +339,11 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
                          {begins.data(), rows},
                          {lengths.data(), rows}};
     SpeculationOutputs processed_there(call, call.max_draft), plain(call, call.max_draft);
-    Error error = verify_chain(
-        request, speculation_result_in<VerifyChainResult>(processed_there, arrays), kOneThread);
+    Error error = accept_chain(
+        request, speculation_result_in<AcceptChainResult>(processed_there, arrays), kOneThread);
     ASSERT_FALSE(error) << error.message;
-    VerifyChainRequest unprocessed = chain_in(call, arrays);
-    ASSERT_FALSE(verify_chain(unprocessed, speculation_result_in<VerifyChainResult>(plain, arrays),
+    AcceptChainRequest unprocessed = chain_in(call, arrays);
+    ASSERT_FALSE(accept_chain(unprocessed, speculation_result_in<AcceptChainResult>(plain, arrays),
                               kOneThread));
     changed += plain == processed_there ? 0 : 1;
 
@@ -357,8 +357,8 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
                                  call.target.vocab};
     unprocessed.target.allowed = {};
     SpeculationOutputs processed_before(call, call.max_draft);
-    ASSERT_FALSE(verify_chain(unprocessed,
-                              speculation_result_in<VerifyChainResult>(processed_before, arrays),
+    ASSERT_FALSE(accept_chain(unprocessed,
+                              speculation_result_in<AcceptChainResult>(processed_before, arrays),
                               kOneThread));
     for (std::size_t b = 0; b < processed_there.statuses.size(); ++b) {
       // A row whose processing fails is all -inf in the other call, so that it has another status
@@ -381,7 +381,29 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
   EXPECT_GT(changed, static_cast<std::int64_t>(calls_in_a_test()) / 40);
 }
 
-TEST(VerifyTree, SgLangsLinksBecomeParents) {
+// Engines use the names verify_chain and verify_tree.
+TEST(SpeculationAliases, GiveTheResultsOfTheFunctionsThatTheyName) {
+  HostArrays arrays;
+  for (std::uint64_t number = 0; number < 30; ++number) {
+    const SpeculationCall chains = random_speculation_call(number, 33);
+    SpeculationOutputs chain(chains, chains.max_draft);
+    const VerifyChainRequest chain_request = chain_in(chains, arrays);
+    ASSERT_FALSE(verify_chain(
+        chain_request, speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
+    SpeculationOutputs expected = expected_chain_outputs(chains);
+    expected.nodes = chain.nodes;  // chains have no nodes
+    ASSERT_EQ(difference(expected, chain), "") << "call " << number;
+
+    const SpeculationCall trees = random_speculation_call(number, 33, true);
+    SpeculationOutputs tree(trees, trees.max_depth);
+    const VerifyTreeRequest tree_request = tree_in(trees, arrays);
+    ASSERT_FALSE(verify_tree(tree_request, speculation_result_in<VerifyTreeResult>(tree, arrays),
+                             kOneThread));
+    ASSERT_EQ(difference(expected_tree_outputs(trees), tree), "") << "call " << number;
+  }
+}
+
+TEST(AcceptTree, SgLangsLinksBecomeParents) {
   // Root 0 has the children 1 and 2; node 1 has the children 3 and 4, and node 3 has the child 5.
   // The second request has invalid links.
   const std::vector<std::int32_t> child = {1, 3, -1, 5, -1, -1, /**/ 1, 1, 9, -1, -1, -1};
@@ -402,7 +424,7 @@ TEST(VerifyTree, SgLangsLinksBecomeParents) {
 }
 
 // An error names the field, its value and the allowed range, and nothing is written.
-TEST(VerifyArguments, ErrorsNameTheField) {
+TEST(SpeculationArguments, ErrorsNameTheField) {
   HostArrays arrays;
   SpeculationCall call;
   for (std::uint64_t number = 2;; number += 3) {  // searches for a call with draft logits, padded
@@ -414,10 +436,10 @@ TEST(VerifyArguments, ErrorsNameTheField) {
   SpeculationOutputs outputs = untouched;
   struct Case {
     const char* name;
-    std::function<void(VerifyChainRequest&, VerifyChainResult&)> set;
+    std::function<void(AcceptChainRequest&, AcceptChainResult&)> set;
   };
-  using Request = VerifyChainRequest&;
-  using Result = VerifyChainResult&;
+  using Request = AcceptChainRequest&;
+  using Result = AcceptChainResult&;
   const std::vector<Case> cases = {
       {"max_draft", [](Request r, Result) { r.max_draft = -1; }},
       {"batch", [](Request r, Result) { r.target.batch = -1; }},
@@ -445,11 +467,11 @@ TEST(VerifyArguments, ErrorsNameTheField) {
       {"statuses", [](Request, Result r) { r.statuses.size += 1; }}};
   static const std::uint64_t seed = 0;
   for (const Case& bad : cases) {
-    VerifyChainRequest request = chain_in(call, arrays);
+    AcceptChainRequest request = chain_in(call, arrays);
     if (!request.target.seed.is_array()) request.target.seed = {&seed, call.batch};
-    VerifyChainResult result = speculation_result_in<VerifyChainResult>(outputs, arrays);
+    AcceptChainResult result = speculation_result_in<AcceptChainResult>(outputs, arrays);
     bad.set(request, result);
-    const Error error = verify_chain(request, result);
+    const Error error = accept_chain(request, result);
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << bad.name;
     EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
@@ -462,9 +484,9 @@ TEST(VerifyArguments, ErrorsNameTheField) {
   }
   struct TreeCase {
     const char* name;
-    std::function<void(VerifyTreeRequest&)> set;
+    std::function<void(AcceptTreeRequest&)> set;
   };
-  using Tree = VerifyTreeRequest&;
+  using Tree = AcceptTreeRequest&;
   const std::vector<TreeCase> tree_cases = {
       {"parents", [](Tree r) { r.parents.size -= 1; }},
       {"max_depth", [](Tree r) { r.max_depth = -1; }},
@@ -476,10 +498,10 @@ TEST(VerifyArguments, ErrorsNameTheField) {
   SpeculationOutputs tree_outputs(tree_call, tree_call.max_depth);
   const SpeculationOutputs untouched_tree = tree_outputs;
   for (const TreeCase& bad : tree_cases) {
-    VerifyTreeRequest request = tree_in(tree_call, arrays);
+    AcceptTreeRequest request = tree_in(tree_call, arrays);
     bad.set(request);
     const Error error =
-        verify_tree(request, speculation_result_in<VerifyTreeResult>(tree_outputs, arrays));
+        accept_tree(request, speculation_result_in<AcceptTreeResult>(tree_outputs, arrays));
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << bad.name;
     EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;

@@ -44,14 +44,14 @@ class TreeStep {
     draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // rows of leaves are not read
   }
 
-  /// Draws the trees with the requests' own random bits, verifies them, and returns the tokens.
+  /// Draws the trees with the requests' own random bits, accepts drafts, and returns the tokens.
   std::vector<std::vector<std::int32_t>> run() {
     for (std::int64_t node = -1; node < kNodes; ++node) draw_children(node);
     std::vector<std::int32_t> parents;
     for (std::int64_t b = 0; b < requests_; ++b) {
       parents.insert(parents.end(), kParents.begin(), kParents.end());
     }
-    VerifyTreeRequest request;
+    AcceptTreeRequest request;
     request.target.logits = view(target_rows_);
     request.target.filters = filters_;
     request.target.batch = requests_;
@@ -66,7 +66,7 @@ class TreeStep {
     request.draft_filters.temperature = drafter_.temperature;
     std::vector<std::int32_t> out(seeds_.size() * (kDepth + 1)), accepted(seeds_.size());
     std::vector<RowStatus> statuses(seeds_.size());
-    const Error error = verify_tree(request, {{out.data(), requests_ * (kDepth + 1)},
+    const Error error = accept_tree(request, {{out.data(), requests_ * (kDepth + 1)},
                                               {},
                                               {accepted.data(), requests_},
                                               {statuses.data(), requests_}});

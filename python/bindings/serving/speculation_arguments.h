@@ -98,7 +98,7 @@ class Draft {
                     &place);
   }
 
-  void into(VerifyTreeRequest& request) const {
+  void into(AcceptTreeRequest& request) const {
     request.draft_law = distribution;
     if (distribution == DraftLaw::none) return;
     request.draft = rows_.view;
@@ -111,20 +111,20 @@ class Draft {
   Rows rows_;
 };
 
-/// The arguments of verify_tree, or of verify_chain if `parents` is None.
+/// The arguments of accept_tree, or of accept_chain if `parents` is None.
 class DraftedArguments {
  public:
   explicit DraftedArguments(const Named& given);
 
   const Place& place() const { return target_.place(); }
   bool is_chain;
-  VerifyTreeRequest request;
-  VerifyTreeResult result;
-  VerifyChainRequest chain_request() const {
+  AcceptTreeRequest request;
+  AcceptTreeResult result;
+  AcceptChainRequest chain_request() const {
     return {request.target,    request.max_draft, request.draft_tokens, request.draft_lengths,
             request.draft_law, request.draft,     request.draft_filters};
   }
-  VerifyChainResult chain_result() const {
+  AcceptChainResult chain_result() const {
     return {result.tokens, result.accepted, result.statuses};
   }
 

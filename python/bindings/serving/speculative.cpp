@@ -14,9 +14,9 @@ namespace {
 /// Makes a call on the device of its target rows. On a GPU the call gets a workspace of the
 /// required size. If make_sets is not None, the call has kept sets, one for each slot of its
 /// tokens, and make_sets(number) returns the arrays of the sets.
-template <class Request, class Result, class Verify, class VerifyWithSets>
-void verify(const Named& given, Place place, const Request& request, const Result& result,
-            const Verify& call, const VerifyWithSets& call_with_sets) {
+template <class Request, class Result, class Accept, class AcceptWithSets>
+void accept(const Named& given, Place place, const Request& request, const Result& result,
+            const Accept& call, const AcceptWithSets& call_with_sets) {
   if (!given.has("make_sets")) {
     bring_workspace(place, given["workspace"], cuda::workspace_bytes(request));
     run(given, place, [&](const auto& how) { return call(request, result, how); });
@@ -32,15 +32,15 @@ void verify(const Named& given, Place place, const Request& request, const Resul
 void drafts(const Named& given) {
   const DraftedArguments arguments(given);
   if (arguments.is_chain) {
-    verify(
+    accept(
         given, arguments.place(), arguments.chain_request(), arguments.chain_result(),
-        [](const auto&... x) { return verify_chain(x...); },
-        [](const auto&... x) { return verify_chain_with_kept_sets(x...); });
+        [](const auto&... x) { return accept_chain(x...); },
+        [](const auto&... x) { return accept_chain_with_kept_sets(x...); });
   } else {
-    verify(
+    accept(
         given, arguments.place(), arguments.request, arguments.result,
-        [](const auto&... x) { return verify_tree(x...); },
-        [](const auto&... x) { return verify_tree_with_kept_sets(x...); });
+        [](const auto&... x) { return accept_tree(x...); },
+        [](const auto&... x) { return accept_tree_with_kept_sets(x...); });
   }
 }
 
@@ -64,7 +64,7 @@ void chain_rows(const Named& given) {
 }  // namespace
 
 void bind_speculative(nb::module_& module) {
-  define(module, "verify_drafts", &drafts);
+  define(module, "accept_drafts", &drafts);
   define(module, "chain_speculative_sampling", &chain_rows);
   module.def("parents_from_links", &links_to_parents);
 }

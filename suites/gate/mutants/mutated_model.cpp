@@ -165,10 +165,10 @@ std::string MutatedModel::run_speculation(const fairdraw_verification& speculati
   return ServingModel::run_speculation(call);
 }
 
-reference::SpeculationOutcome MutatedModel::verify_request(harness::DraftedTokens& request) {
+reference::SpeculationOutcome MutatedModel::accept_drafts(harness::DraftedTokens& request) {
   if (mutation_.drafted && request.status == RowStatus::ok) mutation_.drafted(request);
-  reference::SpeculationOutcome outcome = ServingModel::verify_request(request);
-  if (mutation_.verified) mutation_.verified(outcome, request);
+  reference::SpeculationOutcome outcome = ServingModel::accept_drafts(request);
+  if (mutation_.accepted) mutation_.accepted(outcome, request);
   return outcome;
 }
 
@@ -178,12 +178,13 @@ std::uint64_t MutatedModel::chain_word(std::uint64_t seed, std::uint64_t offset,
                               : ServingModel::chain_word(seed, offset, purpose, index);
 }
 
-reference::ChainOutcome MutatedModel::verify(std::span<const float> draft_probs,
-                                             std::span<const std::int32_t> draft_tokens,
-                                             std::span<const float> target_probs, std::size_t vocab,
-                                             std::span<const std::uint64_t> accept_words,
-                                             std::span<const std::uint64_t> recover_words,
-                                             std::uint64_t bonus_word) {
+reference::ChainOutcome MutatedModel::accept_chain(std::span<const float> draft_probs,
+                                                   std::span<const std::int32_t> draft_tokens,
+                                                   std::span<const float> target_probs,
+                                                   std::size_t vocab,
+                                                   std::span<const std::uint64_t> accept_words,
+                                                   std::span<const std::uint64_t> recover_words,
+                                                   std::uint64_t bonus_word) {
   Chain chain;
   chain.draft_probs.assign(draft_probs.begin(), draft_probs.end());
   chain.target_probs.assign(target_probs.begin(), target_probs.end());
@@ -194,9 +195,9 @@ reference::ChainOutcome MutatedModel::verify(std::span<const float> draft_probs,
   chain.bonus_word = bonus_word;
   if (mutation_.chain) mutation_.chain(chain);
   reference::ChainOutcome outcome =
-      ServingModel::verify(chain.draft_probs, chain.draft_tokens, chain.target_probs, vocab,
-                           chain.accept_words, chain.recover_words, chain.bonus_word);
-  if (mutation_.chain_verified) mutation_.chain_verified(outcome, chain);
+      ServingModel::accept_chain(chain.draft_probs, chain.draft_tokens, chain.target_probs, vocab,
+                                 chain.accept_words, chain.recover_words, chain.bonus_word);
+  if (mutation_.chain_accepted) mutation_.chain_accepted(outcome, chain);
   return outcome;
 }
 

@@ -114,13 +114,13 @@ class MutatedModel final : public harness::ServingModel {
                                 std::uint32_t index)>
         chain_word;
     std::function<void(Chain&)> chain;
-    std::function<void(reference::ChainOutcome&, const Chain&)> chain_verified;
+    std::function<void(reference::ChainOutcome&, const Chain&)> chain_accepted;
 
     std::function<void(fairdraw_verification&, Storage&)> speculation_call;
-    /// The functions below change a request with drafted tokens before its verification, or the
+    /// The functions below change a request with drafted tokens before it is run, or the
     /// outcome of the verification.
     std::function<void(harness::DraftedTokens&)> drafted;
-    std::function<void(reference::SpeculationOutcome&, const harness::DraftedTokens&)> verified;
+    std::function<void(reference::SpeculationOutcome&, const harness::DraftedTokens&)> accepted;
   };
 
   /// The claim of the sampler. integers: the exact arithmetic, so that one wrong bit is visible.
@@ -154,13 +154,13 @@ class MutatedModel final : public harness::ServingModel {
                                         LogprobsMode mode) override;
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                            std::uint32_t index) override;
-  reference::ChainOutcome verify(std::span<const float> draft_probs,
-                                 std::span<const std::int32_t> draft_tokens,
-                                 std::span<const float> target_probs, std::size_t vocab,
-                                 std::span<const std::uint64_t> accept_words,
-                                 std::span<const std::uint64_t> recover_words,
-                                 std::uint64_t bonus_word) override;
-  reference::SpeculationOutcome verify_request(harness::DraftedTokens& request) override;
+  reference::ChainOutcome accept_chain(std::span<const float> draft_probs,
+                                       std::span<const std::int32_t> draft_tokens,
+                                       std::span<const float> target_probs, std::size_t vocab,
+                                       std::span<const std::uint64_t> accept_words,
+                                       std::span<const std::uint64_t> recover_words,
+                                       std::uint64_t bonus_word) override;
+  reference::SpeculationOutcome accept_drafts(harness::DraftedTokens& request) override;
   void finish(const fairdraw_batch& batch) override;
 
  private:

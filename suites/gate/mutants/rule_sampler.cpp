@@ -99,15 +99,16 @@ std::string RuleSampler::run_chain(const fairdraw_chain& chain) {
   return ServingModel::run_chain(chain);
 }
 
-reference::ChainOutcome RuleSampler::verify(std::span<const float> draft_probs,
-                                            std::span<const std::int32_t> draft_tokens,
-                                            std::span<const float> target_probs, std::size_t vocab,
-                                            std::span<const std::uint64_t> accept_words,
-                                            std::span<const std::uint64_t> recover_words,
-                                            std::uint64_t bonus_word) {
+reference::ChainOutcome RuleSampler::accept_chain(std::span<const float> draft_probs,
+                                                  std::span<const std::int32_t> draft_tokens,
+                                                  std::span<const float> target_probs,
+                                                  std::size_t vocab,
+                                                  std::span<const std::uint64_t> accept_words,
+                                                  std::span<const std::uint64_t> recover_words,
+                                                  std::uint64_t bonus_word) {
   const auto as_the_model = [&] {
-    return ServingModel::verify(draft_probs, draft_tokens, target_probs, vocab, accept_words,
-                                recover_words, bonus_word);
+    return ServingModel::accept_chain(draft_probs, draft_tokens, target_probs, vocab, accept_words,
+                                      recover_words, bonus_word);
   };
   const std::size_t n = draft_tokens.size();
   if (!rules_.chain || n == 0) return as_the_model();
@@ -138,14 +139,14 @@ reference::ChainOutcome RuleSampler::verify(std::span<const float> draft_probs,
   return outcome;
 }
 
-reference::SpeculationOutcome RuleSampler::verify_request(harness::DraftedTokens& request) {
+reference::SpeculationOutcome RuleSampler::accept_drafts(harness::DraftedTokens& request) {
   const Rule& rule = request.tree ? rules_.tree : rules_.chain;
   const bool is_plain = request.status != RowStatus::ok || request.drafted.empty() ||
                         harness::is_greedy(request.target.front().parameters);
   const bool is_other = request.tree && rules_.with_replacement_only &&
                         request.siblings != SiblingSampling::with_replacement;
   if (!rule || is_plain || is_other || (request.draft.empty() && !rules_.unknown_too)) {
-    return ServingModel::verify_request(request);
+    return ServingModel::accept_drafts(request);
   }
   Drafts drafts;
   drafts.tree = request.tree;
@@ -154,7 +155,7 @@ reference::SpeculationOutcome RuleSampler::verify_request(harness::DraftedTokens
        {std::pair(&request.target, &drafts.p), std::pair(&request.draft, &drafts.q)}) {
     for (const harness::DistributionRow& row : *from) {
       std::optional<Weights> weights = scaled(row.model());
-      if (!weights) return ServingModel::verify_request(request);
+      if (!weights) return ServingModel::accept_drafts(request);
       to->push_back(std::move(*weights));
     }
   }
@@ -172,7 +173,7 @@ reference::SpeculationOutcome RuleSampler::verify_request(harness::DraftedTokens
       drafts.accept_next.back().push_back(uniform(word));
     }
   }
-  if (!well_formed(drafts)) return ServingModel::verify_request(request);
+  if (!well_formed(drafts)) return ServingModel::accept_drafts(request);
   const Decision decision = rule(drafts);
   reference::SpeculationOutcome outcome;
   for (const std::size_t node : decision.nodes) {

@@ -68,13 +68,13 @@ class RuleSampler final : public harness::ServingModel {
   std::string run_chain(const fairdraw_chain& chain) override;
 
  protected:
-  reference::ChainOutcome verify(std::span<const float> draft_probs,
-                                 std::span<const std::int32_t> draft_tokens,
-                                 std::span<const float> target_probs, std::size_t vocab,
-                                 std::span<const std::uint64_t> accept_words,
-                                 std::span<const std::uint64_t> recover_words,
-                                 std::uint64_t bonus_word) override;
-  reference::SpeculationOutcome verify_request(harness::DraftedTokens& request) override;
+  reference::ChainOutcome accept_chain(std::span<const float> draft_probs,
+                                       std::span<const std::int32_t> draft_tokens,
+                                       std::span<const float> target_probs, std::size_t vocab,
+                                       std::span<const std::uint64_t> accept_words,
+                                       std::span<const std::uint64_t> recover_words,
+                                       std::uint64_t bonus_word) override;
+  reference::SpeculationOutcome accept_drafts(harness::DraftedTokens& request) override;
 
  private:
   Rules rules_;

@@ -130,7 +130,7 @@ void set(Mutation& steps, void (*change)(fairdraw_chain&, Storage&)) { steps.cha
 
 void set(Mutation& steps, void (*change)(DraftedTokens&)) { steps.drafted = change; }
 void set(Mutation& steps, void (*change)(SpeculationOutcome&, const DraftedTokens&)) {
-  steps.verified = change;
+  steps.accepted = change;
 }
 void set(Mutation& steps, void (*change)(fairdraw_verification&, Storage&)) {
   steps.speculation_call = change;

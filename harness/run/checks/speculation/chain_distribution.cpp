@@ -1,4 +1,4 @@
-// Judges the distribution of verified chains with two drafted positions. All chains have the same
+// Judges the distribution of accepted chains with two drafted positions. All chains have the same
 // rows, and drafts are drawn from the draft's distribution. For any draft, the emitted tokens have
 // the target's distribution, and decisions by different random words are independent.
 //

@@ -1,4 +1,4 @@
-// Kept sets of calls that verify drafts on the GPU must equal the CPU's, byte for byte.
+// Kept sets of calls that accept drafts on the GPU must equal the CPU's, byte for byte.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -30,13 +30,13 @@ struct Emitted {
 Emitted run_on_cpu(const SpeculationCall& call, bool tree, std::int64_t room) {
   HostArrays arrays;
   Emitted emitted(call, tree, room);
-  const Error error = tree ? verify_tree_with_kept_sets(
+  const Error error = tree ? accept_tree_with_kept_sets(
                                  tree_in(call, arrays),
-                                 speculation_result_in<VerifyTreeResult>(emitted.outputs, arrays),
+                                 speculation_result_in<AcceptTreeResult>(emitted.outputs, arrays),
                                  emitted.kept.in(arrays))
-                           : verify_chain_with_kept_sets(
+                           : accept_chain_with_kept_sets(
                                  chain_in(call, arrays),
-                                 speculation_result_in<VerifyChainResult>(emitted.outputs, arrays),
+                                 speculation_result_in<AcceptChainResult>(emitted.outputs, arrays),
                                  emitted.kept.in(arrays));
   EXPECT_FALSE(error) << error.message;
   return emitted;
@@ -53,11 +53,11 @@ void enqueue_on_gpu(const SpeculationCall& call, bool tree, cuda::Path path, Emi
     enqueue(how, [&] { return function(request, result, kept, how); });
   };
   if (tree) {
-    run(tree_in(call, arrays), speculation_result_in<VerifyTreeResult>(emitted.outputs, arrays),
-        &cuda::verify_tree_with_kept_sets);
+    run(tree_in(call, arrays), speculation_result_in<AcceptTreeResult>(emitted.outputs, arrays),
+        &cuda::accept_tree_with_kept_sets);
   } else {
-    run(chain_in(call, arrays), speculation_result_in<VerifyChainResult>(emitted.outputs, arrays),
-        &cuda::verify_chain_with_kept_sets);
+    run(chain_in(call, arrays), speculation_result_in<AcceptChainResult>(emitted.outputs, arrays),
+        &cuda::accept_chain_with_kept_sets);
   }
 }
 
@@ -111,11 +111,11 @@ TEST(CudaEmittedSetsOfTrees, NeedNoNodes) {
     const Emitted expected = run_on_cpu(call, true, room);
     Emitted got(call, true, room);
     arrays.rewind();
-    const VerifyTreeRequest request = tree_in(call, arrays);
-    auto result = speculation_result_in<VerifyTreeResult>(got.outputs, arrays);
+    const AcceptTreeRequest request = tree_in(call, arrays);
+    auto result = speculation_result_in<AcceptTreeResult>(got.outputs, arrays);
     result.nodes = {};
     const KeptSets kept = got.kept.in(arrays);
-    const Error error = cuda::verify_tree_with_kept_sets(
+    const Error error = cuda::accept_tree_with_kept_sets(
         request, result, kept,
         arrays.execution_with(cuda::workspace_bytes(request, kept), cuda::Path::best));
     ASSERT_FALSE(error) << error.message;

@@ -1,4 +1,4 @@
-// verify_chain and verify_tree on the GPU are compared with the reference's model for small
+// accept_chain and accept_tree on the GPU are compared with the reference's model for small
 // vocabularies, and with the CPU for large vocabularies and for processed rows, bit for bit.
 #include "fairdraw/speculative.h"
 
@@ -22,10 +22,10 @@ SpeculationOutputs run_on_cpu(const SpeculationCall& call, bool tree) {
   HostArrays arrays;
   SpeculationOutputs outputs(call, tree ? call.max_depth : call.max_draft);
   const Error error = tree
-                          ? verify_tree(tree_in(call, arrays),
-                                        speculation_result_in<VerifyTreeResult>(outputs, arrays))
-                          : verify_chain(chain_in(call, arrays),
-                                         speculation_result_in<VerifyChainResult>(outputs, arrays));
+                          ? accept_tree(tree_in(call, arrays),
+                                        speculation_result_in<AcceptTreeResult>(outputs, arrays))
+                          : accept_chain(chain_in(call, arrays),
+                                         speculation_result_in<AcceptChainResult>(outputs, arrays));
   EXPECT_FALSE(error) << error.message;
   return outputs;
 }
@@ -37,13 +37,13 @@ class OnGpu {
     arrays_.rewind();
     Error error;
     if (tree) {
-      const VerifyTreeRequest request = tree_in(call, arrays_);
-      const auto result = speculation_result_in<VerifyTreeResult>(outputs, arrays_);
-      error = cuda::verify_tree(request, result, arrays_.execution(request, path));
+      const AcceptTreeRequest request = tree_in(call, arrays_);
+      const auto result = speculation_result_in<AcceptTreeResult>(outputs, arrays_);
+      error = cuda::accept_tree(request, result, arrays_.execution(request, path));
     } else {
-      const VerifyChainRequest request = chain_in(call, arrays_);
-      const auto result = speculation_result_in<VerifyChainResult>(outputs, arrays_);
-      error = cuda::verify_chain(request, result, arrays_.execution(request, path));
+      const AcceptChainRequest request = chain_in(call, arrays_);
+      const auto result = speculation_result_in<AcceptChainResult>(outputs, arrays_);
+      error = cuda::accept_chain(request, result, arrays_.execution(request, path));
     }
     EXPECT_FALSE(error) << error.message;
     arrays_.fetch();
@@ -299,17 +299,17 @@ TEST(CudaSpeculativeArguments, AreNamed) {
   const SpeculationCall call = random_speculation_call(number, 31);
   DeviceArrays arrays;
   SpeculationOutputs outputs(call, call.max_draft);
-  const VerifyChainRequest valid = chain_in(call, arrays);
-  const auto result = speculation_result_in<VerifyChainResult>(outputs, arrays);
+  const AcceptChainRequest valid = chain_in(call, arrays);
+  const auto result = speculation_result_in<AcceptChainResult>(outputs, arrays);
   const cuda::Execution execution = arrays.execution(valid, cuda::Path::best);
   std::vector<std::int32_t> host(1000);
-  const auto refused = [&](const VerifyChainRequest& request, const VerifyChainResult& to,
+  const auto refused = [&](const AcceptChainRequest& request, const AcceptChainResult& to,
                            const cuda::Execution& how, const std::string& begins) {
-    const Error error = cuda::verify_chain(request, to, how);
+    const Error error = cuda::accept_chain(request, to, how);
     EXPECT_EQ(error.code, ErrorCode::invalid_argument);
     EXPECT_EQ(error.message.rfind(begins, 0), 0U) << error.message;
   };
-  VerifyChainRequest request = valid;
+  AcceptChainRequest request = valid;
   request.target.logits.data = host.data();
   refused(request, result, execution, "target.logits.data is ");
   request = valid;
@@ -318,7 +318,7 @@ TEST(CudaSpeculativeArguments, AreNamed) {
   request = valid;
   request.draft_tokens.data = host.data();
   refused(request, result, execution, "draft_tokens is ");
-  VerifyChainResult on_host = result;
+  AcceptChainResult on_host = result;
   on_host.tokens.data = host.data();
   refused(valid, on_host, execution, "tokens is ");
   cuda::Execution small = execution;
@@ -326,19 +326,19 @@ TEST(CudaSpeculativeArguments, AreNamed) {
   refused(valid, result, small, "workspace");
   arrays.fetch();
   EXPECT_EQ(difference(SpeculationOutputs(call, call.max_draft), outputs), "");
-  ASSERT_FALSE(cuda::verify_chain(valid, result, execution));
+  ASSERT_FALSE(cuda::accept_chain(valid, result, execution));
 
   number = 0;
   SpeculationCall of_tree = random_speculation_call(number, 31, true);
   while (of_tree.draft_law != DraftLaw::logits || of_tree.draft_tokens.empty()) {
     of_tree = random_speculation_call(++number, 31, true);
   }
-  VerifyTreeRequest tree = tree_in(of_tree, arrays);
+  AcceptTreeRequest tree = tree_in(of_tree, arrays);
   tree.draft.data = host.data();
   SpeculationOutputs tree_outputs(of_tree, of_tree.max_depth);
-  const auto tree_result = speculation_result_in<VerifyTreeResult>(tree_outputs, arrays);
+  const auto tree_result = speculation_result_in<AcceptTreeResult>(tree_outputs, arrays);
   const Error error =
-      cuda::verify_tree(tree, tree_result, arrays.execution(tree, cuda::Path::best));
+      cuda::accept_tree(tree, tree_result, arrays.execution(tree, cuda::Path::best));
   EXPECT_EQ(error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(error.message.rfind("draft.data is ", 0), 0U) << error.message;
 }

@@ -190,7 +190,7 @@ constexpr Entry kTileWeights[] = {
     {"bonus-by-tiles", "a chain's bonus is drawn by tiles, and not by its weights in speculation",
      By("chain/head_and_tail/v64/none/t1 chain/*"),
      [](Mutation& mutation) {
-       mutation.chain_verified = [](reference::ChainOutcome& outcome, const Chain& chain) {
+       mutation.chain_accepted = [](reference::ChainOutcome& outcome, const Chain& chain) {
          const std::size_t n = chain.draft_tokens.size();
          if (outcome.status != RowStatus::ok) return;
          if (outcome.emitted != static_cast<std::int32_t>(n)) return;

@@ -3,7 +3,7 @@
 // Contract. The kernel writes, for each request, the tokens, the number of accepted drafts and a
 // status. The input consists of filtered rows of the target, with a token drawn from each row, and
 // of rows of the draft if its distribution is known. The semantics are those of
-// kernels/serving/drafts/verify_tree.cpp, and the arithmetic is that of chain_draws.cuh. Rows and
+// kernels/serving/drafts/accept_tree.cpp, and the arithmetic is that of chain_draws.cuh. Rows and
 // drafts after the first rejected draft do not matter, even if a row is bad.
 //
 // Algorithm and cost. Each request has 1 to 8 blocks, or one block if no distribution of drafts is
@@ -57,7 +57,7 @@ class ChainWalk {
         cluster_(cluster),
         shared_(shared) {}
 
-  __device__ void run(const VerifyChainResult& result) {
+  __device__ void run(const AcceptChainResult& result) {
     cluster_.announce();
     Position end{0, Ending::fails, state_.status};
     if (state_.status == RowStatus::ok) end = first_end(0);
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
     walk_chains_kernel(const __grid_constant__ DraftTask task,
                        const __grid_constant__ FilteredRows target,
                        const __grid_constant__ FilteredRows draft,
-                       const __grid_constant__ VerifyChainResult result, int blocks_log2) {
+                       const __grid_constant__ AcceptChainResult result, int blocks_log2) {
   __shared__ Shared shared;
   await_kernel_before();
   const RowCluster cluster = RowCluster::of_grid(blocks_log2);
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
 }  // namespace
 
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
+                        const FilteredRows& draft, const AcceptChainResult& result, Path path,
                         cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
   const int blocks = draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads) : 1;

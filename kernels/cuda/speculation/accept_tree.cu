@@ -5,7 +5,7 @@
 // and of the draft, with a draft row for every node that has children. Otherwise, and for greedy
 // requests and requests without drafts, the input consists of the tokens that the row kernel has
 // drawn at every target row. Rows that are not on the path do not matter, even if they are bad. The
-// semantics are those of kernels/serving/drafts/verify_tree.cpp.
+// semantics are those of kernels/serving/drafts/accept_tree.cpp.
 //
 // Algorithm and cost. If the distribution of the drafts is unknown, one warp per request walks the
 // tree (tree_walk.cuh). If the distribution is known, 1 to 8 blocks per request walk down the path
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
     walk_trees_kernel(const __grid_constant__ DraftTask task,
                       const __grid_constant__ FilteredRows target,
                       const __grid_constant__ FilteredRows draft,
-                      const __grid_constant__ VerifyTreeResult result, int blocks_log2) {
+                      const __grid_constant__ AcceptTreeResult result, int blocks_log2) {
   __shared__ Shared shared;
   await_kernel_before();
   const std::int64_t b = blockIdx.x >> blocks_log2;
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
 }  // namespace
 
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
-                       const VerifyTreeResult& result, Path path, cudaStream_t stream) {
+                       const AcceptTreeResult& result, Path path, cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
   const int rounds = task.parents.given() ? kRoundsOfTrees : 1;
   const int blocks =

@@ -1,5 +1,6 @@
-// Implementation of verify_tree and verify_chain (fairdraw/speculative.h), which verify a tree of
-// drafted tokens against the target's logits in integer arithmetic. A chain is a tree with one
+// Implementation of verify_tree and accept_chain (fairdraw/speculative.h), which test a tree of
+// drafted tokens against the the
+// target's logits in integer arithmetic. A chain is a tree with one
 // child per node.
 //
 // The contract and the semantics are given in fairdraw/speculative.h. The walk follows a single
@@ -182,15 +183,15 @@ class Trees {
   }
 
   bool is_chain_;
-  const VerifyTreeRequest& request_;
-  const VerifyTreeResult& result_;
+  const AcceptTreeRequest& request_;
+  const AcceptTreeResult& result_;
   cpu::Survivors* sets_;
   cpu::DraftedRequests requests_;
   cpu::DraftDistributions drafts_;
 };
 
-/// Verifies a call. `kept` is the destination of the kept sets, or null.
-Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
+/// Runs a call. `kept` is the destination of the kept sets, or null.
+Error accept(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_drafted_call(call)) return error;
   cpu::Survivors sets;
@@ -209,25 +210,25 @@ Error verify(const DraftedCall& call, const KeptSets* kept, const Execution& exe
 
 }  // namespace
 
-Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+Error accept_chain(const AcceptChainRequest& request, const AcceptChainResult& result,
                    const Execution& execution) {
-  return verify(DraftedCall(request, result), nullptr, execution);
+  return accept(DraftedCall(request, result), nullptr, execution);
 }
 
-Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
-                                  const VerifyChainResult& result, const KeptSets& kept,
+Error accept_chain_with_kept_sets(const AcceptChainRequest& request,
+                                  const AcceptChainResult& result, const KeptSets& kept,
                                   const Execution& execution) {
-  return verify(DraftedCall(request, result), &kept, execution);
+  return accept(DraftedCall(request, result), &kept, execution);
 }
 
-Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+Error accept_tree(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                   const Execution& execution) {
-  return verify(DraftedCall(request, result), nullptr, execution);
+  return accept(DraftedCall(request, result), nullptr, execution);
 }
 
-Error verify_tree_with_kept_sets(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+Error accept_tree_with_kept_sets(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                                  const KeptSets& kept, const Execution& execution) {
-  return verify(DraftedCall(request, result), &kept, execution);
+  return accept(DraftedCall(request, result), &kept, execution);
 }
 
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
@@ -245,7 +246,7 @@ Error parents_from_links(View<const std::int32_t> next_token, View<const std::in
   if (Error e = check_needed(parents, "parents", batch * (nodes - 1), "batch * (nodes - 1)")) {
     return e;
   }
-  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree rejects both values as
+  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // accept_tree rejects both values as
                                                          // parents
   for (std::int64_t b = 0; b < batch; ++b) {
     const std::int32_t* const children = next_token.data + b * nodes;
