@@ -5,7 +5,7 @@
 namespace fairdraw::cpu {
 
 std::uint64_t write_weights_of(const TilePasses& passes, const float* x, std::size_t n,
-                               const TileRule& rule, float max, float low, std::size_t tie_end,
+                               const WeightRule& rule, float max, float low, std::size_t tie_end,
                                std::uint64_t* weights) {
   // The weight m 2^(32 - d) of a value d octaves below the row's maximum has already been
   // truncated, and the shift below truncates it again.

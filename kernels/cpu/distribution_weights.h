@@ -17,7 +17,7 @@ namespace fairdraw::cpu {
 /// `low` from position tie_end on. The weights do not depend on tiles, so x may be any part of the
 /// row. Returns their sum.
 std::uint64_t write_weights_of(const TilePasses& passes, const float* x, std::size_t n,
-                               const TileRule& rule, float max, float low, std::size_t tie_end,
+                               const WeightRule& rule, float max, float low, std::size_t tie_end,
                                std::uint64_t* weights);
 
 /// Weights of all tokens of a row, which are 0 for tokens that the filters drop. The vector may be

@@ -26,7 +26,7 @@ void RowIndex::use(CpuTarget target) {
   bracket_passes = &bracket_passes_for(target);
 }
 
-void RowIndex::begin(const float* values, std::size_t n, const TileRule& weights) {
+void RowIndex::begin(const float* values, std::size_t n, const WeightRule& weights) {
   x = values;
   size = n;
   tiles = (n + kTile - 1) / kTile;
@@ -38,7 +38,7 @@ void RowIndex::begin(const float* values, std::size_t n, const TileRule& weights
 RowStatus RowIndex::build() {
   grow(keys, tiles);
   grow(sums, tiles);
-  const TileRow row{x, DType::float32, static_cast<std::int64_t>(size), nullptr};
+  const RowInMemory row{x, DType::float32, static_cast<std::int64_t>(size), nullptr};
   const RowStatus status = tile_passes->index(row, rule, keys.data(), sums.data());
   if (status != RowStatus::ok) return status;
   has_sums = true;

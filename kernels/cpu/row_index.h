@@ -45,7 +45,7 @@ struct RowIndex {
   /// Selects the instruction set with which the following rows are processed.
   void use(CpuTarget target);
   /// Begins a new row of n values, where n is at least 1, for which no results are known yet.
-  void begin(const float* values, std::size_t n, const TileRule& weights);
+  void begin(const float* values, std::size_t n, const WeightRule& weights);
 
   /// Computes the weights of all values, and writes the keys and sums of the tiles.
   RowStatus build();
@@ -97,7 +97,7 @@ struct RowIndex {
   std::size_t size = 0;
   std::size_t tiles = 0;
   std::size_t blocks = 0;  ///< blocks of `scan`
-  TileRule rule;
+  WeightRule rule;
   float max = 0;
   double octave = 0;
 

@@ -13,7 +13,7 @@ namespace fairdraw::cpu {
 /// Returns the total of the tiles' sums in units of 2^(row_octave - 103), which is the unit of a
 /// row with this octave.
 uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, std::size_t tiles,
-                          const TileRule& rule, double row_octave);
+                          const WeightRule& rule, double row_octave);
 
 /// Computation of log_mass for rows that no filter has processed.
 class RowMass {

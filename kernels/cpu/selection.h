@@ -57,7 +57,7 @@ float bound_of_kth_largest(const Passes& passes, const float* group_max, std::si
 struct NearWeights {
   const Passes* passes;
   const TilePasses* tile_passes;
-  const TileRule* rule;
+  const WeightRule* rule;
   float maximum;
 
   /// Writes the weights v, with 0 for values below `low`; the array needs room for kTileSlack

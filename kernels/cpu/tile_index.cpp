@@ -25,7 +25,7 @@ struct Batch {
 
   RowStatus index_row(std::int64_t row, std::int32_t* keys, std::uint64_t* sums) const {
     const RowsView& rows = request.rows;
-    cpu::TileRule rule;
+    cpu::WeightRule rule;
     rule.from_probs = request.input == TileInput::probs;
     if (!rule.from_probs) {
       const float temperature = request.temperature.at(row);
@@ -33,7 +33,7 @@ struct Batch {
       if (status != RowStatus::ok) return status;
       rule.scale = scale_of(temperature);
     }
-    cpu::TileRow values;
+    cpu::RowInMemory values;
     values.data =
         static_cast<const std::uint8_t*>(rows.data) + row * rows.row_stride * bytes_of(rows.dtype);
     values.dtype = rows.dtype;

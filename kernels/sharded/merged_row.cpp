@@ -46,7 +46,7 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   words_ = std::move(words);
   merge_status(summaries);
   if (status_ != RowStatus::ok) return;
-  rule_ = rules.tile_rule(parameters.temperature);
+  rule_ = rules.weight_rule(parameters.temperature);
   greedy_ = rules.is_greedy(parameters);
 
   std::vector<RowSummary> heads;
@@ -102,7 +102,7 @@ void MergedRow::assemble_cut_tiles(const std::vector<const std::byte*>& summarie
     add(partition.tail(shard), x.data() + head.size(), raw.data() + head.size());
   }
   for (CutTile& tile : cut_tiles_) {
-    const cpu::TileRow row{tile.x.data(), DType::float32, tile.ids.size(), nullptr};
+    const cpu::RowInMemory row{tile.x.data(), DType::float32, tile.ids.size(), nullptr};
     rules_->tile_passes->index(row, rule_, &tile.key, &tile.sum);
   }
 }
@@ -168,7 +168,7 @@ void MergedRow::merge_totals(const std::vector<RowSummary>& summaries) {
 
 /// Adds up the masses of the caller's row at temperature 1.
 void MergedRow::merge_raw(const std::vector<const std::byte*>& summaries) {
-  const cpu::TileRule rule{false, logit_scale(1.0F)};
+  const cpu::WeightRule rule{false, logit_scale(1.0F)};
   std::vector<RawSummary> raws;
   std::int32_t key = kEmptyTileKey;
   for (const std::byte* summary : summaries) {
@@ -182,7 +182,7 @@ void MergedRow::merge_raw(const std::vector<const std::byte*>& summaries) {
   std::vector<Sum> cut;
   for (const CutTile& tile : cut_tiles_) {
     Sum sum{};
-    const cpu::TileRow row{tile.raw.data(), DType::float32, tile.ids.size(), nullptr};
+    const cpu::RowInMemory row{tile.raw.data(), DType::float32, tile.ids.size(), nullptr};
     rules_->tile_passes->index(row, rule, &sum.key, &sum.sum);
     key = std::max(key, sum.key);
     cut.push_back(sum);

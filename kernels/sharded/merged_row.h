@@ -67,7 +67,7 @@ struct CallRules {
     return !is_greedy(parameters) && (parameters.min_p > 0.0F || parameters.top_p < 1.0F ||
                                       top_k_is_on(parameters.top_k, partition.vocab()));
   }
-  cpu::TileRule tile_rule(float temperature) const {
+  cpu::WeightRule weight_rule(float temperature) const {
     if (from_probs) return {true, 1.0F};
     return {false, logit_scale(temperature == 0.0F ? 1.0F : temperature)};
   }
@@ -109,7 +109,7 @@ class MergedRow {
 
   RowStatus status() const { return status_; }
   const RowParameters& parameters() const { return parameters_; }
-  const cpu::TileRule& rule() const { return rule_; }
+  const cpu::WeightRule& rule() const { return rule_; }
   float max() const { return max_; }
   double octave() const { return octave_; }
   bool is_greedy_row() const { return greedy_; }
@@ -248,7 +248,7 @@ class MergedRow {
 
   const CallRules* rules_ = nullptr;
   RowParameters parameters_;
-  cpu::TileRule rule_;
+  cpu::WeightRule rule_;
   RowStatus status_ = RowStatus::ok;
   bool greedy_ = false;
 

@@ -68,12 +68,12 @@ const float* ShardRow::raw_values() {
 
 // --- The summary ---------------------------------------------------------------------------------
 
-RowStatus ShardRow::index_whole(const cpu::TileRule& rule, const float* x) {
+RowStatus ShardRow::index_whole(const cpu::WeightRule& rule, const float* x) {
   const auto tiles = static_cast<std::size_t>(tiles_of(whole_.size()));
   grow(buffers_.keys, tiles);
   grow(buffers_.sums, tiles);
   if (tiles == 0) return RowStatus::no_allowed_token;
-  const cpu::TileRow row{x + whole_begin(), DType::float32, whole_.size(), nullptr};
+  const cpu::RowInMemory row{x + whole_begin(), DType::float32, whole_.size(), nullptr};
   return worker_.tile_passes->index(row, rule, buffers_.keys.data(), buffers_.sums.data());
 }
 
@@ -108,7 +108,7 @@ std::int32_t ShardRow::largest_key() const {
   return tiles == 0 ? kEmptyTileKey : *std::max_element(begin, begin + tiles);
 }
 
-void ShardRow::sum_octaves(const cpu::TileRule& rule, std::int32_t max_key,
+void ShardRow::sum_octaves(const cpu::WeightRule& rule, std::int32_t max_key,
                            OctaveSums& octaves) const {
   if (max_key == kEmptyTileKey) return;
   const double largest = cpu::octaves_by(rule, from_order_key(max_key)).whole;
@@ -134,7 +134,7 @@ void ShardRow::write_summary(std::byte* part) {
   summary.max_key = summary.left_key = kEmptyTileKey;
   RowStatus status = read();
   if (status == RowStatus::ok) {
-    const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
+    const cpu::WeightRule rule = rules_.weight_rule(parameters_.temperature);
     status = status_of_values(index_whole(rule, values_));
     if (status == RowStatus::ok) {
       summary.max_key = largest_key();
@@ -195,7 +195,7 @@ void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
   if (parameters_.min_p > 0.0F && layout.reported == 0) {
     // A value that min_p drops relative to the shard's maximum is also dropped in the row, whose
     // maximum is at least as large.
-    const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
+    const cpu::WeightRule rule = rules_.weight_rule(parameters_.temperature);
     const std::int32_t low =
         std::max(kEmptyTileKey + 1, order_key(cpu::min_p_threshold(parameters_.min_p, max, rule)));
     while (listed > 0 && order_key(buffers_.values[listed - 1]) < low) --listed;
@@ -215,7 +215,7 @@ void ShardRow::write_raw(std::byte* part) {
   const SummaryLayout& layout = rules_.layout;
   const float* raw = raw_values();
   RawSummary summary;
-  const cpu::TileRule rule{false, logit_scale(1.0F)};
+  const cpu::WeightRule rule{false, logit_scale(1.0F)};
   index_whole(rule, raw);
   summary.max_key = largest_key();
   sum_octaves(rule, summary.max_key, summary.octaves);

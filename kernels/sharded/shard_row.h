@@ -54,8 +54,8 @@ class ShardRow {
 
  private:
   RowStatus status_of_values(RowStatus of_whole) const;
-  RowStatus index_whole(const cpu::TileRule& rule, const float* x);
-  void sum_octaves(const cpu::TileRule& rule, std::int32_t max_key, OctaveSums& octaves) const;
+  RowStatus index_whole(const cpu::WeightRule& rule, const float* x);
+  void sum_octaves(const cpu::WeightRule& rule, std::int32_t max_key, OctaveSums& octaves) const;
   std::int32_t largest_key() const;
   std::size_t list_largest(const float* x, std::size_t n);
   void write_candidates(std::byte* part, RowSummary& summary);

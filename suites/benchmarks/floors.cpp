@@ -58,7 +58,7 @@ float max_reduction(const float* x, std::size_t n) {
 std::uint64_t max_and_weights(const float* x, std::size_t n, CpuTarget target) {
   thread_local std::vector<std::int32_t> keys;
   thread_local std::vector<std::uint64_t> sums;
-  const cpu::TileRow row{x, DType::float32, static_cast<std::int64_t>(n), nullptr};
+  const cpu::RowInMemory row{x, DType::float32, static_cast<std::int64_t>(n), nullptr};
   keys.resize(static_cast<std::size_t>(tiles_of(row.vocab)));
   sums.resize(keys.size());
   cpu::tile_passes_for(target).index(row, {false, logit_scale(1.0F)}, keys.data(), sums.data());

@@ -40,12 +40,12 @@ struct BracketPasses {
   /// Measures a row of n values in a single pass. Logits may be NaN or +inf; if a tile has +inf,
   /// its key is that of +inf, and its sums have no meaning. Probabilities must not be NaN, +inf or
   /// negative.
-  Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
+  Measured (*measure)(const float* x, std::size_t n, const WeightRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out);
 
   /// Writes the probabilities of n values of a row, with 0 for values below `low`. `maximum` is the
   /// row's maximum, and `total` is the double nearest to the weight of the survivors.
-  void (*probabilities)(const float* x, std::size_t n, const TileRule& rule, float maximum,
+  void (*probabilities)(const float* x, std::size_t n, const WeightRule& rule, float maximum,
                         float low, double total, float* out);
 };
 

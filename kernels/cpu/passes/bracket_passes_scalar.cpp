@@ -9,7 +9,7 @@
 namespace fairdraw::cpu {
 namespace {
 
-Measured measure(const float* x, std::size_t n, const TileRule& rule, const BracketBounds& bounds,
+Measured measure(const float* x, std::size_t n, const WeightRule& rule, const BracketBounds& bounds,
                  const MeasuredTiles& out) {
   const float smallest = rule.from_probs ? std::numeric_limits<float>::denorm_min()
                                          : -std::numeric_limits<float>::max();
@@ -40,7 +40,7 @@ Measured measure(const float* x, std::size_t n, const TileRule& rule, const Brac
   return {listed, false};
 }
 
-void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+void probabilities(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low,
                    double total, float* out) {
   const double top = octaves_by(rule, maximum).whole;
   for (std::size_t i = 0; i < n; ++i) {

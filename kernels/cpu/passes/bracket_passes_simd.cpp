@@ -144,7 +144,7 @@ HWY_INLINE TileSums measure_any(const float* x, float maximum, [[maybe_unused]] 
 }
 
 template <bool kFromProbs, bool kAll>
-Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
+Measured measure_row(const float* x, std::size_t n, const WeightRule& rule,
                      const BracketBounds& bounds, const MeasuredTiles& out) {
   const float none = kFromProbs ? 0.0F : -std::numeric_limits<float>::infinity();
   const float smallest =
@@ -185,7 +185,7 @@ Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
 }
 
 template <bool kFromProbs>
-Measured measure_rule(const float* x, std::size_t n, const TileRule& rule,
+Measured measure_rule(const float* x, std::size_t n, const WeightRule& rule,
                       const BracketBounds& bounds, const MeasuredTiles& out) {
   // True if all values count, because values below the smallest allowed value have the weight 0.
   const bool all = bounds.from <= (kFromProbs ? std::numeric_limits<float>::denorm_min()
@@ -194,7 +194,7 @@ Measured measure_rule(const float* x, std::size_t n, const TileRule& rule,
              : measure_row<kFromProbs, false>(x, n, rule, bounds, out);
 }
 
-Measured measure(const float* x, std::size_t n, const TileRule& rule, const BracketBounds& bounds,
+Measured measure(const float* x, std::size_t n, const WeightRule& rule, const BracketBounds& bounds,
                  const MeasuredTiles& out) {
   return rule.from_probs ? measure_rule<true>(x, n, rule, bounds, out)
                          : measure_rule<false>(x, n, rule, bounds, out);
@@ -245,7 +245,7 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
   }
 }
 
-void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+void probabilities(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low,
                    double total, float* out) {
   if (rule.from_probs) {
     probabilities_by(x, n, Probabilities(maximum), low, total, out);

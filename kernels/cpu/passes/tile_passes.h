@@ -23,7 +23,7 @@ namespace fairdraw::cpu {
 inline constexpr std::size_t kTileSlack = 16;
 
 /// Row in the memory of the caller. The address `data` needs no alignment.
-struct TileRow {
+struct RowInMemory {
   const void* data = nullptr;
   DType dtype = DType::float32;
   std::int64_t vocab = 0;
@@ -34,13 +34,13 @@ struct TileRow {
 
 /// Rule by which the weight of a value is computed: octaves_of(x, scale), or
 /// octaves_of_probability(x).
-struct TileRule {
+struct WeightRule {
   bool from_probs = false;
   float scale = 1;  ///< result of logit_scale(T), for logits only
 };
 
 /// Returns n and m of a value that a draw can return.
-inline Octaves octaves_by(const TileRule& rule, float x) {
+inline Octaves octaves_by(const WeightRule& rule, float x) {
   return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
 }
 
@@ -67,25 +67,26 @@ struct TilePasses {
   /// Returns the first fault of the row, in the order NaN, +inf, a negative probability (these
   /// three even at banned ids), and no allowed token. After one of the first three faults, the keys
   /// and sums have no meaning.
-  RowStatus (*index)(const TileRow& row, const TileRule& rule, std::int32_t* keys,
+  RowStatus (*index)(const RowInMemory& row, const WeightRule& rule, std::int32_t* keys,
                      std::uint64_t* sums);
 
   /// Returns the kTileSize values of a tile as float32, with -inf (0 for probabilities) for banned
   /// tokens and for positions beyond the end of the row. If no value differs from the row in
   /// memory, the result is a pointer into the row. Otherwise the result is `buffer`, which has
   /// kTileSize floats. The values are not checked, because `index` has checked them.
-  const float* (*read)(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer);
+  const float* (*read)(const RowInMemory& row, const WeightRule& rule, std::int64_t tile,
+                       float* buffer);
 
   /// Returns the sum of the weights v of the values >= low, for n values of one tile, with n <=
   /// kTileSize. `maximum` is the largest allowed value of the tile, which is from_order_key of the
   /// tile's key. It is finite, and above 0 for probabilities. Precondition: no value is larger than
   /// `maximum`.
-  std::uint64_t (*sum)(const float* x, std::size_t n, const TileRule& rule, float maximum,
+  std::uint64_t (*sum)(const float* x, std::size_t n, const WeightRule& rule, float maximum,
                        float low);
 
   /// Writes the weights v of n values, with 0 for values below `low`, and up to kTileSlack zeros
   /// after the n weights.
-  void (*weigh)(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+  void (*weigh)(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low,
                 std::uint64_t* out);
 };
 

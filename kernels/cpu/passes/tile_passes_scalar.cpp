@@ -15,14 +15,14 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Returns the value that stands for a banned token, which no draw can return.
-float banned_value(const TileRule& rule) { return rule.from_probs ? 0.0F : -kInfinity; }
+float banned_value(const WeightRule& rule) { return rule.from_probs ? 0.0F : -kInfinity; }
 
-std::int64_t tile_length(const TileRow& row, std::int64_t tile) {
+std::int64_t tile_length(const RowInMemory& row, std::int64_t tile) {
   return std::min<std::int64_t>(kTileSize, row.vocab - tile * kTileSize);
 }
 
 /// Converts the values of a tile that are inside the row to float32, including banned values.
-void convert(const TileRow& row, std::int64_t tile, float* out) {
+void convert(const RowInMemory& row, std::int64_t tile, float* out) {
   const auto n = static_cast<std::size_t>(tile_length(row, tile));
   const std::size_t value_size = row.dtype == DType::float32 ? 4 : 2;
   const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
@@ -40,7 +40,7 @@ void convert(const TileRow& row, std::int64_t tile, float* out) {
 
 /// Replaces banned tokens of a converted tile, and fills the tile with banned values up to
 /// kTileSize.
-void ban(const TileRow& row, const TileRule& rule, std::int64_t tile, float* values) {
+void ban(const RowInMemory& row, const WeightRule& rule, std::int64_t tile, float* values) {
   const auto n = tile_length(row, tile);
   std::fill(values + n, values + kTileSize, banned_value(rule));
   if (row.allowed == nullptr) return;
@@ -50,31 +50,33 @@ void ban(const TileRow& row, const TileRule& rule, std::int64_t tile, float* val
   }
 }
 
-std::uint64_t weight_of(float value, const TileRule& rule, const Octaves& maximum) {
+std::uint64_t weight_of(float value, const WeightRule& rule, const Octaves& maximum) {
   const bool can_be_drawn = rule.from_probs ? value > 0 : value > -kInfinity;
   return can_be_drawn ? tile_weight(octaves_by(rule, value), maximum.whole) : 0;
 }
 
-void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+void weigh(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low,
            std::uint64_t* out) {
   const Octaves top = octaves_by(rule, maximum);
   for (std::size_t i = 0; i < n; ++i) out[i] = x[i] >= low ? weight_of(x[i], rule, top) : 0;
 }
 
-std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float maximum, float low) {
+std::uint64_t sum(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low) {
   const Octaves top = octaves_by(rule, maximum);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < n; ++i) total += x[i] >= low ? weight_of(x[i], rule, top) : 0;
   return total;
 }
 
-const float* read(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer) {
+const float* read(const RowInMemory& row, const WeightRule& rule, std::int64_t tile,
+                  float* buffer) {
   convert(row, tile, buffer);
   ban(row, rule, tile, buffer);
   return buffer;
 }
 
-RowStatus index(const TileRow& row, const TileRule& rule, std::int32_t* keys, std::uint64_t* sums) {
+RowStatus index(const RowInMemory& row, const WeightRule& rule, std::int32_t* keys,
+                std::uint64_t* sums) {
   RowFindings found;
   for (std::int64_t tile = 0; tile < tiles_of(row.vocab); ++tile) {
     float values[kTileSize];

@@ -132,7 +132,7 @@ void weigh_from(const float* x, std::size_t n, const Rule& rule, float low, std:
   }
 }
 
-std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float maximum, float low) {
+std::uint64_t sum(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low) {
   if (rule.from_probs) return sum_from(x, n, Probabilities(maximum), low);
   if (!float_octaves_are_exact(maximum, rule.scale)) {
     return sum_from(x, n, DoubleLogits(maximum, rule.scale), low);
@@ -143,7 +143,7 @@ std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float max
              : sum_from(x, n, FloatLogits(maximum, rule.scale), low);
 }
 
-void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+void weigh(const float* x, std::size_t n, const WeightRule& rule, float maximum, float low,
            std::uint64_t* out) {
   if (rule.from_probs) return weigh_from(x, n, Probabilities(maximum), low, out);
   float_octaves_are_exact(maximum, rule.scale)
@@ -277,7 +277,7 @@ struct TileBuffers {
 };
 
 template <class Kind>
-HWY_INLINE ScannedTile scan_tile(const TileRow& row, const TileRule& rule, std::int64_t tile,
+HWY_INLINE ScannedTile scan_tile(const RowInMemory& row, const WeightRule& rule, std::int64_t tile,
                                  TileBuffers<typename Kind::Value>& buffers, ValueWatch& watch) {
   const WholeTile<typename Kind::Value> whole(row, rule, tile, buffers.copy);
   const float maximum = scan<Kind>(whole, buffers.staged, watch);
@@ -292,7 +292,7 @@ HWY_INLINE ScannedTile scan_tile(const TileRow& row, const TileRule& rule, std::
 /// would wait for the next maximum (a vector reduction) and for the L2 cache, with nothing to weigh
 /// in the meantime.
 template <class Kind>
-RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* keys,
+RowStatus index_kind(const RowInMemory& row, const WeightRule& rule, std::int32_t* keys,
                      std::uint64_t* sums) {
   RowFindings found;
   ValueWatch watch;
@@ -319,7 +319,7 @@ RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* key
 }
 
 template <class Value>
-RowStatus index_values(const TileRow& row, const TileRule& rule, std::int32_t* keys,
+RowStatus index_values(const RowInMemory& row, const WeightRule& rule, std::int32_t* keys,
                        std::uint64_t* sums) {
   if (rule.from_probs) {
     return row.allowed == nullptr ? index_kind<RowKind<Value, false, true>>(row, rule, keys, sums)
@@ -329,7 +329,8 @@ RowStatus index_values(const TileRow& row, const TileRule& rule, std::int32_t* k
                                 : index_kind<RowKind<Value, true, false>>(row, rule, keys, sums);
 }
 
-RowStatus index(const TileRow& row, const TileRule& rule, std::int32_t* keys, std::uint64_t* sums) {
+RowStatus index(const RowInMemory& row, const WeightRule& rule, std::int32_t* keys,
+                std::uint64_t* sums) {
   if (row.dtype == DType::float16) return index_values<hwy::float16_t>(row, rule, keys, sums);
   if (row.dtype == DType::bfloat16) return index_values<hwy::bfloat16_t>(row, rule, keys, sums);
   return index_values<float>(row, rule, keys, sums);
@@ -344,7 +345,7 @@ void read_kind(const WholeTile<typename Kind::Value>& tile, float* buffer) {
 }
 
 template <class Value>
-const float* read_values(const TileRow& row, const TileRule& rule, std::int64_t tile,
+const float* read_values(const RowInMemory& row, const WeightRule& rule, std::int64_t tile,
                          float* buffer) {
   HWY_ALIGN Value copy[kTileSize];
   const WholeTile<Value> whole(row, rule, tile, copy);
@@ -361,7 +362,8 @@ const float* read_values(const TileRow& row, const TileRule& rule, std::int64_t 
   return buffer;
 }
 
-const float* read(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer) {
+const float* read(const RowInMemory& row, const WeightRule& rule, std::int64_t tile,
+                  float* buffer) {
   if (row.dtype == DType::float16) return read_values<hwy::float16_t>(row, rule, tile, buffer);
   if (row.dtype == DType::bfloat16) return read_values<hwy::bfloat16_t>(row, rule, tile, buffer);
   return read_values<float>(row, rule, tile, buffer);

@@ -60,7 +60,8 @@ class WholeTile {
  public:
   /// `copy` is a buffer for kTileSize values, which is used if the values cannot be read from the
   /// row itself.
-  HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
+  HWY_INLINE WholeTile(const RowInMemory& row, const WeightRule& rule, std::int64_t tile,
+                       Value* copy) {
     const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
                         static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
     const std::int64_t length = row.vocab - tile * kTileSize;
@@ -92,7 +93,7 @@ class WholeTile {
   static constexpr std::int64_t kWords = kTileSize / 32;
 
   HWY_NOINLINE void copy_values(const std::uint8_t* bytes, std::int64_t length,
-                                const TileRule& rule, Value* copy) {
+                                const WeightRule& rule, Value* copy) {
     const auto n = static_cast<std::size_t>(std::min<std::int64_t>(length, kTileSize));
     const std::uint32_t banned = rule.from_probs ? 0 : minus_infinity_bits(kDTypeOf<Value>);
     std::memcpy(copy, bytes, n * sizeof(Value));

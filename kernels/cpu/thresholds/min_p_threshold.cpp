@@ -7,7 +7,7 @@
 
 namespace fairdraw::cpu {
 
-float min_p_threshold(float min_p, float max, const TileRule& rule) {
+float min_p_threshold(float min_p, float max, const WeightRule& rule) {
   if (rule.from_probs) {
     // Both factors have 24 bits, so their product is exact as a double.
     const double exact = static_cast<double>(min_p) * static_cast<double>(max);

@@ -101,11 +101,11 @@ class BeamRowFinder {
 
   const BeamTask& task_;
   std::int64_t number_;
-  TileRow<kForm> row_;
+  RowOfTiles<kForm> row_;
   TileRing<kForm> ring_;
   RowBlocks blocks_;
   Shared& shared_;
-  TileRule rule_;
+  TileWeighing rule_;
 };
 
 template <DType kType, TileAccess kAccess>

@@ -78,7 +78,7 @@ struct RowMeasures {
 };
 
 /// Returns the rule from which the weights of a row's values follow.
-__device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
+__device__ TileWeighing rule_of(const FilteredRows& filtered, std::int64_t number) {
   const float temperature = filtered.from_probs ? 1.0F : filtered.temperature.at(number);
   return {logit_scale(temperature == 0.0F ? 1.0F : temperature), true};
 }
@@ -86,7 +86,7 @@ __device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
 /// Makes the index of survivors by a pass over the row, with a whole block. The function ends with
 /// a barrier.
 template <bool kFromProbs>
-__device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, float max,
+__device__ RowMeasures measure(const FilteredRow& row, const TileWeighing& rule, float max,
                                bool wants_unfiltered, bool proposes, const SurvivorIndex& index,
                                Shared& shared) {
   const auto tiles = static_cast<int>(tiles_of(row.vocab));
@@ -193,7 +193,7 @@ __device__ void write_output(const OutputsTask& task, std::int64_t output, Share
   }
   const FilteredRow row = FilteredRow::of(filtered, number);
   const float max = filtered.records[number].max;
-  const TileRule rule = rule_of(filtered, number);
+  const TileWeighing rule = rule_of(filtered, number);
   const auto tiles = static_cast<int>(tiles_of(row.vocab));
   const SurvivorIndex index(memory, tiles);
   const IndexedRow<FilteredRow, kFromProbs, CutRule> indexed(

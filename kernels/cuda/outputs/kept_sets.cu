@@ -127,8 +127,8 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
                                           const Part& part, const KeptRule& rule) {
   constexpr int kAtOnce = 2;
   const FilteredRows& filtered = task.filtered;
-  const TileRow<kForm> row(filtered.rows, filtered.allowed, number, filtered.from_probs,
-                           filtered.edits);
+  const RowOfTiles<kForm> row(filtered.rows, filtered.allowed, number, filtered.from_probs,
+                              filtered.edits);
   const std::int32_t* keys = task.keys.data + number * task.keys.row_stride;
   std::uint32_t* words = task.words + number * task.marks.row_stride;
   int count = 0;
@@ -158,7 +158,7 @@ __device__ __forceinline__ int mark_tiles(const MarkTask& task, std::int64_t num
         TilePass<kForm, false>::read(row, raw[i], x);
 #pragma unroll
         for (int v = 0; v < kLaneValues; ++v) {
-          kept |= rule.keeps(x[v], TileRow<kForm>::id_of(tile, v)) ? 1U << v : 0U;
+          kept |= rule.keeps(x[v], RowOfTiles<kForm>::id_of(tile, v)) ? 1U << v : 0U;
         }
       }
       write_marks<kForm>(words, tile, kept);

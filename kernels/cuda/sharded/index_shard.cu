@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   if (blockIdx.x == 0 && threadIdx.x == 0) *task.undecided = 0;
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
-  const TileRow<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);
+  const RowOfTiles<kForm> row(task.whole, task.whole_allowed, number, kFromProbs);
   const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // the memory for an index in this
                                                               // object is not used
   const RowCluster alone{1, 0};  // a cluster of one block, because the keys of groups are written
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
   const std::int64_t first = number * task.keys.row_stride;  // position of the row's first key,
                                                              // first sum and first count
-  TileRule rule{1.0F, true};
+  TileWeighing rule{1.0F, true};
   visit_tiles(
       row, TileRing<kForm>(dynamic), blocks.steps(),
       [&] {

@@ -130,7 +130,7 @@ class KnownValues {
   /// Orders the known values above the certificate. Precondition: a barrier has followed the
   /// writing of the keys and ids. For cut tiles, tile_max has their keys; for all other tiles,
   /// tile_max has kEmptyTileKey.
-  __device__ void arrange(std::int32_t left_key, const TileRule& rule, std::int32_t largest) {
+  __device__ void arrange(std::int32_t left_key, const TileWeighing& rule, std::int32_t largest) {
     const int threads = kEndThreads;
     const int candidates = first_cut();
     if (thread() == 0) memory_.cut_above = 0;

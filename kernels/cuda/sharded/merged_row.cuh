@@ -35,7 +35,7 @@ __device__ __noinline__ double octave_of_key(std::int32_t key, float scale) {
 /// is the largest of these keys. A whole warp must call this function.
 template <bool kFromProbs>
 __device__ __noinline__ std::uint64_t sum_of_keys(const std::int32_t* keys, int size,
-                                                  std::int32_t key, TileRule rule) {
+                                                  std::int32_t key, TileWeighing rule) {
   if (key == kEmptyTileKey) return 0;
   const TileWeights<kFromProbs> weights(from_order_key(key), rule);
   const bool quick = weights.are_quick();
@@ -182,7 +182,7 @@ class MergedRow {
   }
 
   __device__ const RowParameters& parameters() const { return parameters_; }
-  __device__ const TileRule& rule() const { return rule_; }
+  __device__ const TileWeighing& rule() const { return rule_; }
   __device__ bool is_greedy_row() const { return greedy_; }
   __device__ bool has_top_k() const { return top_k_; }
   __device__ bool is_filtered() const { return filtered_; }
@@ -510,7 +510,7 @@ class MergedRow {
   KnownValues<kFromProbs> known_;
   RowParameters parameters_;
 
-  TileRule rule_{};
+  TileWeighing rule_{};
   bool greedy_ = false, top_k_ = false, filtered_ = false;
   std::int32_t left_key_ = kEmptyTileKey, max_key_ = kEmptyTileKey, raw_max_key_ = kEmptyTileKey;
   double octave_ = 0;

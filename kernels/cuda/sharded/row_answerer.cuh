@@ -312,7 +312,7 @@ class RowAnswerer {
   const std::uint64_t* sums_;
   const std::int32_t* keys_;
   FilteredRow row_;
-  TileRule rule_;
+  TileWeighing rule_;
 };
 
 }  // namespace fairdraw::cuda

@@ -115,8 +115,8 @@ template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
   RowEnd& end = *place.end();
   sync_end();  // wait until the first thread has written
-  const TileRow<kForm> values = place.asked->row;
-  const IndexedRow<TileRow<kForm>, kFromProbs, CutRule> row(
+  const RowOfTiles<kForm> values = place.asked->row;
+  const IndexedRow<RowOfTiles<kForm>, kFromProbs, CutRule> row(
       values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
   row.sum_groups(end.groups, kEndWarps);
   sync_end();
@@ -133,8 +133,8 @@ __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
 /// their own, because a pass that called functions for them would have few registers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow<kForm> place,
-                                                 TileRule rule) {
-  const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
+                                                 TileWeighing rule) {
+  const RowOfTiles<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
   const RowBlocks blocks = place.blocks(row.tiles());
   const TileSteps steps = blocks.steps();
   using Pass = TilePass<kForm, kFromProbs>;
@@ -319,7 +319,7 @@ class FilterTilesRow {
       asked_.filters = filters;
       asked_.rule = rule_;
       // The row is built again, because a copy of row_ would occupy registers.
-      asked_.row = TileRow<kForm>(task_.rows, task_.allowed, number_, kFromProbs, task_.edits);
+      asked_.row = RowOfTiles<kForm>(task_.rows, task_.allowed, number_, kFromProbs, task_.edits);
       asked_.outputs = RowOutputs::of(task_, number_);
     }
     if (blocks_.is_first() && !ends_alone) prepare_word();
@@ -333,7 +333,7 @@ class FilterTilesRow {
   /// Returns whether the first pass may look for a hint (proposal_hint.cuh). Processed rows have no
   /// hint, because edits may not be available yet.
   __device__ __forceinline__ static bool may_hint(const SharedRow<kForm>& place,
-                                                  const TileRow<kForm>& row,
+                                                  const RowOfTiles<kForm>& row,
                                                   const RowFilters& filters) {
     return !kFromProbs && place.blocks_log2 == 0 && !filters.min_p_on() && !row.is_processed() &&
            row.tiles() >= warps_of_block();
@@ -392,7 +392,7 @@ class FilterTilesRow {
   /// called_end_filtered.
   __device__ __noinline__ static std::int32_t called_propose(SharedRow<kForm> place) {
     RowAsked<kForm>& asked = *place.asked;
-    const TileRow<kForm> row = asked.row;
+    const RowOfTiles<kForm> row = asked.row;
     const LargestTile largest = place.blocks(row.tiles()).largest_of(*place.largest_of_warps());
     // If the row fails, its status is written later.
     if (asked.status != RowStatus::ok || largest.key <= kEmptyTileKey ||
@@ -484,7 +484,7 @@ class FilterTilesRow {
     const std::int32_t bound =
         max(floor.low, CandidateBound<kFromProbs>{index, groups, keys}.of_top_k(
                            end.search, filters.top_k, kLowest));
-    const TileRow<kForm> row = asked.row;
+    const RowOfTiles<kForm> row = asked.row;
     list_candidates<kForm, kFromProbs>(end.list, RowQuads<kForm>(row), index, groups, bound);
     sync_end();
     const CandidateList::Size size = end.list.size();
@@ -502,12 +502,12 @@ class FilterTilesRow {
   RowAsked<kForm>& asked_;  ///< readable after the next barrier of the row's blocks
   const RowsTask& task_;
   std::int64_t number_;
-  TileRow<kForm> row_;
+  RowOfTiles<kForm> row_;
   Ring ring_;
   GroupKeys groups_;
   RowBlocks blocks_;
   Way way_ = Way::by_first_block;
-  TileRule rule_{};
+  TileWeighing rule_{};
   bool wants_groups_ = false;
   bool hints_ = false;
   ProposalMemory::Hint hint_{};

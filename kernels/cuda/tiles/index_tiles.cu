@@ -71,7 +71,7 @@ class RowIndexer {
 
  private:
   __device__ __forceinline__ void index() {
-    TileRule rule{1.0F, true};
+    TileWeighing rule{1.0F, true};
     LargestTile largest;
     visit_tiles(
         row_, ring_, blocks_.steps(),
@@ -116,7 +116,7 @@ class RowIndexer {
   const TileIndexRequest& request_;
   const TileIndexResult& result_;
   std::int64_t number_;
-  TileRow<kForm> row_;
+  RowOfTiles<kForm> row_;
   TileRing<kForm> ring_;
   RowBlocks blocks_;
   LargestOfWarps& largest_;

@@ -98,7 +98,7 @@ struct ProposalMemory {
 /// Part of the integer sums that a single block computes.
 template <RowForm kForm, bool kFromProbs>
 class MassAbove {
-  using Row = TileRow<kForm>;
+  using Row = RowOfTiles<kForm>;
   using Pass = TilePass<kForm, kFromProbs>;
   static constexpr int kPivots = ProposalMemory::kPivots;
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
@@ -207,7 +207,7 @@ class MassAbove {
   const TileRing<kForm>& ring_;
   const RowBlocks& blocks_;
   ProposalMemory& memory_;
-  TileRule rule_;
+  TileWeighing rule_;
   RowWeigher<kFromProbs> weigher_;
   uint128_t mine_ = 0;  ///< on lane i, the mass above pivot i
 };
@@ -230,9 +230,9 @@ class RoughMassAbove {
   static constexpr int kPivots = ProposalMemory::kPivots;
 
  public:
-  __device__ __forceinline__ RoughMassAbove(const TileRow<kForm>& row, const TileRing<kForm>& ring,
-                                            const RowBlocks& blocks, ProposalMemory& memory,
-                                            float scale)
+  __device__ __forceinline__ RoughMassAbove(const RowOfTiles<kForm>& row,
+                                            const TileRing<kForm>& ring, const RowBlocks& blocks,
+                                            ProposalMemory& memory, float scale)
       : row_(row),
         ring_(ring),
         blocks_(blocks),
@@ -286,7 +286,7 @@ class RoughMassAbove {
     for (int i = 0; i < kCount; ++i) memory_.rough_of_warp[warp_of_thread()][i] = sums[i];
   }
 
-  const TileRow<kForm>& row_;
+  const RowOfTiles<kForm>& row_;
   const TileRing<kForm>& ring_;
   const RowBlocks& blocks_;
   ProposalMemory& memory_;

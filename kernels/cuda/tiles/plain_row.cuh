@@ -47,13 +47,13 @@ __device__ __forceinline__ MinPRule min_p_rule(float asked, float max, float sca
 /// Part of a row without top_k and top_p that one block finishes.
 template <RowForm kForm, bool kFromProbs>
 class PlainRow {
-  using Row = TileRow<kForm>;
+  using Row = RowOfTiles<kForm>;
   using Pass = TilePass<kForm, kFromProbs>;
 
  public:
   /// `largest` has the largest key of the row, and the first tile with this key.
   __device__ __forceinline__ PlainRow(const RowsTask& task, std::int64_t number, const Row& row,
-                                      const RowBlocks& blocks, const TileRule& rule,
+                                      const RowBlocks& blocks, const TileWeighing& rule,
                                       const MinPRule& keep, const LargestTile& largest)
       : task_(task),
         number_(number),
@@ -109,7 +109,7 @@ class PlainRow {
   std::int64_t number_;
   const Row& row_;
   const RowBlocks& blocks_;
-  TileRule rule_;
+  TileWeighing rule_;
   MinPRule keep_;
   LargestTile largest_;
 };

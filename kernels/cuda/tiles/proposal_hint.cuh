@@ -36,7 +36,7 @@ __device__ __noinline__ ProposalMemory::Hint find_hint(SharedRow<kForm> place) {
                                      // value that is searched
   constexpr float kLess = 0.02F;  // part of the mass by which the mass above the hint is smaller,
                                   // so that proposals from the hint up are likely to be accepted
-  const TileRow<kForm> row = place.asked->row;
+  const RowOfTiles<kForm> row = place.asked->row;
   const float scale = place.asked->rule.scale;
   ProposalMemory& memory = *place.proposals();
   RawTile raw;

@@ -26,7 +26,7 @@ struct RankedCandidates {
 
 struct RowEnd {
   RowFilters filters;
-  TileRule rule;
+  TileWeighing rule;
   TileKeys keys;
   RowIndex index;
   std::uint64_t* sums;  ///< sums of the tiles in the index

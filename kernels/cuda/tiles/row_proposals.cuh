@@ -46,8 +46,9 @@ class RowProposals {
   static constexpr std::int32_t kPass = -2;
 
   /// Takes a row. `floor` is the smallest key that min_p keeps.
-  __device__ __forceinline__ RowProposals(const SharedRow<kForm>& place, const TileRow<kForm>& row,
-                                          std::int32_t largest, std::int32_t floor)
+  __device__ __forceinline__ RowProposals(const SharedRow<kForm>& place,
+                                          const RowOfTiles<kForm>& row, std::int32_t largest,
+                                          std::int32_t floor)
       : place_(place),
         memory_(*place.proposals()),
         largest_(largest),
@@ -277,7 +278,7 @@ class RowProposals {
   const SharedRow<kForm>& place_;
   ProposalMemory& memory_;
   std::int32_t largest_, floor_;
-  IndexedRow<TileRow<kForm>, kFromProbs, ProposedTiles> indexed_;
+  IndexedRow<RowOfTiles<kForm>, kFromProbs, ProposedTiles> indexed_;
 };
 
 }  // namespace fairdraw::cuda

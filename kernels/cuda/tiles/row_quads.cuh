@@ -21,7 +21,7 @@ template <RowForm kForm>
 class RowQuads {
  public:
   /// Takes a row.
-  __device__ __forceinline__ explicit RowQuads(const TileRow<kForm>& row)
+  __device__ __forceinline__ explicit RowQuads(const RowOfTiles<kForm>& row)
       : values_(row.values()), edits_(row.edits()), allowed_(row.allowed()), vocab_(row.vocab()) {
     values_.dtype = kForm.type;
   }

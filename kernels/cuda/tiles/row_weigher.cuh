@@ -52,7 +52,7 @@ template <bool kFromProbs>
 class RowWeigher {
  public:
   /// `largest` is the largest key of the row.
-  __device__ RowWeigher(const TileRule& rule, std::int32_t largest)
+  __device__ RowWeigher(const TileWeighing& rule, std::int32_t largest)
       : rule_(rule), octave_(rule.scale, largest) {}
 
   /// Returns row_shift of a tile whose largest key is given.
@@ -79,7 +79,7 @@ class RowWeigher {
   }
 
  private:
-  TileRule rule_;
+  TileWeighing rule_;
   RowOctave<kFromProbs> octave_;
 };
 

@@ -54,9 +54,9 @@ struct RowAsked {
   RowStatus status;  ///< status that follows from the parameters alone
   bool greedy;
   float min_p;  ///< result of min_p_asked(), in rows with min_p as their only filter
-  TileRule rule;
+  TileWeighing rule;
   RowFilters filters;  ///< filters of the row, without its random word
-  TileRow<kForm> row;
+  RowOfTiles<kForm> row;
   RowOutputs outputs;
   PassOrder order;  ///< order for the next pass, for this block
   ArrivingParameters arriving;
@@ -100,7 +100,7 @@ struct SharedRow {
 /// Runs this block's part of a pass for proposals, with sums of integers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_exact_mass_above(SharedRow<kForm> place) {
-  const TileRow<kForm> row = place.asked->row;
+  const RowOfTiles<kForm> row = place.asked->row;
   const TileRing<kForm> ring(place.dynamic);
   const RowBlocks blocks = place.blocks(row.tiles());
   MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals(), place.asked->rule.scale)
@@ -116,7 +116,7 @@ __device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
     called_exact_mass_above<kForm, kFromProbs>(place);
     return;
   }
-  const TileRow<kForm> row = place.asked->row;
+  const RowOfTiles<kForm> row = place.asked->row;
   const TileRing<kForm> ring(place.dynamic);
   const RowBlocks blocks = place.blocks(row.tiles());
   RoughMassAbove<kForm>(row, ring, blocks, memory, place.asked->rule.scale).run();
@@ -130,7 +130,7 @@ __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
     called_mass_above<kForm, kFromProbs>(place);
     return;
   }
-  const TileRow<kForm> row = place.asked->row;
+  const RowOfTiles<kForm> row = place.asked->row;
   RowEnd& end = *place.end();
   if (order.kind == PassKind::sample) {
     SamplePass<kForm, kFromProbs>(row, place.blocks(row.tiles()), end.guess).run();

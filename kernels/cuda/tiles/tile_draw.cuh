@@ -104,11 +104,11 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
 
 /// Row with an index, as the code that finishes the row uses it. The index has the sums of the
 /// tokens that `keep` keeps, and only tiles whose keys `keep` accepts are counted. The type Row
-/// must have the function read_in_order(tile, x), as TileRow has.
+/// must have the function read_in_order(tile, x), as RowOfTiles has.
 template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:
-  __device__ IndexedRow(const Row& row, const RowIndex& index, const TileRule& rule,
+  __device__ IndexedRow(const Row& row, const RowIndex& index, const TileWeighing& rule,
                         const Keep& keep, std::int32_t largest)
       : row_(row), index_(index), rule_(rule), keep_(keep), octave_(rule.scale, largest) {}
 
@@ -264,7 +264,7 @@ class IndexedRow {
 
   const Row& row_;
   RowIndex index_;
-  TileRule rule_;
+  TileWeighing rule_;
   Keep keep_;
   RowOctave<kFromProbs> octave_;
 };

@@ -99,8 +99,8 @@ __device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significan
   return weight;
 }
 
-/// Rule that turns a row's values into weights.
-struct TileRule {
+/// Weighing of a row's values, tile by tile.
+struct TileWeighing {
   float scale;      ///< result of logit_scale(T), for logits only
   bool wants_sums;  ///< whether sums are computed; otherwise only keys are computed, and all sums
                     ///< are 0
@@ -113,7 +113,7 @@ class TileWeights;
 template <>
 class TileWeights<false> {
  public:
-  __device__ __forceinline__ TileWeights(float maximum, const TileRule& rule)
+  __device__ __forceinline__ TileWeights(float maximum, const TileWeighing& rule)
       : scale_(rule.scale), maximum_(maximum) {}
 
   /// Returns whether float arithmetic is exact for the tile, which is the precondition of weigh().
@@ -147,7 +147,7 @@ class TileWeights<false> {
 template <>
 class TileWeights<true> {
  public:
-  __device__ __forceinline__ TileWeights(float maximum, const TileRule&)
+  __device__ __forceinline__ TileWeights(float maximum, const TileWeighing&)
       : exponent_(exponent_of(std::bit_cast<std::uint32_t>(maximum))) {}
 
   __device__ __forceinline__ bool are_quick() const { return true; }
@@ -179,7 +179,7 @@ class TilePass {
  public:
   /// Returns the key of a tile's largest allowed value, found over all lanes, or the key of a
   /// fault. Sets x to the lane's values, with empty values in place of tokens that are not allowed.
-  __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
+  __device__ __forceinline__ static std::int32_t largest(const RowOfTiles<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues]) {
     bool fault = false;
@@ -189,10 +189,10 @@ class TilePass {
 
   /// Returns the key of the largest value even if there is a fault, and sets `fault` to whether
   /// there is a fault.
-  __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
+  __device__ __forceinline__ static std::int32_t largest(const RowOfTiles<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues], bool& fault) {
-    TileRow<kForm>::convert(raw, x);
+    RowOfTiles<kForm>::convert(raw, x);
     float lane_max = largest_of_lane(raw, x);
     fault = false;
     if (kFromProbs || row.is_masked()) {
@@ -213,15 +213,15 @@ class TilePass {
   }
 
   /// Reads the lane's values, with empty values in place of tokens that are not allowed.
-  __device__ __forceinline__ static void read(const TileRow<kForm>& row, const RawTile& raw,
+  __device__ __forceinline__ static void read(const RowOfTiles<kForm>& row, const RawTile& raw,
                                               float (&x)[kLaneValues]) {
-    TileRow<kForm>::convert(raw, x);
+    RowOfTiles<kForm>::convert(raw, x);
     if (row.is_masked()) change(row, raw, x);
   }
 
   /// Returns the sum of the weights of a tile for which largest() returned `key`.
   __device__ __forceinline__ static std::uint64_t sum(const float (&x)[kLaneValues],
-                                                      std::int32_t key, const TileRule& rule) {
+                                                      std::int32_t key, const TileWeighing& rule) {
     const TileWeights<kFromProbs> weights(from_order_key(key), rule);
     std::uint64_t of_lane = 0;
     if (weights.are_quick()) {
@@ -236,8 +236,8 @@ class TilePass {
   /// Returns the sum of the weights if float arithmetic is exact for the tile or the tile is empty.
   /// Otherwise the function returns 0 and sets `exact` to false.
   __device__ __forceinline__ static std::uint64_t quick_sum(const float (&x)[kLaneValues],
-                                                            std::int32_t key, const TileRule& rule,
-                                                            bool& exact) {
+                                                            std::int32_t key,
+                                                            const TileWeighing& rule, bool& exact) {
     const TileWeights<kFromProbs> weights(from_order_key(key), rule);
     exact = weights.are_quick() || key == kEmptyTileKey;
     if (!weights.are_quick()) return 0;
@@ -287,9 +287,9 @@ class TilePass {
 
   /// Replaces values of tokens that are not allowed by empty values, and edited values by their
   /// processed values.
-  __device__ __forceinline__ static void change(const TileRow<kForm>& row, const RawTile& raw,
+  __device__ __forceinline__ static void change(const RowOfTiles<kForm>& row, const RawTile& raw,
                                                 float (&x)[kLaneValues]) {
-    const std::uint32_t bits = TileRow<kForm>::allowed_bits(raw);
+    const std::uint32_t bits = RowOfTiles<kForm>::allowed_bits(raw);
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) x[i] = ((bits >> i) & 1U) != 0 ? x[i] : kEmpty;
     if (!kFromProbs && row.is_processed()) row.edit(raw, bits, x);

@@ -64,12 +64,13 @@ struct RowForm {
   TileAccess access;
 };
 
+/// A row that warps read tile by tile.
 template <RowForm kForm>
-class TileRow {
+class RowOfTiles {
  public:
   /// Takes a row. `edits` has the edits of a call with logits processing, which replace `allowed`.
-  __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
-                     std::int64_t number, bool from_probs, const EditPlanes& edits = {})
+  __device__ RowOfTiles(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
+                        std::int64_t number, bool from_probs, const EditPlanes& edits = {})
       : values_(RowValues::of(rows, number)),
         edits_(edits.of(number)),
         allowed_(edits.given()     ? edits_.allowed
@@ -79,7 +80,7 @@ class TileRow {
         vocab_(static_cast<int>(rows.vocab)),
         empty_bits_(from_probs ? 0 : minus_infinity_bits(kForm.type)) {}
 
-  TileRow() = default;  // for a row in shared memory that is set later
+  RowOfTiles() = default;  // for a row in shared memory that is set later
 
   __device__ const RowValues& values() const { return values_; }
   __device__ const RowEdits& edits() const { return edits_; }
@@ -278,7 +279,7 @@ class TileRow {
 template <RowForm kForm>
 class TileRing {
  public:
-  using Row = TileRow<kForm>;
+  using Row = RowOfTiles<kForm>;
 
   /// Maximum number of tiles in flight per warp.
   static constexpr int kStages = 4;
@@ -390,7 +391,7 @@ struct AllTiles {
 /// function calls prepare() once, when the first tiles are in flight, and visit(tile, raw) for each
 /// of the tiles. All lanes of a warp must call this function with the same arguments.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
-__device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, TileRing<kForm> ring,
+__device__ __forceinline__ void visit_by_vectors(const RowOfTiles<kForm>& row, TileRing<kForm> ring,
                                                  const TileSteps& steps, const Wanted& wanted,
                                                  const Prepare& prepare, const Visit& visit) {
   const auto from = [&](int tile) {
@@ -441,9 +442,9 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, Tile
 /// tiles are prefetched into L2. If their values were kept in registers, too few registers would be
 /// left for `visit`, which would spill registers in every tile.
 template <RowForm kForm, class Wanted, class Prepare, class Visit>
-__device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
-                                                const Wanted& wanted, const Prepare& prepare,
-                                                const Visit& visit) {
+__device__ __forceinline__ void visit_by_values(const RowOfTiles<kForm>& row,
+                                                const TileSteps& steps, const Wanted& wanted,
+                                                const Prepare& prepare, const Visit& visit) {
   constexpr int kAhead = 3;  // distance of the prefetch in tiles
   const auto prefetch = [&](int tile) {
     if (tile < steps.end && wanted(tile)) row.prefetch(tile);
@@ -466,7 +467,7 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const
 /// Visits tiles again, after all tiles of the same TileSteps have been visited. is_first says that
 /// no tile was visited in between, so that the last kStages tiles are still in the ring buffer.
 template <RowForm kForm, class Wanted, class Visit>
-__device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
+__device__ __forceinline__ void revisit_by_vectors(const RowOfTiles<kForm>& row,
                                                    const TileRing<kForm>& ring,
                                                    const TileSteps& steps, bool is_first,
                                                    const Wanted& wanted, const Visit& visit) {
@@ -489,9 +490,9 @@ __device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
 
 /// Visits all tiles of a warp, in any row.
 template <RowForm kForm, class Prepare, class Visit>
-__device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const TileRing<kForm>& ring,
-                                            const TileSteps& steps, const Prepare& prepare,
-                                            const Visit& visit) {
+__device__ __forceinline__ void visit_tiles(const RowOfTiles<kForm>& row,
+                                            const TileRing<kForm>& ring, const TileSteps& steps,
+                                            const Prepare& prepare, const Visit& visit) {
   if constexpr (kForm.access == TileAccess::vectors) {
     visit_by_vectors(row, ring, steps, AllTiles{}, prepare, visit);
   } else {
@@ -502,7 +503,7 @@ __device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const Til
 /// Visits the tiles for which wanted(tile) is true again, after visit_tiles by the same warp.
 /// is_first says whether this is the first such visit.
 template <RowForm kForm, class Wanted, class Visit>
-__device__ __forceinline__ void revisit_tiles(const TileRow<kForm>& row,
+__device__ __forceinline__ void revisit_tiles(const RowOfTiles<kForm>& row,
                                               const TileRing<kForm>& ring, const TileSteps& steps,
                                               bool is_first, const Wanted& wanted,
                                               const Visit& visit) {

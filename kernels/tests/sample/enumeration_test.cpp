@@ -23,7 +23,7 @@ namespace {
 std::uint64_t count_wrong_weights(const cpu::TilePasses& passes, std::uint32_t first,
                                   std::uint32_t last, std::uint32_t stride) {
   constexpr auto kTile = static_cast<std::size_t>(kTileSize);
-  const cpu::TileRule octaves;  // the scale is 1, so that a logit is in octaves
+  const cpu::WeightRule octaves;  // the scale is 1, so that a logit is in octaves
   std::uint64_t wrong = 0;
   const std::uint64_t count = (std::uint64_t{last} - first) / stride + 1;
 #pragma omp parallel for reduction(+ : wrong) schedule(static)

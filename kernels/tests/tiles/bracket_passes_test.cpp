@@ -50,7 +50,7 @@ std::string difference_of(const Outcome& got, const Outcome& expected) {
 
 struct Call {
   IndexedRowCase row;
-  cpu::TileRule rule;
+  cpu::WeightRule rule;
   cpu::BracketBounds bounds;
   std::size_t offset = 0;  // number of floats before the row, for its alignment
 };

@@ -26,11 +26,11 @@ constexpr float kLargest = std::numeric_limits<float>::max();
 /// A value in memory that a pass must not write.
 constexpr std::uint64_t kUntouched = 0xcacacacacacacaca;
 
-cpu::TileRow view_of(const RandomTileRow& row) {
+cpu::RowInMemory view_of(const RandomTileRow& row) {
   return {row.data(), row.dtype, row.vocab(), row.allowed.empty() ? nullptr : row.allowed.data()};
 }
 
-cpu::TileRule rule_of(const RandomTileRow& row) {
+cpu::WeightRule rule_of(const RandomTileRow& row) {
   return {row.input == TileInput::probs, logit_scale(row.temperature)};
 }
 

@@ -79,7 +79,7 @@ __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) 
 /// Part of the sample that one block counts in its own shared memory with all its threads.
 template <RowForm kForm, bool kFromProbs>
 class SamplePass {
-  using Row = TileRow<kForm>;
+  using Row = RowOfTiles<kForm>;
 
  public:
   __device__ __forceinline__ SamplePass(const Row& row, const RowBlocks& blocks,
@@ -124,7 +124,7 @@ class SamplePass {
 /// sample.
 template <RowForm kForm, bool kFromProbs>
 class RowSample {
-  using Row = TileRow<kForm>;
+  using Row = RowOfTiles<kForm>;
   using Weigher = RowWeigher<kFromProbs>;
   static constexpr double kUnits = 0x1p26;     ///< number of units into which the whole mass of a
                                                ///< row is divided
@@ -135,7 +135,7 @@ class RowSample {
   static constexpr float kReach = 2.5F;
 
  public:
-  __device__ RowSample(GuessMemory& memory, const RowIndex& index, const TileRule& rule,
+  __device__ RowSample(GuessMemory& memory, const RowIndex& index, const TileWeighing& rule,
                        const Weigher& weigh, const TileKeys& keys, int vocab, std::int32_t lowest)
       : memory_(memory),
         index_(index),

@@ -278,7 +278,7 @@ __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInter
 /// Returns the id that follows the n-th token with a given key, in a tile that has at least n such
 /// tokens. A whole warp must call this function.
 template <RowForm kForm>
-__device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, std::int32_t key,
+__device__ __forceinline__ int tie_in_tile(const RowOfTiles<kForm>& row, int tile, std::int32_t key,
                                            int n) {
   float x[kLaneValues];
   row.read_in_order(tile, x);
@@ -301,8 +301,8 @@ __device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, 
 /// such tokens. Precondition: the sum of each tile in the index is the number of the tile's tokens
 /// with this key.
 template <RowForm kForm>
-__device__ __noinline__ int end_of_ties(RowEnd& row, const TileRow<kForm>& values, std::int32_t key,
-                                        int n) {
+__device__ __noinline__ int end_of_ties(RowEnd& row, const RowOfTiles<kForm>& values,
+                                        std::int32_t key, int n) {
   if (warp_of_thread() == 0) {
     int end = row.filters.vocab;
     int before = 0;

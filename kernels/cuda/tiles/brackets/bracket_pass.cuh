@@ -66,8 +66,8 @@ struct BracketList {
 
 /// Reads a tile's values and allowed bits into registers.
 template <RowForm kForm>
-__device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, RawTile& raw) {
-  using Row = TileRow<kForm>;
+__device__ __forceinline__ void load_again(const RowOfTiles<kForm>& row, int tile, RawTile& raw) {
+  using Row = RowOfTiles<kForm>;
   if constexpr (kForm.access == TileAccess::values) {
     row.load(tile, raw);
   } else {
@@ -85,7 +85,7 @@ __device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, 
 /// Part of a bracket pass that a single warp does.
 template <RowForm kForm, bool kFromProbs>
 class BracketPass {
-  using Row = TileRow<kForm>;
+  using Row = RowOfTiles<kForm>;
   using Pass = TilePass<kForm, kFromProbs>;
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
@@ -226,7 +226,7 @@ class BracketPass {
   BracketList& list_;
   BracketList::Entry* entries_;
   unsigned capacity_;
-  TileRule rule_;
+  TileWeighing rule_;
   float low_, high_, floor_;
   unsigned above_ = 0;
 };

@@ -40,7 +40,7 @@ template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(SharedRow<kForm> place, std::int32_t lowest, uint128_t mass,
                                         uint128_t target) {
   RowEnd& row = *place.end();
-  const TileRow<kForm> values = place.asked->row;
+  const RowOfTiles<kForm> values = place.asked->row;
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   BlockMasses masses(row.masses);
   RowSample<kForm, kFromProbs> sample(row.guess, row.index, row.rule, weigh, row.keys,
