@@ -13,7 +13,7 @@ namespace {
 /// GitHub shows at most ten annotations of a kind per step. Each check has one annotation, so that
 /// no check hides another.
 constexpr std::size_t kMaxAnnotations = 10;
-constexpr std::size_t kMostDeclarations = 4;  ///< maximum in a notice
+constexpr std::size_t kMaxDeclarations = 4;  ///< maximum in a notice
 
 /// Returns a text as a value in a workflow command. terminal_text has removed line breaks and
 /// control characters, and '%' begins GitHub's own escapes. In a workflow command, a property ends
@@ -98,7 +98,7 @@ std::string to_annotations(const harness::RunRecord& record) {
   for (const harness::Coverage& coverage : harness::coverage_of(record)) {
     const bool is_whole = coverage.not_judged().empty() && coverage.places.empty();
     if (is_whole || ++notices > kMaxAnnotations) continue;
-    const std::string declare = declare_sentence(coverage, kMostDeclarations);
+    const std::string declare = declare_sentence(coverage, kMaxDeclarations);
     text += fmt::format(
         "::notice title=fairdraw: coverage::{}\n",
         command_text(fmt::format("{}: {}{}", coverage.sampler, coverage_sentence(coverage, record),

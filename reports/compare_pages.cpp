@@ -106,7 +106,7 @@ std::string cell(const std::string& text) {
 }  // namespace
 
 std::string to_terminal(const Comparison& comparison, bool colours) {
-  constexpr std::size_t kMostRows = 60;
+  constexpr std::size_t kMaxRows = 60;
   const auto coloured = [colours](const std::string& text, int colour) {
     return colours ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : text;
   };
@@ -117,7 +117,7 @@ std::string to_terminal(const Comparison& comparison, bool colours) {
     text += fmt::format("  note  {}\n", terminal_text(pair));
   }
   const std::vector<Row> rows = rows_of(comparison);
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
+  for (std::size_t i = 0; i < std::min(rows.size(), kMaxRows); ++i) {
     const Row& row = rows[i];
     const std::string word = fmt::format("{:<7}", row.word());
     text += fmt::format("{}  {}{}{}: {}, now {}{}{}\n",
@@ -128,9 +128,9 @@ std::string to_terminal(const Comparison& comparison, bool colours) {
                         terminal_text(row.what), terminal_text(row.base), terminal_text(row.head),
                         row.note.empty() ? "" : ": ", terminal_text(row.note));
   }
-  if (rows.size() > kMostRows) {
+  if (rows.size() > kMaxRows) {
     text += fmt::format("and {} more; --markdown, --html and --json list all changes\n",
-                        grouped(rows.size() - kMostRows));
+                        grouped(rows.size() - kMaxRows));
   }
   return text;
 }

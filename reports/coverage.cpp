@@ -26,10 +26,10 @@ std::string whole_of(const harness::RunRecord& record) {
 
 /// Returns the first few names, and the number of further names.
 std::vector<std::string> shortened(std::vector<std::string> names) {
-  constexpr std::size_t kMost = 6;
-  if (names.size() <= kMost + 1) return names;
-  const std::size_t left = names.size() - kMost;
-  names.resize(kMost);
+  constexpr std::size_t kMax = 6;
+  if (names.size() <= kMax + 1) return names;
+  const std::size_t left = names.size() - kMax;
+  names.resize(kMax);
   names.push_back(fmt::format("{} more", left));
   return names;
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLongest = 60;  // largest number of bytes of a value or a key in a message
 // Largest number of fields of an object, because fields are searched one after another. (A report
 // has a few dozen fields.)
-constexpr std::size_t kMostFields = 1000;
+constexpr std::size_t kMaxFields = 1000;
 
 [[noreturn]] void fail_in(const Format& format, const std::string& what) {
   throw JsonError(fmt::format("{}: {}", format.name, what));
@@ -35,8 +35,8 @@ class Watch {
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event != Json::parse_event_t::key) return true;
-    if (open_.back().size() == kMostFields) {
-      fail_in(format_, fmt::format("has more than {} fields in one object", kMostFields));
+    if (open_.back().size() == kMaxFields) {
+      fail_in(format_, fmt::format("has more than {} fields in one object", kMaxFields));
     }
     if (!open_.back().insert(parsed).second) {
       fail_in(format_, fmt::format("has the field '{}' twice in one object",

@@ -136,9 +136,8 @@ void read(const Value& value, const Decimal& to);
 std::int64_t read_integer(const Value& value, const Whole& range);
 template <std::integral T>
 void read(const Value& value, T& to) {
-  constexpr std::int64_t kLeast = std::numeric_limits<T>::min(),
-                         kMost = std::numeric_limits<T>::max();
-  to = static_cast<T>(read_integer(value, {kLeast, kMost}));
+  constexpr std::int64_t kMin = std::numeric_limits<T>::min(), kMax = std::numeric_limits<T>::max();
+  to = static_cast<T>(read_integer(value, {kMin, kMax}));
 }
 
 Json written(double value);  ///< Writes NaN and infinity as null, because JSON has no such numbers.

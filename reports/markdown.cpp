@@ -109,13 +109,13 @@ std::string red_case(const harness::CaseRecord& record) {
 }
 
 std::string coverage_lines(const harness::RunRecord& record) {
-  constexpr std::size_t kMostDeclarations = 8;
+  constexpr std::size_t kMaxDeclarations = 8;
   Lines lines(kMaxListBytes);
   for (const std::string& unmet : harness::unmet_requirements(record)) {
     lines.add(fmt::format("- **Required, and missing:** {}\n", markdown_text(unmet)));
   }
   for (const harness::Coverage& coverage : harness::coverage_of(record)) {
-    const std::string declare = declare_sentence(coverage, kMostDeclarations);
+    const std::string declare = declare_sentence(coverage, kMaxDeclarations);
     lines.add(fmt::format(
         "- {}: {}.{}\n", markdown_code(coverage.sampler),
         markdown_text(coverage_sentence(coverage, record)),

@@ -44,7 +44,7 @@ std::string notes_text(const harness::RunRecord& record) {
 // Returns the line "coverage mine 12 % of the suite applies to this sampler ...", and the abilities
 // to declare next.
 std::string coverage_text(const harness::RunRecord& record) {
-  constexpr std::size_t kMostDeclarations = 4;
+  constexpr std::size_t kMaxDeclarations = 4;
   std::string text;
   const auto add = [&text](const char* label, const std::string& sampler, const std::string& what) {
     if (what.empty()) return;
@@ -53,7 +53,7 @@ std::string coverage_text(const harness::RunRecord& record) {
   };
   for (const harness::Coverage& coverage : harness::coverage_of(record)) {
     add("coverage", coverage.sampler, coverage_sentence(coverage, record));
-    add("declare next", coverage.sampler, declare_sentence(coverage, kMostDeclarations));
+    add("declare next", coverage.sampler, declare_sentence(coverage, kMaxDeclarations));
   }
   return text;
 }

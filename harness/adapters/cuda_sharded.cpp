@@ -35,7 +35,7 @@ using cuda::ShardedExchange;
 
 /// Maximum number of bytes of peer memory of all shards together. Without this limit, a million
 /// rows of two tokens would take 100 GB of peer memory.
-constexpr std::int64_t kMostPeerBytes = std::int64_t{4} << 30;
+constexpr std::int64_t kMaxPeerBytes = std::int64_t{4} << 30;
 
 constexpr int kBitsOfWord = 32;
 
@@ -252,7 +252,7 @@ class CudaShardedSampler final : public Sampler {
       if (Error error = shards.back().begin(batch, boundaries, number)) return error;
     }
     if (batch.outputs > 0) {
-      const bool through_peers = shards_ * shards.front().peer_bytes(batch.rows) <= kMostPeerBytes;
+      const bool through_peers = shards_ * shards.front().peer_bytes(batch.rows) <= kMaxPeerBytes;
       if (through_peers) {
         if (Error error = connect(shards, batch.rows)) return error;
       }

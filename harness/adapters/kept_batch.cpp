@@ -11,7 +11,7 @@ namespace fairdraw::harness {
 namespace {
 
 // Maximum number of tokens of a request, prompt and output together.
-constexpr std::int32_t kMostTokens = 8192;
+constexpr std::int32_t kMaxTokens = 8192;
 
 BatchRequest request_of(const fairdraw_event& event, std::int64_t row,
                         const reference::RowProcessing& processing) {
@@ -51,7 +51,7 @@ Error KeptBatch::begin(const fairdraw_event& event, const Execution& execution) 
   BatchStateOptions options;
   options.vocab = event.vocab;
   options.capacity = static_cast<std::int32_t>(event.slots);
-  options.max_length = kMostTokens;
+  options.max_length = kMaxTokens;
   options.tie_rule = static_cast<TieRule>(event.tie_rule);
   options.filter_order = static_cast<FilterOrder>(event.filter_order);
   processor_.reset();

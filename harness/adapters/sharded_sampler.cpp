@@ -16,7 +16,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr int kMostShards = 64;
+constexpr int kMaxJudgedShards = 64;
 
 /// Returns -inf of a dtype in the low bytes of a word.
 std::uint32_t minus_infinity_of(DType dtype) {
@@ -182,7 +182,7 @@ int shards_in_name(const std::string& name, const std::string& prefix, int most)
 }
 
 std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name) {
-  const int shards = shards_in_name(name, "sharded:", kMostShards);
+  const int shards = shards_in_name(name, "sharded:", kMaxJudgedShards);
   return shards == 0 ? nullptr : make_sharded_sampler(name, shards, {});
 }
 

@@ -69,11 +69,11 @@ std::vector<std::string_view> meant(std::string_view given, std::span<const std:
 
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known) {
-  constexpr std::size_t kMost = 4;  // maximum number of suggestions that people read
+  constexpr std::size_t kMax = 4;  // maximum number of suggestions that people read
   std::string message = "unknown " + std::string(what) + " '" + std::string(given) + "'";
   if (known.empty()) return message + "; none is known";
   std::vector<std::string_view> names = meant(given, known);
-  names.resize(std::min(names.size(), kMost));
+  names.resize(std::min(names.size(), kMax));
   for (std::size_t i = 0; i < names.size(); ++i) {
     message += i == 0 ? "; did you mean " : i + 1 < names.size() ? ", " : " or ";
     message += "'" + std::string(names[i]) + "'";

@@ -12,8 +12,8 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kMin = std::numeric_limits<std::int32_t>::min();
+constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
 
 void choose_seeds(Dice& dice, OwnedCall& call) {
   for (CallParameter<std::uint64_t>* parameter : {&call.seed, &call.offset}) {
@@ -65,12 +65,12 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
   switch (dice.below(5)) {
     case 0:  // puts an id that is no token into a list
       replace_one(dice, lists[dice.below(lists.size() - 1)]->data,
-                  dice.pick({-2, static_cast<std::int32_t>(vocab), kLeast, kMost}));
+                  dice.pick({-2, static_cast<std::int32_t>(vocab), kMin, kMax}));
       break;
     case 1: {  // puts a list outside of its buffer
       OwnedLists& outside = *lists[dice.below(lists.size())];
       if (dice.once_in(2)) {
-        replace_one(dice, outside.lengths, dice.pick({-1, kMost}));
+        replace_one(dice, outside.lengths, dice.pick({-1, kMax}));
       } else {
         replace_one(dice, outside.begins, dice.pick<std::int64_t>({-1, std::int64_t{1} << 40}));
       }

@@ -24,9 +24,9 @@ constexpr std::int64_t bytes_of(DType dtype) { return dtype == DType::float32 ? 
 /// Returns the product of two counts, or the largest int64 if the product overflows; no array can
 /// have that length.
 constexpr std::int64_t product_of(std::int64_t a, std::int64_t b) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   if (a <= 0 || b <= 0) return 0;
-  return a > kMost / b ? kMost : a * b;
+  return a > kMax / b ? kMax : a * b;
 }
 
 /// Returns the number of outputs of a call: one per index if the caller gives indices, and

@@ -20,7 +20,7 @@ FAIRDRAW_HOST_DEVICE inline bool top_n_sigma_is_on(float n) {
 }
 
 inline constexpr double kSigmaSteps = 0x1p20;  ///< number of steps per unit of a logit
-inline constexpr double kMostSigmaSteps = 0x1p31 - 1;
+inline constexpr double kMaxSigmaSteps = 0x1p31 - 1;
 
 /// Returns the distance of x from the largest logit as a number of steps, not yet rounded.
 FAIRDRAW_HOST_DEVICE inline double steps_below(float largest, float x) {
@@ -35,7 +35,7 @@ struct SigmaSums {
   FAIRDRAW_HOST_DEVICE void add(float largest, float x) {
     const double steps = steps_below(largest, x);
     const std::uint64_t q = static_cast<std::uint32_t>(
-        static_cast<std::int32_t>(steps < kMostSigmaSteps ? steps : kMostSigmaSteps));
+        static_cast<std::int32_t>(steps < kMaxSigmaSteps ? steps : kMaxSigmaSteps));
     const std::uint64_t square = q * q;
     ++tokens;
     distances += q;
@@ -50,7 +50,7 @@ struct SigmaSums {
     const uint128_t spread = squares * tokens - static_cast<uint128_t>(distances) * distances;
     const double most =
         static_cast<double>(n) * std::sqrt(nearest_double(spread)) / static_cast<double>(tokens);
-    return most < kMostSigmaSteps ? std::floor(most) + 1.0 : HUGE_VAL;
+    return most < kMaxSigmaSteps ? std::floor(most) + 1.0 : HUGE_VAL;
   }
 };
 

@@ -15,7 +15,7 @@ namespace {
 /// KB per row. If there are more shards, each of them sends fewer candidates.
 constexpr std::int64_t kCandidatesOfAll = 512;
 constexpr std::int64_t kFewestCandidates = 64;
-constexpr std::int64_t kMostCandidates = 256;
+constexpr std::int64_t kMaxCandidates = 256;
 
 /// Checks that a call on probabilities requests only results that the operations of sampling.h
 /// support.
@@ -134,7 +134,7 @@ Error one_for_the_call(const char* rule) {
 
 /// Returns the number of candidates that each shard sends for filtered rows.
 std::int64_t candidates_of(const Partition& partition) {
-  return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
+  return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMaxCandidates);
 }
 
 }  // namespace

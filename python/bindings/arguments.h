@@ -174,8 +174,8 @@ class Named {
   void expect_all_read() const;
 
  private:
-  static constexpr std::size_t kMostNames = 512;  ///< an upper bound of the number of argument
-                                                  ///< names of all operations together
+  static constexpr std::size_t kMaxNames = 512;  ///< an upper bound of the number of argument
+                                                 ///< names of all operations together
   struct Key {
     PyObject* name;
     std::size_t number;
@@ -186,7 +186,7 @@ class Named {
   struct State {
     const char* call;
     nb::dict given;
-    std::bitset<kMostNames> read;
+    std::bitset<kMaxNames> read;
     std::vector<InputArray> inputs;
     std::vector<OutputArray> outputs;
   };

@@ -23,7 +23,7 @@ namespace fairdraw::reference {
 namespace {
 
 constexpr float kOctaves = 0x1.715476p0F;  // at this temperature logits are octaves
-constexpr auto kMost = static_cast<std::size_t>(kMaxVocab);
+constexpr auto kMax = static_cast<std::size_t>(kMaxVocab);
 
 void expect_within(const TileDistance& seen, std::size_t vocab) {
   EXPECT_EQ(seen.out_of_band, 0U) << describe(seen);
@@ -33,9 +33,9 @@ void expect_within(const TileDistance& seen, std::size_t vocab) {
 }
 
 TEST(TileBound, IsBelowAMillionthForEveryVocabulary) {
-  EXPECT_LT(largest_tile_distribution_error(kMost) + word_distribution_error(kMost), 3.5e-7);
+  EXPECT_LT(largest_tile_distribution_error(kMax) + word_distribution_error(kMax), 3.5e-7);
   EXPECT_LT(largest_tile_distribution_error(131072), 3.1e-7);
-  for (std::size_t vocab = 1; vocab < kMost; vocab *= 2) {
+  for (std::size_t vocab = 1; vocab < kMax; vocab *= 2) {
     EXPECT_LT(largest_tile_distribution_error(vocab), largest_tile_distribution_error(2 * vocab));
   }
 }
@@ -48,7 +48,7 @@ double deviation(std::size_t vocab, double mass) {
 }
 
 TEST(TileBound, LargestDeviationIsThatOfEqualTokensBelowAMaximum) {
-  for (const std::size_t vocab : {std::size_t{2}, std::size_t{1000}, kMost}) {
+  for (const std::size_t vocab : {std::size_t{2}, std::size_t{1000}, kMax}) {
     const double stated = std::log2(static_cast<double>(vocab)) / 4 + 1.0 / 3;
     double largest = 0;
     for (double mass = 0x1p-6; mass < 64; mass *= 1.01) {
@@ -76,13 +76,13 @@ TEST(TileBound, HoldsOnTheLargestVocabulary) {
   RandomRows random(2);
   for (const RowKind kind : {RowKind::smooth, RowKind::flat, RowKind::peaked}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    expect_within(distance_to_softmax(random.logits(kind, kMost), 0.7F), kMost);
+    expect_within(distance_to_softmax(random.logits(kind, kMax), 0.7F), kMax);
   }
   // These rows have only equal tokens, or span 100 octaves.
-  expect_within(distance_to_softmax(std::vector<float>(kMost, -1234.5F), 0.7F), kMost);
-  std::vector<float> wide(kMost);
+  expect_within(distance_to_softmax(std::vector<float>(kMax, -1234.5F), 0.7F), kMax);
+  std::vector<float> wide(kMax);
   for (float& x : wide) x = -100 * random.unit();
-  expect_within(distance_to_softmax(wide, kOctaves), kMost);
+  expect_within(distance_to_softmax(wide, kOctaves), kMax);
 }
 
 // The test uses the row of the largest deviation, at a temperature where the scale c is off by
@@ -101,14 +101,14 @@ TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
   }
   ASSERT_GT(largest, 0.99 * 0x1p-24);
   const double mass = 0.85;  // mass of the V - 1 tokens at which D is largest, to two digits
-  const double octaves = std::log2(static_cast<double>(kMost - 1) / mass);
-  std::vector<float> logits(kMost, static_cast<float>(-octaves * std::log(2.0)) * worst);
+  const double octaves = std::log2(static_cast<double>(kMax - 1) / mass);
+  std::vector<float> logits(kMax, static_cast<float>(-octaves * std::log(2.0)) * worst);
   logits[0] = 0;
   const TileDistance seen = distance_to_softmax(logits, worst);
-  expect_within(seen, kMost);
+  expect_within(seen, kMax);
   // The error of the scale c appears in full in the distance. The other errors of a weight are at
   // most 2^-22, once for each of the two kinds of token.
-  EXPECT_NEAR(seen.distance, std::log(2.0) * largest * deviation(kMost, mass),
+  EXPECT_NEAR(seen.distance, std::log(2.0) * largest * deviation(kMax, mass),
               0x1p-22 * 2 * mass / ((1 + mass) * (1 + mass)));
   EXPECT_GT(seen.distance, seen.bound / 2);
 }
@@ -116,13 +116,13 @@ TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
 TEST(TileBound, HoldsWhereTilesAreLost) {
   // Every tile except the first is 48.6 octaves below the first, which is rounded to 49. All mass
   // of these tiles is lost, which is almost half of the V 2^-48 that the bound allows.
-  std::vector<float> logits(kMost, -48.6F);
+  std::vector<float> logits(kMax, -48.6F);
   std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
   logits[3] = 0;
   const TileDistance seen = distance_to_softmax(logits, kOctaves);
-  expect_within(seen, kMost);
-  const double lost = static_cast<double>(kMost - kIdsOfATile) * std::exp2(-48.6);
-  EXPECT_GT(lost, 0.6 * static_cast<double>(kMost) * 0x1p-48);
+  expect_within(seen, kMax);
+  const double lost = static_cast<double>(kMax - kIdsOfATile) * std::exp2(-48.6);
+  EXPECT_GT(lost, 0.6 * static_cast<double>(kMax) * 0x1p-48);
   // In the integer model only the maximum has mass. The octaves in float32 and the temperature are
   // off by 2^-23 of the distance.
   EXPECT_NEAR(seen.distance, lost, 48.6 * 0x1p-22 * lost + seen.own_error);

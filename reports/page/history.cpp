@@ -7,9 +7,9 @@
 namespace fairdraw::reports::page {
 namespace {
 
-constexpr std::size_t kMostRuns = 40;     ///< largest number of earlier runs; the newest runs are
+constexpr std::size_t kMaxRuns = 40;     ///< largest number of earlier runs; the newest runs are
                                           ///< kept
-constexpr std::size_t kMostChanges = 20;  ///< per run
+constexpr std::size_t kMaxChanges = 20;  ///< per run
 
 Json run_data(const EarlierRun& run, const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
@@ -26,7 +26,7 @@ Json changes_data(const Comparison& comparison) {
   };
   Json first = Json::array();
   for (const VerdictChange& change : comparison.verdicts) {
-    if (first.size() == kMostChanges) break;
+    if (first.size() == kMaxChanges) break;
     first.push_back({{"id", change.id},
                      {"sampler", change.sampler},
                      {"base", word(change.base)},
@@ -49,7 +49,7 @@ Json history_data(const harness::RunRecord& record, const ReportExtras& extras) 
     before = &next;
   };
   const std::size_t all = extras.history.size();
-  for (std::size_t i = all > kMostRuns ? all - kMostRuns : 0; i < all; ++i) {
+  for (std::size_t i = all > kMaxRuns ? all - kMaxRuns : 0; i < all; ++i) {
     add(extras.history[i], extras.history[i].record);
   }
   if (all > 0) add({"this run", "", {}}, record);

@@ -39,7 +39,7 @@ constexpr int kExitSkipped = 77;
 constexpr int kRanks = 2;
 constexpr std::int64_t kVocab = 128256;
 constexpr std::int64_t kColumns = kVocab / kRanks;
-constexpr std::int64_t kMostRows = 256;
+constexpr std::int64_t kMaxRows = 256;
 constexpr std::int64_t kBatches[] = {1, 8, 64, 256};
 
 struct Filters {
@@ -61,9 +61,9 @@ void require_nccl(ncclResult_t result, const char* what) {
 /// with most of the mass.
 std::vector<float> peaked_rows() {
   harness::Dice dice(7);
-  std::vector<float> logits(static_cast<std::size_t>(kMostRows * kVocab));
+  std::vector<float> logits(static_cast<std::size_t>(kMaxRows * kVocab));
   for (float& x : logits) x = static_cast<float>(2 * dice.bell());
-  for (std::int64_t row = 0; row < kMostRows; ++row) {
+  for (std::int64_t row = 0; row < kMaxRows; ++row) {
     for (int raised = 0; raised < 64; ++raised) {
       logits[static_cast<std::size_t>(row * kVocab) + dice.below(kVocab)] +=
           static_cast<float>(10 + 6 * dice.unit());
@@ -101,20 +101,20 @@ class Rank {
     }
     expect_success(stream_.create(), "a stream");
     const std::int64_t of_row = kColumns * kFloat;
-    expect_success(local_.reserve(kMostRows * of_row), "logits");
-    for (std::int64_t row = 0; row < kMostRows; ++row) {
+    expect_success(local_.reserve(kMaxRows * of_row), "logits");
+    for (std::int64_t row = 0; row < kMaxRows; ++row) {
       expect_success(local_.upload(row * of_row, logits.data() + row * kVocab + number * kColumns,
                                    of_row, stream_),
                      "logits");
     }
     for (cuda::DeviceBuffer* rows : {&gathered_, &whole_}) {
-      expect_success(rows->reserve(kMostRows * kVocab * kFloat), "whole rows");
+      expect_success(rows->reserve(kMaxRows * kVocab * kFloat), "whole rows");
     }
-    for (std::uint64_t row = 0; row < kMostRows; ++row) seed_values_.push_back(row);
-    expect_success(seeds_.reserve(kMostRows * 8), "seeds");
-    expect_success(seeds_.upload(0, seed_values_.data(), kMostRows * 8, stream_), "seeds");
-    expect_success(tokens_.reserve(kMostRows * 4), "tokens");
-    expect_success(some_tokens_.reserve(kMostRows * 4), "tokens");
+    for (std::uint64_t row = 0; row < kMaxRows; ++row) seed_values_.push_back(row);
+    expect_success(seeds_.reserve(kMaxRows * 8), "seeds");
+    expect_success(seeds_.upload(0, seed_values_.data(), kMaxRows * 8, stream_), "seeds");
+    expect_success(tokens_.reserve(kMaxRows * 4), "tokens");
+    expect_success(some_tokens_.reserve(kMaxRows * 4), "tokens");
     timer_ = std::make_unique<ColdTimer>(stream_);
     expect_success(meeting_.reserve(kMeetingBytes), "a meeting");
     expect_success(stream_.synchronise(), "uploads");

@@ -20,8 +20,8 @@ namespace fairdraw::cli {
 
 std::string read_text(const std::string& path) {
   // Counts of 2^20 tokens take about 10 MB per case, and few cases have that many tokens.
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-  return harness::read_regular_file(path, kMostBytes);
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
+  return harness::read_regular_file(path, kMaxBytes);
 }
 
 harness::RunRecord read_record(const std::string& path) {

@@ -43,7 +43,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
              "Draws of each statistical case (default: the case's own number). Fewer draws find "
              "only larger discrepancies; a case that cannot find the discrepancy that it states is "
              "underpowered",
-             {.least = kFewestDraws, .most = suites::kMostDraws});
+             {.least = kFewestDraws, .most = suites::kMaxCaseDraws});
   add_option(app, "--draws-scale", options.draws_scale, "X",
              "Factor on the case's own number of draws, for each statistical case; at most 2^34 "
              "draws in all, and 2^24 if a check keeps them",

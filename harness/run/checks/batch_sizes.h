@@ -22,6 +22,6 @@ inline constexpr std::int64_t kRowsOfAllSizes = 5;
 /// kLeastSpeculations requests each; the case's seed selects which.
 inline constexpr std::int64_t kChainCalls = 6, kSpeculationCalls = 12;
 /// The number of requests in a call of `verify`, for any number of rows.
-inline constexpr std::int64_t kLeastSpeculations = 4;
+inline constexpr std::int64_t kMinSpeculations = 4;
 
 }  // namespace fairdraw::harness

@@ -385,10 +385,10 @@ class Ranking {
 /// Adds the conditions under which a cause shows, unless its name implies them.
 void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
   const std::vector<SharedCondition> unsaid = unsaid_conditions(conditions, cause.name);
-  if (unsaid.empty() || unsaid.size() > kMostConditions) return;
+  if (unsaid.empty() || unsaid.size() > kMaxConditions) return;
   SharedCondition& all = cause.condition;
   all = unsaid.front();
-  if (unsaid.size() == kMostConditions) all.text += " and " + unsaid.back().text;
+  if (unsaid.size() == kMaxConditions) all.text += " and " + unsaid.back().text;
   std::string& sentence = cause.text.sentence;
   if (sentence.empty()) return;
   if (sentence.front() >= 'A' && sentence.front() <= 'Z') sentence.front() += 'a' - 'A';

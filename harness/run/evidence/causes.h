@@ -47,7 +47,7 @@ std::vector<SharedCondition> unsaid_conditions(const std::vector<SharedCondition
                                                std::string_view cause);
 /// Maximum number of conditions of a sentence. More of them describe a single row, and tell
 /// nothing.
-inline constexpr std::size_t kMostConditions = 2;
+inline constexpr std::size_t kMaxConditions = 2;
 
 /// Returns the name of the cause of a sampler that follows another value of a choice than its
 /// profile: `meaning` as in reference/semantic_choices.h.

@@ -290,10 +290,10 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
 
 // Returns the beginning of a message, which becomes a part of a cause's name.
 std::string as_name(std::string text) {
-  constexpr std::size_t kMost = 160;
+  constexpr std::size_t kMax = 160;
   std::ranges::replace(text, '\n', ' ');
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
-  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  if (text.size() > kMax) text = text.substr(0, kMax) + "...";
   return text;
 }
 

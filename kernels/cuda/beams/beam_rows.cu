@@ -28,7 +28,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-static_assert(kMostOfBeam <= HeadSearch::kMost);
+static_assert(kMaxOfBeam <= HeadSearch::kMax);
 
 struct Shared {
   HeadSearch::Memory search;
@@ -93,8 +93,8 @@ class BeamRowFinder {
     const HeadSearch::Head head = search.find(row, keys, wanted, shared_.entries);
     const int n = min(head.n, wanted);
     for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
-      task_.values[number_ * kMostOfBeam + i] = shared_.entries.value[i];
-      task_.ids[number_ * kMostOfBeam + i] = shared_.entries.id[i];
+      task_.values[number_ * kMaxOfBeam + i] = shared_.entries.value[i];
+      task_.ids[number_ * kMaxOfBeam + i] = shared_.entries.id[i];
     }
     return n;
   }

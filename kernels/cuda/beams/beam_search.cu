@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t r = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; r < task.step.requests;
        r += threads) {
     BeamTerms terms = read_beam_terms(task.step, task.result, r);
-    if (terms.status == RowStatus::ok && terms.most > kMostOfBeam) {
+    if (terms.status == RowStatus::ok && terms.most > kMaxOfBeam) {
       terms.status = RowStatus::invalid_beam;
     }
     task.terms[r] = terms;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t first = task.step.row_begins.data[r];
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
       // If several beams use one row, the largest number of entries is requested.
-      atomicMax(&task.wanted[first + beam], most < kMostOfBeam ? most : kMostOfBeam);
+      atomicMax(&task.wanted[first + beam], most < kMaxOfBeam ? most : kMaxOfBeam);
     }
   }
 }
@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(kThreads)
 constexpr int kFewBeams = 16;
 
 struct Shared {
-  BeamCandidate found[kMostOfBeam];
-  BeamCandidate ranked[kMostOfBeam];
+  BeamCandidate found[kMaxOfBeam];
+  BeamCandidate ranked[kMaxOfBeam];
   std::int32_t count[kMaxBeamWidth];  ///< for each beam, its number of candidates
   std::int32_t warp_hits[kThreads / kWarp];
   std::int32_t status[kMaxBeamWidth];
@@ -138,7 +138,7 @@ class BeamStep {
     if (terms_.live <= kFewBeams && terms_.most <= kWarp) {
       return shared_.sorted + beam * kWarp;
     }
-    return task_.candidates + (r_ * task_.step.max_width + beam) * kMostOfBeam;
+    return task_.candidates + (r_ * task_.step.max_width + beam) * kMaxOfBeam;
   }
 
   /// Returns the status with which a beam's row or score makes the request fail, or
@@ -188,7 +188,7 @@ class BeamStep {
   __device__ int find_by_warp(int beam, const BeamRow& row) const {
     const std::int64_t number = row_of(beam);
     const int lane = lane_of_thread();
-    const std::int64_t at = number * kMostOfBeam + lane;
+    const std::int64_t at = number * kMaxOfBeam + lane;
     const int n = row.entries;
     const float value = task_.values[at];  // any value, if the lane has no entry
     const std::int32_t value_id = task_.ids[at];
@@ -220,7 +220,7 @@ class BeamStep {
     const std::int64_t number = row_of(beam);
     const BeamRow& row = task_.rows[number];
     const int n = row.entries;
-    const std::int64_t at = number * kMostOfBeam + thread;
+    const std::int64_t at = number * kMaxOfBeam + thread;
     const BeamScore score = score_of(beam, row);
     const float mine = thread < n ? score(task_.values[at]) : -CUDART_INF_F;
     // A score of -inf is beyond the finite range of float32, and makes no candidate. In the order

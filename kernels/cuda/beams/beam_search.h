@@ -12,7 +12,7 @@
 namespace fairdraw::cuda {
 
 /// Maximum number of candidates that a beam may have.
-inline constexpr int kMostOfBeam = 256;
+inline constexpr int kMaxOfBeam = 256;
 
 /// Largest entries that the kernel has found in a row.
 struct BeamRow {
@@ -34,7 +34,7 @@ struct BeamTask {
                                    ///< beam uses the row
   BeamRow* rows = nullptr;         ///< [rows]
   float* values = nullptr;      ///< values of the entries [rows, kMostOfBeam], in descending order
-  std::int32_t* ids = nullptr;  ///< [rows, kMostOfBeam]
+  std::int32_t* ids = nullptr;  ///< [rows, kMaxOfBeam]
   BeamCandidate* candidates = nullptr;  ///< candidates of the beams [requests * max_width,
                                         ///< kMostOfBeam]
 };

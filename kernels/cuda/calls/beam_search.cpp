@@ -22,10 +22,10 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Bump
   memory.allocate(task.terms, step.requests);
   memory.allocate(task.wanted, rows);
   memory.allocate(task.rows, rows);
-  memory.allocate(task.values, product_of(rows, kMostOfBeam));
-  memory.allocate(task.ids, product_of(rows, kMostOfBeam));
+  memory.allocate(task.values, product_of(rows, kMaxOfBeam));
+  memory.allocate(task.ids, product_of(rows, kMaxOfBeam));
   memory.allocate(task.candidates,
-                  product_of(product_of(step.requests, step.max_width), kMostOfBeam));
+                  product_of(product_of(step.requests, step.max_width), kMaxOfBeam));
   return task;
 }
 

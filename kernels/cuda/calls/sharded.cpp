@@ -53,11 +53,11 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
   }
   if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
   // The tokens of a row are counted by a signed integer of 32 bits.
-  constexpr std::int64_t kMostTokens = 0x7fffffff;
+  constexpr std::int64_t kMaxTokens = 0x7fffffff;
   const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
-  if (rows.indices.given() && tokens > kMostTokens) {
+  if (rows.indices.given() && tokens > kMaxTokens) {
     return {ErrorCode::unsupported, "length of indices * num_samples is " + std::to_string(tokens) +
-                                        "; allowed: 0 to " + std::to_string(kMostTokens) +
+                                        "; allowed: 0 to " + std::to_string(kMaxTokens) +
                                         " in a sharded call on GPUs"};
   }
   if (result.probs.given()) return not_there("probs");

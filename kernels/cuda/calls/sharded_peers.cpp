@@ -6,7 +6,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr std::int64_t kMostPeerRows = 0x7fffffff;
+constexpr std::int64_t kMaxPeerRows = 0x7fffffff;
 constexpr std::int64_t kHalves = 2;
 
 }  // namespace
@@ -23,10 +23,10 @@ std::int64_t bytes_with_halves(std::int64_t flags_end, std::int64_t half) {
 }
 
 Error check_most_rows(std::int64_t most_rows, std::int64_t rows) {
-  if (most_rows >= rows && most_rows <= kMostPeerRows) return {};
+  if (most_rows >= rows && most_rows <= kMaxPeerRows) return {};
   return {ErrorCode::invalid_argument,
           "peers.most_rows is " + std::to_string(most_rows) + "; allowed: " + std::to_string(rows) +
-              ", the call's rows, to " + std::to_string(kMostPeerRows)};
+              ", the call's rows, to " + std::to_string(kMaxPeerRows)};
 }
 
 Error take_peers(const ShardedPeers& peers, std::int64_t needed, int shards, PeerBlocks& blocks) {

@@ -140,11 +140,11 @@ void place_raw(const SampleRequest& rows, const sharded::SummaryLayout& layout, 
 /// least one.
 void place_gathered(const sharded::SummaryLayout& layout, std::int64_t rows, std::int64_t outputs,
                     ShardedTask& task, BumpAllocator& memory) {
-  constexpr std::int64_t kMostValues = std::int64_t{1} << 20;
+  constexpr std::int64_t kMaxValues = std::int64_t{1} << 20;
   GatheredRows& group = task.gathered;
   group = {};
   if (layout.row_columns == 0 || rows == 0) return;
-  group.count = static_cast<int>(std::clamp<std::int64_t>(kMostValues / task.vocab, 1, rows));
+  group.count = static_cast<int>(std::clamp<std::int64_t>(kMaxValues / task.vocab, 1, rows));
   group.room = static_cast<int>(layout.row_columns);
   const std::int64_t count = group.count;
   memory.allocate(group.numbers, count);

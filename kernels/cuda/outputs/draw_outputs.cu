@@ -244,10 +244,10 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
+  constexpr std::int64_t kMax = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
                                                          // block processes several outputs if there
                                                          // are more
-  const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
+  const std::int64_t blocks = task.outputs < kMax ? task.outputs : kMax;
   const TileSpread spread{1, kThreads};
   const SpreadNeeds needs{
       [tiles = tiles_of(task.filtered.rows.vocab)](int) { return SurvivorIndex::bytes(tiles); },

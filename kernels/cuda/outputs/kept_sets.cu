@@ -244,9 +244,9 @@ __device__ std::int32_t size_of(const PackTask& task, std::int64_t output) {
   const std::int64_t row = row_of(task, output);
   if (row < 0) return 0;
   const std::int32_t* counts = task.marks.counts + row * task.marks.parts;
-  std::int32_t of_part[kMostKeptParts];
+  std::int32_t of_part[kMaxKeptParts];
 #pragma unroll
-  for (int part = 0; part < kMostKeptParts; ++part) {
+  for (int part = 0; part < kMaxKeptParts; ++part) {
     of_part[part] = part < task.marks.parts ? counts[part] : 0;  // no load depends on another, so
                                                                  // that all loads are in flight
                                                                  // together
@@ -317,7 +317,7 @@ struct PartOfRow {
 
   /// Reads the data. All threads must call this function; if the row is -1, nothing is read.
   __device__ static PartOfRow read(const KeptMarks& marks, std::int64_t row, const Part& part) {
-    static_assert(kMostKeptParts <= kWarp);
+    static_assert(kMaxKeptParts <= kWarp);
     const int lane = lane_of_thread();
     const int first = part.first_word() + static_cast<int>(threadIdx.x);
     std::uint32_t word = 0;
@@ -435,10 +435,10 @@ cudaError_t pack_kept(const PackTask& task, cudaStream_t stream) {
       error != cudaSuccess || task.outputs == 0) {
     return error;
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
+  constexpr std::int64_t kMax = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
                                                          // block processes several parts if there
                                                          // are more
-  const std::int64_t outputs = task.outputs < kMost ? task.outputs : kMost;
+  const std::int64_t outputs = task.outputs < kMax ? task.outputs : kMax;
   return launch<pack_kept_kernel<true>>(outputs * task.marks.parts, task, stream);
 }
 

@@ -28,10 +28,10 @@ struct KeptMarks {
 /// Maximum number of parts into which a row is divided. If there are few rows, each is divided into
 /// more parts, so that the device has enough blocks. The number of counts stays small, because
 /// every block of a call reads all of them.
-inline constexpr int kMostKeptParts = 16;
+inline constexpr int kMaxKeptParts = 16;
 constexpr int kept_parts(std::int64_t rows) {
   int parts = 1;
-  while (parts < kMostKeptParts && parts * rows <= 256) parts *= 2;
+  while (parts < kMaxKeptParts && parts * rows <= 256) parts *= 2;
   return parts;
 }
 

@@ -73,7 +73,7 @@ struct HeadEntries {
 class HeadSearch {
  public:
   /// Maximum number of first entries that a search may request.
-  static constexpr int kMost = HeadEntries::kMax / 2 + 1;
+  static constexpr int kMax = HeadEntries::kMax / 2 + 1;
 
   /// Shared memory of the search.
   struct Memory {
@@ -96,7 +96,7 @@ class HeadSearch {
   };
 
   /// Writes the first entries of a row that has an allowed token to `entries`: at least n entries,
-  /// or all allowed tokens. Precondition: 1 <= n <= kMost.
+  /// or all allowed tokens. Precondition: 1 <= n <= kMax.
   __device__ Head find(const KeyedRow& row, const TileKeys& keys, int n, HeadEntries& entries) {
     std::int32_t from = bound_of(row, keys, n);
     list(row, from, [](std::int64_t, float) { return true; });

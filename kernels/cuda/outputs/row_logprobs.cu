@@ -336,10 +336,10 @@ int blocks_of_output(const LogprobsTask& task, Path path) {
 /// Returns the number of tiles that a block processes. Long rows are divided into few parts,
 /// because each block adds up the whole index.
 constexpr std::int64_t tiles_of_part(std::int64_t tiles) {
-  constexpr std::int64_t kLeast = 16;
-  constexpr std::int64_t kMostParts = 16;
-  const std::int64_t share = (tiles + kMostParts - 1) / kMostParts;
-  return share > kLeast ? share : kLeast;
+  constexpr std::int64_t kMin = 16;
+  constexpr std::int64_t kMaxParts = 16;
+  const std::int64_t share = (tiles + kMaxParts - 1) / kMaxParts;
+  return share > kMin ? share : kMin;
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -376,10 +376,10 @@ __global__ void __launch_bounds__(kThreads)
 /// Enqueues the outputs. If there are more than 2^20 outputs, each cluster of blocks processes
 /// several outputs.
 cudaError_t launch_outputs(const LogprobsTask& task, Path path, cudaStream_t stream) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  constexpr std::int64_t kMax = std::int64_t{1} << 20;
   const std::int64_t tiles = needs_order(task.result) ? tiles_of(task.filtered.rows.vocab) : 0;
   const int blocks = blocks_of_output(task, path);
-  const ClusterLaunch launch(task.outputs < kMost ? task.outputs : kMost, blocks, kThreads,
+  const ClusterLaunch launch(task.outputs < kMax ? task.outputs : kMax, blocks, kThreads,
                              static_cast<int>(tiles * std::int64_t{sizeof(std::int32_t)}), stream);
   return cudaLaunchKernelEx(&launch.config, report_outputs_kernel, task, blocks);
 }

@@ -117,7 +117,7 @@ struct PairTotals {
 
 /// Shared memory of a block whose cluster adds up a residual, in addition to the sums of chunks.
 struct ResidualSums {
-  static constexpr int kMostOpen = 64;
+  static constexpr int kMaxOpen = 64;
   static constexpr int kMaxWarpsOfDraw = 8;
   struct OpenToken {
     float p, q;
@@ -127,7 +127,7 @@ struct ResidualSums {
   PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of each warp of all blocks
   int open;                                        ///< number of undecided tokens, including those
                                                    ///< that did not fit into the list
-  OpenToken open_tokens[kMostOpen];
+  OpenToken open_tokens[kMaxOpen];
 
   /// Clears the list. All threads must call this function, and a barrier of the block must follow
   /// before the draw.
@@ -138,7 +138,7 @@ struct ResidualSums {
   /// PairTotals::open.
   __device__ std::uint32_t leave_open(float p, float q, std::int64_t token) {
     const int place = atomicAdd(&open, 1);
-    if (place >= kMostOpen) return PairTotals::kSome | PairTotals::kTooMany;
+    if (place >= kMaxOpen) return PairTotals::kSome | PairTotals::kTooMany;
     open_tokens[place] = {p, q, static_cast<std::int32_t>(token)};
     return PairTotals::kSome;
   }

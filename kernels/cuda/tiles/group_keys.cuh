@@ -100,7 +100,7 @@ __device__ __forceinline__ std::uint32_t larger_keys(std::uint32_t a, std::uint3
 class GroupKeys {
  public:
   __host__ __device__ static constexpr int words_log2(std::int64_t tiles) {
-    return tiles <= kMostTilesOfSmallGroups ? 3 : 2;
+    return tiles <= kMaxTilesOfSmallGroups ? 3 : 2;
   }
   __host__ __device__ static constexpr int bytes(std::int64_t tiles) {
     return static_cast<int>(tiles) << (words_log2(tiles) + 2);
@@ -119,7 +119,7 @@ class GroupKeys {
   __device__ __forceinline__ unsigned reaching(int tile, const __half2& pair) const {
     unsigned bits = 0;
 #pragma unroll
-    for (int chunk = 0; chunk < kMostChunks; ++chunk) {
+    for (int chunk = 0; chunk < kMaxChunks; ++chunk) {
       if (chunk >= chunks()) continue;
       std::uint32_t words[4];
       load(tile, chunk, words);
@@ -137,7 +137,7 @@ class GroupKeys {
   template <class Visit>
   __device__ __forceinline__ void for_each_word(int tile, bool in_pairs, const Visit& visit) const {
 #pragma unroll
-    for (int chunk = 0; chunk < kMostChunks; ++chunk) {
+    for (int chunk = 0; chunk < kMaxChunks; ++chunk) {
       if (chunk >= chunks()) continue;
       std::uint32_t words[4];
       load(tile, chunk, words);
@@ -207,8 +207,8 @@ class GroupKeys {
   }
 
  private:
-  static constexpr std::int64_t kMostTilesOfSmallGroups = 640;
-  static constexpr int kMostChunks = 2;
+  static constexpr std::int64_t kMaxTilesOfSmallGroups = 640;
+  static constexpr int kMaxChunks = 2;
 
   /// Returns the number of 16-byte chunks of a tile.
   __device__ int chunks() const { return 1 << (log_ - 2); }

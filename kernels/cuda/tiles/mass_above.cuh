@@ -16,7 +16,7 @@
 // loop that contains calls has fewer registers.
 //
 // Numerics: the weights are defined in common/tile_weights.h. The relative error of a float sum is
-// at most kRoughError. A lane adds at most 2^12 values (kMaxVocab by kLeastThreadsOfBlock threads),
+// at most kRoughError. A lane adds at most 2^12 values (kMaxVocab by kMinThreadsOfBlock threads),
 // so these additions contribute at most 2^-12 to the error. The other additions, the exponential,
 // its argument and the truncation in the definition of weights contribute 2^-17. Determinism:
 // integers decide in all cases in which the float sums are not accurate enough.
@@ -44,7 +44,7 @@ struct Proposal {
 /// followed by the masses of the tiles.
 struct ProposalMemory {
   static constexpr int kPivots = 4;
-  static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
+  static constexpr int kMaxBlockWarps = kMaxThreadsOfBlock / kWarp;
 
   struct Order {
     std::int32_t pivots[kPivots];  ///< keys of the pivots, in ascending order
@@ -62,20 +62,20 @@ struct ProposalMemory {
 
   LargestOfWarps largest;  ///< first member, so that its place is the same as in rows without
                            ///< filters
-  uint128_t of_warp[kMostWarps][kPivots];        ///< for each warp of this block, the masses above
+  uint128_t of_warp[kMaxBlockWarps][kPivots];    ///< for each warp of this block, the masses above
                                                  ///< the pivots
   uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< for each block of the row, the masses above
                                                  ///< the pivots; used in the first block only
-  float rough_of_warp[kMostWarps][kPivots];      ///< the masses of of_warp as floats
+  float rough_of_warp[kMaxBlockWarps][kPivots];    ///< the masses of of_warp as floats
   float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< the masses of of_block as floats, in units
                                                    ///< of 2^kRoughUnit times the row's unit
-  Hint hints[kMostWarps];        ///< for each warp, the hint that the warp suggests, in rows of a
+  Hint hints[kMaxBlockWarps];        ///< for each warp, the hint that the warp suggests, in rows of a
                                  ///< single block
-  float above_hint[kMostWarps];  ///< for each warp, the mass of its tiles above the hint; NaN if
+  float above_hint[kMaxBlockWarps];  ///< for each warp, the mass of its tiles above the hint; NaN if
                                  ///< unknown
   Order order;
   TileGroups groups;
-  Proposal proposals[kMostWarps];
+  Proposal proposals[kMaxBlockWarps];
   uint128_t target;       ///< target mass of the nucleus; 0 if not known yet
   std::int32_t accepted;  ///< smallest key known to be accepted; all larger keys are accepted, too
   std::int32_t rejected;  ///< largest key known to be rejected; all smaller keys are rejected, too

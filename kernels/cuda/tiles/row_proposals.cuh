@@ -106,7 +106,7 @@ class RowProposals {
   static constexpr float kFewFrom = 0.7F;
   static constexpr double kOfRoughUnit = 0x1p-103;
   static_assert(kRoughUnit == 103);
-  static_assert(kSome <= kLeastThreadsOfBlock / kWarp);
+  static_assert(kSome <= kMinThreadsOfBlock / kWarp);
 
   __device__ __forceinline__ const RowFilters& filters() const { return place_.asked->filters; }
   __device__ __forceinline__ float scale() const { return place_.asked->rule.scale; }

@@ -132,7 +132,7 @@ cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
   int threads = spread.threads;
   while (needs.dynamic_bytes(threads) > limits.dynamic_bytes &&
          needs.dynamic_bytes(threads / 2) < needs.dynamic_bytes(threads) &&
-         threads / 2 >= kLeastThreadsOfBlock) {
+         threads / 2 >= kMinThreadsOfBlock) {
     threads /= 2;
   }
   ClusterLaunch launch(rows, blocks, threads, needs.dynamic_bytes(threads), stream);

@@ -11,7 +11,7 @@ namespace fairdraw::cuda {
 /// Maximum number of blocks per row. Not every device can schedule clusters of more than 8 blocks.
 inline constexpr int kMaxBlocksOfRow = 16;
 inline constexpr int kMaxThreadsOfBlock = 512;
-inline constexpr int kLeastThreadsOfBlock = 256;
+inline constexpr int kMinThreadsOfBlock = 256;
 
 struct TileSpread {
   int blocks = 1;  ///< number of blocks per row: 1, 2, 4, 8 or 16; more than one block form a

@@ -23,8 +23,8 @@ Error check_kept_mask(const KeptMask& rows, const KeptSets& kept) {
     return out_of_range("first_id", std::to_string(rows.first_id),
                         "0 to " + std::to_string(kMaxVocab - rows.vocab));
   }
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 32;
-  if (rows.mask.rows < 0 || rows.mask.rows > kMostRows) {
+  constexpr std::int64_t kMaxRows = std::int64_t{1} << 32;
+  if (rows.mask.rows < 0 || rows.mask.rows > kMaxRows) {
     return out_of_range("mask.rows", std::to_string(rows.mask.rows), "0 to 2^32");
   }
   if (Error e = check_matrix("mask", rows.mask.rows, rows.mask.row_stride, rows.mask.rows,

@@ -157,10 +157,10 @@ TEST(HostileArguments, TheWorkspaceOfManyRowsIsNoSmallerThanThatOfFew) {
         cuda::workspace_bytes(chain)};
   };
   constexpr std::int32_t kWidest = std::numeric_limits<std::int32_t>::max();
-  for (const std::int64_t vocab : {std::int64_t{40}, std::int64_t{1} << 62, Changes::kMost}) {
+  for (const std::int64_t vocab : {std::int64_t{40}, std::int64_t{1} << 62, Changes::kMax}) {
     std::vector<std::int64_t> fewer = most(2, 40, 1);
     for (const std::int64_t rows : {std::int64_t{1} << 31, std::int64_t{1} << 55,
-                                    std::int64_t{1} << 57, std::int64_t{1} << 62, Changes::kMost}) {
+                                    std::int64_t{1} << 57, std::int64_t{1} << 62, Changes::kMax}) {
       const std::vector<std::int64_t> more = most(rows, vocab, kWidest);
       for (std::size_t i = 0; i < more.size(); ++i) {
         EXPECT_GE(more[i], fewer[i]) << i << ": " << rows << " rows of " << vocab;
@@ -168,8 +168,8 @@ TEST(HostileArguments, TheWorkspaceOfManyRowsIsNoSmallerThanThatOfFew) {
       fewer = more;
     }
   }
-  for (const std::int64_t bytes : most(-1, Changes::kLeast, -1)) EXPECT_GE(bytes, 0);
-  for (const std::int64_t bytes : most(Changes::kLeast, -1, -1)) EXPECT_GE(bytes, 0);
+  for (const std::int64_t bytes : most(-1, Changes::kMin, -1)) EXPECT_GE(bytes, 0);
+  for (const std::int64_t bytes : most(Changes::kMin, -1, -1)) EXPECT_GE(bytes, 0);
 }
 
 // --- What is refused -----------------------------------------------------------------------------

@@ -27,8 +27,8 @@ struct Change {
 /// Iterates over the arguments of a call, and over their fields.
 class Changes {
  public:
-  static constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
   /// `free` lists the fields whose number nothing else in the call determines, so that a larger
   /// number is valid.
@@ -118,7 +118,7 @@ class Changes {
     if (!note(name, view.data)) return;
     fill(name, view.data, view.size);
     number(name + ".size", "", view.size,
-           {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
+           {kMax, kMin, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
     // If nothing else in the call has that length, a length that is greater by one is an error that
     // cannot be detected.
     if (!free_.contains(name)) number(name + ".size", "", view.size, {view.size + 1});
@@ -132,7 +132,7 @@ class Changes {
 
   void stride(const std::string& name, std::int64_t& field) {
     const std::string full = name + ".row_stride";
-    for (const std::int64_t value : {kMost, kMost - 63, kLeast, std::int64_t{-1}, std::int64_t{0},
+    for (const std::int64_t value : {kMax, kMax - 63, kMin, std::int64_t{-1}, std::int64_t{0},
                                      field - 1, std::int64_t{1} << 60, std::int64_t{1} << 61,
                                      std::int64_t{1} << 62, (std::int64_t{1} << 62) + 1}) {
       change(full + " = " + std::to_string(value),
@@ -142,7 +142,7 @@ class Changes {
 
   void rows(const std::string& name, std::int64_t& field) {
     number(name + ".rows", "", field,
-           {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
+           {kMax, kMin, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
     const bool is_free = free_.contains(name);
     number(name + ".rows", "", field, {field + 1}, is_free);
     if (!is_free) number(name + ".rows", "", field, {std::numeric_limits<std::int32_t>::max()});
@@ -154,7 +154,7 @@ class Changes {
     change<const void*>(name + ".data = null", last(name), false, data, nullptr);
     add(name + ".dtype", dtype);
     rows(name, count);
-    number(name + ".vocab", "", vocab, {kMost, kLeast, -1, 0, kMaxVocab + 1, vocab + 1});
+    number(name + ".vocab", "", vocab, {kMax, kMin, -1, 0, kMaxVocab + 1, vocab + 1});
     stride(name, row_stride);
   }
 
@@ -185,7 +185,7 @@ class Changes {
     fill(name, data, size);
     change<const std::int32_t*>(name + ".data = null", last(name), false, data, nullptr);
     number(name + ".size", last(name), size,
-           {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
+           {kMax, kMin, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
     add(name + ".begins", begins);
     add(name + ".lengths", lengths);
   }

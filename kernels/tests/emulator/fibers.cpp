@@ -22,7 +22,7 @@ constexpr unsigned kWarp = 32;
 constexpr std::size_t kStackBytes = std::size_t{96} << 10;
 // room for the static and dynamic shared memory of a block
 constexpr std::size_t kSharedBytes = std::size_t{512} << 10;
-constexpr std::size_t kMostDynamic = std::size_t{227} << 10;  // of compute capability 9.0
+constexpr std::size_t kMaxDynamic = std::size_t{227} << 10;   // of compute capability 9.0
 constexpr std::size_t kGuardBytes = 256;
 constexpr int kUnwritten = 0xcd;
 
@@ -390,7 +390,7 @@ void run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel) 
   const unsigned threads = config.blockDim.x;
   if (threads == 0 || threads > 1024) fail("no block has so many threads");
   if (config.gridDim.x % cluster != 0) fail("no whole clusters in the grid");
-  if (config.dynamicSmemBytes > kMostDynamic) fail("too much dynamic shared memory");
+  if (config.dynamicSmemBytes > kMaxDynamic) fail("too much dynamic shared memory");
   launch = {};
   launch.kernel = &kernel;
   launch.block_size = {threads, 1, 1};

@@ -192,13 +192,13 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
 TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
   // The call has two rows of float32, so a limit of 2^48 bytes allows 2^45 values per row. The last
   // row is padding, which is not read.
-  constexpr std::int64_t kMost = std::int64_t{1} << 45;
-  refuse([&](Call& c) { c.request.logits.row_stride = kMost + 1; },
+  constexpr std::int64_t kMax = std::int64_t{1} << 45;
+  refuse([&](Call& c) { c.request.logits.row_stride = kMax + 1; },
          {"logits.row_stride is 35184372088833", "4 (vocab) to 35184372088832"});
   Call call;
   std::vector<std::uint8_t> active = {1, 0};
   call.request.active = {active.data(), 2};
-  call.request.logits.row_stride = kMost;
+  call.request.logits.row_stride = kMax;
   EXPECT_FALSE(sample(call.request, call.result));
   EXPECT_GE(call.tokens[0], 0);
   EXPECT_EQ(call.tokens[1], -1);

@@ -126,7 +126,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
                       {Check::logprobs},
                       {Check::status},
                       {Check::float_environment},
-                      {Check::verify, harness::kSpeculationCalls, harness::kLeastSpeculations},
+                      {Check::verify, harness::kSpeculationCalls, harness::kMinSpeculations},
                       {Check::chain, harness::kChainCalls}};
   const auto add_size = [&cases](const Row& row, std::int64_t size, const char* name,
                                  std::vector<Operation> operations) {

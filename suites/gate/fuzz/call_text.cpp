@@ -17,7 +17,7 @@ bool can_be_shown(const FuzzCase& fuzz_case) {
   const bool is_batch =
       fuzz_case.kind == CaseKind::batch || fuzz_case.kind == CaseKind::distribution;
   const Request& request = fuzz_case.request;
-  return is_batch && request.processing.empty() && request.logits.size() <= kMostShownValues;
+  return is_batch && request.processing.empty() && request.logits.size() <= kMaxShownValues;
 }
 
 /// The spelling of numbers in a programming language.

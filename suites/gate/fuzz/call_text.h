@@ -10,7 +10,7 @@ namespace fairdraw::suites::fuzz {
 
 /// Returns Python code that calls `sampler` with the rows, and needs only NumPy. `sampler` takes a
 /// batch in the form that fairdraw.verify passes. Returns an empty string if the case has drafted
-/// tokens, logits processing, or more than kMostShownValues logits; the capsule has such cases
+/// tokens, logits processing, or more than kMaxShownValues logits; the capsule has such cases
 /// nevertheless.
 std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler = "sampler");
 
@@ -19,6 +19,6 @@ std::string python_call(const FuzzCase& fuzz_case, const std::string& sampler = 
 /// as python_call.
 std::string c_call(const FuzzCase& fuzz_case);
 
-inline constexpr std::size_t kMostShownValues = 4096;
+inline constexpr std::size_t kMaxShownValues = 4096;
 
 }  // namespace fairdraw::suites::fuzz

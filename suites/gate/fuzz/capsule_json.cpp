@@ -32,7 +32,7 @@ constexpr reports::Format kFormat{.name = "capsule", .pointers = true, .deepest 
 constexpr Length kAnyList{0, 1 << 12};
 constexpr Whole kDrafts{0, 64};
 constexpr Whole kSize{0, kMaxCaseOutputs}, kVocab{1, kMaxVocab};
-constexpr auto kMostDraws = static_cast<std::int64_t>(kMaxDistributionDraws);
+constexpr auto kMaxCapsuleDraws = static_cast<std::int64_t>(kMaxDistributionDraws);
 
 // --- Numbers, bit for bit ------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ void request_fields(JsonObject& json, FuzzCase& fuzz_case) {
   }
   allowed_fields(json, request, rows);
   if (distribution) {
-    json("draws", fuzz_case.draws, Whole{1, kMostDraws});
+    json("draws", fuzz_case.draws, Whole{1, kMaxCapsuleDraws});
     return;
   }
   json.optional("active", request.active, Length::exactly(rows), Whole{0, 1});
@@ -364,9 +364,9 @@ void is_distribution(const Value& value, const Runs<double>& runs) {
 }
 
 void drawn_fields(JsonObject& json, Capsule& capsule) {
-  json("draws", capsule.counted_draws, Whole{0, kMostDraws});
+  json("draws", capsule.counted_draws, Whole{0, kMaxCapsuleDraws});
   json("counts", capsule.counts, Length::exactly(capsule.fuzz_case.request.vocab),
-       Whole{0, kMostDraws});
+       Whole{0, kMaxCapsuleDraws});
   std::uint64_t sum = 0;
   for (const std::uint64_t count : capsule.counts) sum += count;
   if (json.reading() && sum > capsule.counted_draws) {

@@ -92,8 +92,8 @@ std::vector<Question> questions(const std::vector<Job>& jobs, const harness::Run
                                 const harness::SamplerRecord& sampler,
                                 const std::vector<std::size_t>& places,
                                 const harness::TimeLimit& limit) {
-  constexpr std::size_t kMost = 3, kTries = 6;
-  constexpr double kMostCost = 1e8;
+  constexpr std::size_t kMax = 3, kTries = 6;
+  constexpr double kMaxCost = 1e8;
   std::vector<const CaseRecord*> cases;
   for (const std::size_t place : places) cases.push_back(&record.cases[place]);
   std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) {
@@ -103,7 +103,7 @@ std::vector<Question> questions(const std::vector<Job>& jobs, const harness::Run
   std::set<std::string> checks, tried;
   for (const bool again : {false, true}) {
     for (const CaseRecord* one : cases) {
-      if (list.size() == kMost || tried.size() == kTries || cost_of(*one) > kMostCost) break;
+      if (list.size() == kMax || tried.size() == kTries || cost_of(*one) > kMaxCost) break;
       if (limit.is_over()) break;
       if (breaks(*one) || (!again && !checks.insert(one->check).second)) continue;
       if (!tried.insert(one->id).second) continue;
@@ -180,7 +180,7 @@ class Conditions {
       if (!known) try_one(condition);
     }
     find_rows();
-    if (harness::unsaid_conditions(sampler_.conditions, cause).size() > harness::kMostConditions) {
+    if (harness::unsaid_conditions(sampler_.conditions, cause).size() > harness::kMaxConditions) {
       sampler_.conditions.clear();
     }
     // Few rows are in small calls, and few tokens in small vocabularies, so that a mistake that
@@ -308,9 +308,9 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
 
 void ask_failed_samplers(const std::vector<Job>& jobs, const SamplerMaker& make,
                          harness::RunRecord& record) {
-  constexpr double kLeastSeconds = 5;  // a run of few cases takes less than its conditions
+  constexpr double kMinSeconds = 5;  // a run of few cases takes less than its conditions
   note_seen_definitions(make, record);
-  note_conditions(jobs, std::max(kLeastSeconds, record.seconds), record);
+  note_conditions(jobs, std::max(kMinSeconds, record.seconds), record);
 }
 
 }  // namespace fairdraw::suites

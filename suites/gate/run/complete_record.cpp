@@ -167,8 +167,8 @@ std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
     if (one.verdict != harness::Verdict::passed) continue;
     for (const auto& [name, value] : one.measures) {
       // A record that is read from a file may contain any number.
-      constexpr double kMost = 9007199254740992;  // 2^53
-      if (!name.starts_with(draws_to_find) || !(value >= 0 && value <= kMost)) continue;
+      constexpr double kMax = 9007199254740992;  // 2^53
+      if (!name.starts_with(draws_to_find) || !(value >= 0 && value <= kMax)) continue;
       const std::string mistake = name.substr(draws_to_find.size());
       if (mistake.starts_with("uniforms") && words_were_given(record, one.sampler)) continue;
       const auto difference = one.measures.find(harness::kDifference + mistake);

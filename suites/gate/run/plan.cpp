@@ -181,7 +181,7 @@ std::uint64_t most_draws(const Case& entry, bool against) {
   if (check == Check::pit || check == Check::streams || check == Check::batch_distribution) {
     return std::max(kKept, entry.draws);
   }
-  return can_be_split(check) && !against ? kMostDraws : kOfTables;
+  return can_be_split(check) && !against ? kMaxCaseDraws : kOfTables;
 }
 
 double share_of_night(std::optional<std::uint64_t> night) {

@@ -73,7 +73,7 @@ struct PlanOptions {
 
 /// Largest number of draws, which samplers make within hours: 10^10, and the additional draws of
 /// bets.
-inline constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 34;
+inline constexpr std::uint64_t kMaxCaseDraws = std::uint64_t{1} << 34;
 
 /// Returns the largest number of draws of a case with --draws and --draws-scale. The number is
 /// kMostDraws if draws are only counted, and 2^32 in tables of pairs and against another sampler.

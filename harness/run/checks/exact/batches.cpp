@@ -22,7 +22,7 @@ namespace {
 using reference::Membership;
 
 // The maximum number of probabilities in a call that requests whole rows of probabilities: 64 MiB.
-constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxProbabilities = std::int64_t{1} << 24;
 
 // The right results of a base row in a batch of any size.
 struct Answer {
@@ -162,7 +162,7 @@ class Batches {
 
   WantedResults everything(std::int64_t size) const {
     WantedResults wanted{.statuses = true, .support_size = true, .mask = true};
-    wanted.probs = input_.exact() && size * base_.vocab <= kMostProbabilities;
+    wanted.probs = input_.exact() && size * base_.vocab <= kMaxProbabilities;
     return reported(input_.sampler->description(), base_, wanted);
   }
 

@@ -220,7 +220,7 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
       {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
       {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }},
       {"top_n_sigma", [](RowProcessing& p) { p.top_n_sigma = 0; }}};
-  constexpr std::size_t kMostSteps = 2;
+  constexpr std::size_t kMaxSteps = 2;
   std::vector<Suspect> named;
   for (const Step& step : steps) {
     Request without = one_row(request, row);
@@ -233,7 +233,7 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
     }
     named.push_back({step.name, fmt::format("row {} is right without it", row)});
   }
-  if (named.size() <= kMostSteps) {
+  if (named.size() <= kMaxSteps) {
     outcome.evidence.suspects.insert(outcome.evidence.suspects.end(), named.begin(), named.end());
   }
   if (!outcome.evidence.suspects.empty()) return;

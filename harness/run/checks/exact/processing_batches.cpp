@@ -22,7 +22,7 @@ constexpr WantedResults kAllOfBatches = {
 
 // Other checks judge wider rows one by one, because the effects of a batch do not depend on the
 // width.
-constexpr std::int64_t kMostTokensOfBatches = 4096;
+constexpr std::int64_t kMaxTokensOfBatches = 4096;
 
 bool is_active(const Request& request, std::int64_t row) {
   return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
@@ -154,8 +154,8 @@ class Batch {
 
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
   const std::int64_t vocab = input.logits->vocab();
-  constexpr std::int64_t kMostTokens = 64;  // because counts are as wide as the vocabulary
-  if (outcome.failed() || vocab < 4 || vocab > kMostTokens) return;
+  constexpr std::int64_t kMaxTokens = 64;  // because counts are as wide as the vocabulary
+  if (outcome.failed() || vocab < 4 || vocab > kMaxTokens) return;
   std::vector<std::int32_t> counts;
   for (const std::int32_t end : {127, 255, 32767, 65535}) {
     for (std::int32_t count = end - 1; count <= end + 2; ++count) counts.push_back(count);
@@ -193,7 +193,7 @@ void expect_large_counts(const CheckInput& input, CheckOutcome& outcome) {
 void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
   if (outcome.failed() || !sampler.active_rows || !sampler.per_request_seeds) return;
-  if (input.logits->vocab() > kMostTokensOfBatches) return;
+  if (input.logits->vocab() > kMaxTokensOfBatches) return;
   constexpr std::int64_t kRows = kProcessingFaults + 8;
   Request full = make_request(input, 0, kRows);
   for (std::int64_t row = 0; row < kRows; ++row) {
@@ -250,8 +250,7 @@ void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome) 
 void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
   constexpr std::int64_t kSteps = 16, kDifferentRows = 64;
-  if (outcome.failed() || !sampler.per_request_seeds ||
-      input.logits->vocab() > kMostTokensOfBatches)
+  if (outcome.failed() || !sampler.per_request_seeds || input.logits->vocab() > kMaxTokensOfBatches)
     return;
   const Request rows = make_request(input, 0, kDifferentRows);
   const auto vocab = static_cast<std::size_t>(rows.vocab);

@@ -407,7 +407,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
     shapes.resize(few);
   }
   // The requests of a call do not depend on the sampler's abilities.
-  const std::int64_t a_call = std::max(kLeastSpeculations, input.rows / kSpeculationCalls);
+  const std::int64_t a_call = std::max(kMinSpeculations, input.rows / kSpeculationCalls);
   std::int64_t first = 0;
   for (const SpeculationShape& shape : shapes) {
     if (outcome.failed()) break;

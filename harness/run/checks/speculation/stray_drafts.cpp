@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kTrio = 3, kMiddle = 1;
 // The maximum width of the rows. The width hardly matters, because an id is only compared with one
 // number; other cases have wide rows.
-constexpr std::int64_t kMostTokens = 4096;
+constexpr std::int64_t kMaxTokens = 4096;
 
 // Returns ids outside of the vocabulary. The argument `token` is a valid token, which is in the low
 // bits of two of these ids.
@@ -125,7 +125,7 @@ std::vector<Result> results_of(const std::vector<std::int32_t>& tokens,
 
 void expect_stray_chains_fail(const CheckInput& input, CheckOutcome& outcome) {
   if (outcome.failed() || !input.sampler->description().drafts.faults) return;
-  if (input.logits->vocab() > kMostTokens) return;
+  if (input.logits->vocab() > kMaxTokens) return;
   constexpr std::int64_t kDrafts = 4, kCandidates = 12;
   const ChainRequest candidates = make_chains(input, 0, kCandidates, kDrafts);
   std::vector<std::int64_t> picks;
@@ -147,7 +147,7 @@ void expect_stray_chains_fail(const CheckInput& input, CheckOutcome& outcome) {
 void expect_stray_requests_fail(const CheckInput& input, const SpeculationShape& shape,
                                 CheckOutcome& outcome) {
   if (outcome.failed() || !input.sampler->description().drafts.faults) return;
-  if (input.logits->vocab() > kMostTokens) return;
+  if (input.logits->vocab() > kMaxTokens) return;
   constexpr std::int64_t kCandidates = 16;
   const SpeculationRequest candidates = make_speculations(input, 0, kCandidates, shape);
   std::vector<std::int64_t> picks;

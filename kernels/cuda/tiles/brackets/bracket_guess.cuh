@@ -37,22 +37,22 @@ namespace fairdraw::cuda {
 /// Sample of a row's tiles, and the rule that assigns values to bins. All blocks of the row read
 /// this rule.
 struct SampleRule {
-  static constexpr int kLeast = 64;  ///< minimum number of sampled tiles; a row with fewer tiles is
-                                     ///< sampled completely
-  static constexpr int kMost = kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp;
+  static constexpr int kMin = 64;  ///< minimum number of sampled tiles; a row with fewer tiles is
+                                   ///< sampled completely
+  static constexpr int kMax = kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp;
 
   std::int32_t largest, lowest;  ///< keys of the row's largest value, and of the smallest value
                                  ///< that is counted
   float bins_of_distance;        ///< number of bins per unit of distance from the largest value
   int tiles;                     ///< number of tiles in the sample
-  std::uint32_t left_out[kMost / 32];  ///< one bit per tile of the sample, set if the tile is not
+  std::uint32_t left_out[kMax / 32];  ///< one bit per tile of the sample, set if the tile is not
                                        ///< read
 };
 
 /// Shared memory for a guess, with the histogram of a row's values.
 struct GuessMemory {
   static constexpr int kBins = 1024;
-  static constexpr int kMostHeavy = 64;
+  static constexpr int kMaxHeavy = 64;
 
   alignas(16) unsigned counts[kBins];  ///< number of sampled values per bin; bin 0 has the largest
                                        ///< values
@@ -63,7 +63,7 @@ struct GuessMemory {
   float units_of_value;  ///< units that a sampled value stands for if its weight is that of the
                          ///< row's largest value
   double units_of_mass;  ///< units per weight, or units per token
-  int heavy[kMostHeavy];
+  int heavy[kMaxHeavy];
   int heavy_count;
   float of_warp[kEndWarps];
   float sum_of_warp[kEndWarps];
@@ -152,14 +152,14 @@ class RowSample {
                        BlockMasses& masses) {
     const auto thread = static_cast<int>(threadIdx.x);
     for (int i = thread; i < GuessMemory::kBins; i += kEndThreads) memory_.units[i] = 0;
-    if (thread < SampleRule::kMost / 32) memory_.rule.left_out[thread] = 0;
+    if (thread < SampleRule::kMax / 32) memory_.rule.left_out[thread] = 0;
     if (thread == 0) memory_.heavy_count = 0;
     sync_end();
-    const int samples = min(index_.tiles, max(warps, SampleRule::kLeast));
+    const int samples = min(index_.tiles, max(warps, SampleRule::kMin));
     uint128_t heavy = 0;
     uint128_t rest = 0;
     const auto is_heavy = [&](uint128_t weight) {
-      static_assert(GuessMemory::kMostHeavy == 1 << 6);
+      static_assert(GuessMemory::kMaxHeavy == 1 << 6);
       return mass != 0 && weight > mass >> 6;
     };
     for (int tile = thread; tile < index_.tiles; tile += kEndThreads) {

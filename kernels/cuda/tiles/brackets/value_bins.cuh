@@ -70,11 +70,11 @@ struct BinRule {
 /// the smallest threshold that a nucleus may have. `rest` is the mass below the threshold, in the
 /// same unit as `mass`.
 __device__ inline float octaves_to_reach(float mass, float rest, float largest, int vocab) {
-  constexpr float kLeastRest = 0x1p-24F;  // smallest part of the mass that is used, because floats
+  constexpr float kMinRest = 0x1p-24F;  // smallest part of the mass that is used, because floats
                                           // do not have the last bits of the mass
-  constexpr float kMostOctaves = 40.0F;   // limit of the result, which is needed if p is close to 1
-  const float least = rough_quotient(fmaxf(rest, mass * kLeastRest), static_cast<float>(vocab));
-  return fminf(fmaxf(log2f(rough_quotient(largest, least)), 0.0F) + 1.0F, kMostOctaves);
+  constexpr float kMaxOctaves = 40.0F;  // limit of the result, which is needed if p is close to 1
+  const float least = rough_quotient(fmaxf(rest, mass * kMinRest), static_cast<float>(vocab));
+  return fminf(fmaxf(log2f(rough_quotient(largest, least)), 0.0F) + 1.0F, kMaxOctaves);
 }
 
 /// Calls visit(value) for a lane's values of a tile, except for one value that equals the tile's

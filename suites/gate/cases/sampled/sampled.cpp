@@ -17,8 +17,8 @@ using harness::Dice;
 
 constexpr double kUsual = 2;       // three in four temperatures are below this value
 constexpr int kHottestOctave = 4;  // the other temperatures reach 2^4, and are uniform over octaves
-constexpr double kColdest = kLeastSampledTemperature;
-static_assert(kMostSampledTemperature == 1 << kHottestOctave);
+constexpr double kColdest = kMinSampledTemperature;
+static_assert(kMaxSampledTemperature == 1 << kHottestOctave);
 constexpr int kNearestOctave = 12;  // fractions are at least 2^-12 from the ends of (0, 1)
 
 double between(Dice& dice, double low, double high) { return low + (high - low) * dice.unit(); }
@@ -33,7 +33,7 @@ double over_octaves(Dice& dice, int low, int high) {
 // Returns the value, clamped to the open interval (0, 1), because rounding to float32 may give 0 or
 // 1, which would switch a filter off.
 float inside(double value) {
-  return std::clamp(static_cast<float>(value), kLeastSampledFraction, kMostSampledFraction);
+  return std::clamp(static_cast<float>(value), kMinSampledFraction, kMaxSampledFraction);
 }
 
 double any_temperature(Dice& dice) {

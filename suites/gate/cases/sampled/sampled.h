@@ -40,8 +40,8 @@ struct Sampled {
 
 /// Bounds of all sampled temperatures, and of top_p and min_p; beyond the latter bounds, a filter
 /// is off.
-inline constexpr float kLeastSampledTemperature = 0x1p-4F, kMostSampledTemperature = 16;
-inline constexpr float kLeastSampledFraction = 0x1p-20F, kMostSampledFraction = 1 - 0x1p-20F;
+inline constexpr float kMinSampledTemperature = 0x1p-4F, kMaxSampledTemperature = 16;
+inline constexpr float kMinSampledFraction = 0x1p-20F, kMaxSampledFraction = 1 - 0x1p-20F;
 
 /// Returns the part of an id for the operations: `sampled`, or with filters
 /// `sampled+min_p+top_k+top_p`.

@@ -93,7 +93,7 @@ class Values {
 };
 
 float fraction(Values& values, const char* name) {
-  return values.number(name, kLeastSampledFraction, kMostSampledFraction);
+  return values.number(name, kMinSampledFraction, kMaxSampledFraction);
 }
 
 }  // namespace
@@ -135,8 +135,7 @@ Case with_sampled_text(const Case& drawn, std::string_view text) {
     }
   } else if (!own) {
     reference::RowParameters& row = result.operations.front().parameters;
-    row.temperature =
-        values.number("temperature", kLeastSampledTemperature, kMostSampledTemperature);
+    row.temperature = values.number("temperature", kMinSampledTemperature, kMaxSampledTemperature);
     const auto vocab = static_cast<std::int32_t>(result.input.vocab);
     if (filters.top_k) row.top_k = values.number<std::int32_t>("top_k", 1, vocab);
     if (filters.top_p) row.top_p = fraction(values, "top_p");
