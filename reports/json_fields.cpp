@@ -109,14 +109,14 @@ void Range::operator()(const Value& value, double number) const {
     if (finite) value.refuse("expected a number");
     return;
   }
-  if (number >= least && number <= most) return;
-  value.fail(value.path(), std::isinf(most)
-                               ? fmt::format("is {}; expected at least {}", number, least)
-                               : fmt::format("is {}; expected {} to {}", number, least, most));
+  if (number >= min && number <= max) return;
+  value.fail(value.path(), std::isinf(max)
+                               ? fmt::format("is {}; expected at least {}", number, min)
+                               : fmt::format("is {}; expected {} to {}", number, min, max));
 }
 
 void Whole::refuse(const Value& value) const {
-  value.refuse(fmt::format("expected an integer from {} to {}", least, most));
+  value.refuse(fmt::format("expected an integer from {} to {}", min, max));
 }
 
 void OneOf::operator()(const Value& value, const std::string& text) const {
@@ -130,9 +130,9 @@ void named(const Value& value, const std::string& text) {
 
 void Length::expect(const Value& array, const char* of) const {
   const auto size = static_cast<std::int64_t>(array.json().size());
-  if (array.json().is_array() && size >= least && size <= most) return;
-  array.refuse(least == most ? fmt::format("expected an array of {} {}", most, of)
-                             : fmt::format("expected an array of {} to {} {}", least, most, of));
+  if (array.json().is_array() && size >= min && size <= max) return;
+  array.refuse(min == max ? fmt::format("expected an array of {} {}", max, of)
+                          : fmt::format("expected an array of {} to {} {}", min, max, of));
 }
 
 void read(const Value& value, Json& to) { to = value.json(); }

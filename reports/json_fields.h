@@ -82,21 +82,21 @@ class Value {
 /// The allowed range of a number. Infinite ends are written as null, which is read as NaN. Every
 /// range allows NaN unless the range is `finite`.
 struct Range {
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
   bool finite = false;
 
   void operator()(const Value& value, double number) const;
 };
 inline constexpr Range kProbability{0, 1};
-inline constexpr Range kNotNegative{.least = 0}, kFiniteNotNegative{.least = 0, .finite = true};
+inline constexpr Range kNotNegative{.min = 0}, kFiniteNotNegative{.min = 0, .finite = true};
 
 /// The allowed range of an integer.
 struct Whole {
-  std::int64_t least = 0, most = 0;
+  std::int64_t min = 0, max = 0;
 
   void operator()(const Value& value, std::integral auto number) const {
-    if (std::cmp_less(number, least) || std::cmp_greater(number, most)) refuse(value);
+    if (std::cmp_less(number, min) || std::cmp_greater(number, max)) refuse(value);
   }
   [[noreturn]] void refuse(const Value& value) const;
 };
@@ -113,7 +113,7 @@ void named(const Value& value, const std::string& text);
 
 /// The allowed range of the number of values in an array.
 struct Length {
-  std::int64_t least = 0, most = 0;
+  std::int64_t min = 0, max = 0;
 
   static Length exactly(std::int64_t size) { return {size, size}; }
   void expect(const Value& array, const char* of) const;

@@ -45,10 +45,10 @@ constexpr std::size_t kEndBytes = 200;  // more than the length of the line that
 /// fit, the class only counts lines.
 class Lines {
  public:
-  explicit Lines(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit Lines(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void add(const std::string& line) {
-    if (left_out_ > 0 || text_.size() + line.size() + kEndBytes > most_bytes_) {
+    if (left_out_ > 0 || text_.size() + line.size() + kEndBytes > max_bytes_) {
       ++left_out_;
     } else {
       text_ += line;
@@ -63,7 +63,7 @@ class Lines {
   }
 
  private:
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   std::string text_;
   std::uint64_t left_out_ = 0;
 };

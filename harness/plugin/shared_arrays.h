@@ -29,7 +29,7 @@ class SharedArrays final : public ArraySlots {
                                      .wide = std::size_t{64} << 30,
                                      .narrow = std::size_t{4} << 30,
                                      .closed = true,
-                                     .least_alignment = 1};
+                                     .min_alignment = 1};
 };
 
 }  // namespace fairdraw::harness::plugin

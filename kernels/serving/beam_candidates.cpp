@@ -75,7 +75,7 @@ float BeamCandidates::smallest_with_score_of(float x) const {
 /// Cuts the list to the `most` best candidates; from then on, a value is listed only if its score
 /// is above that of the last candidate.
 void BeamCandidates::prune() {
-  keep_best(found_, most_);
+  keep_best(found_, max_candidates_);
   const float last = std::max_element(found_.begin(), found_.end(), comes_before)->score;
   // Finds the smallest value whose score is larger, by bisection between the cut and the maximum.
   std::int64_t low = order_key(cut_);
@@ -122,7 +122,7 @@ const std::vector<BeamCandidate>& BeamCandidates::find(
   beam_score_ = beam_score;
   beam_ = beam;
   max_ = scanned.max;
-  most_ = most;
+  max_candidates_ = most;
   room_ = std::max(kGrowth * most, kRoom);
   if (input == BeamInput::logits) log_mass_ = mass_.of_logits(tile_passes, x, n, max_);
   const float bound = bound_of_kth_largest(passes, group_max_.data(), blocks * kGroups, -kLargest,
@@ -137,7 +137,7 @@ const std::vector<BeamCandidate>& BeamCandidates::find(
     const std::size_t begin = blocks_[i] * kBlock;
     scan(x, begin, std::min(n, begin + kBlock));
   }
-  keep_best(found_, most_);
+  keep_best(found_, max_candidates_);
   return found_;
 }
 

@@ -39,7 +39,7 @@ class BeamCandidates {
   float beam_score_ = 0, max_ = 0;
   double log_mass_ = 0;
   std::int32_t beam_ = 0;
-  std::size_t most_ = 0, room_ = 0;
+  std::size_t max_candidates_ = 0, room_ = 0;
   float cut_ = 0;  ///< values below the cut are not candidates
 
   std::vector<BeamCandidate> found_;

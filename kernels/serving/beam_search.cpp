@@ -62,7 +62,7 @@ void plan(const BeamStepRequest& step, const BeamStepResult& result, Workspace& 
     if (terms.status != RowStatus::ok) continue;
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
       work.rows.push_back({r, beam, RowStatus::ok, places, 0});
-      places += std::min(static_cast<std::size_t>(terms.most), vocab);
+      places += std::min(static_cast<std::size_t>(terms.max_candidates), vocab);
     }
   }
   work.planned = places;
@@ -83,7 +83,7 @@ void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i
   const float score = step.scores.data[row.request * step.max_width + row.beam];
   const std::vector<BeamCandidate>& found =
       finder.find(*worker.passes, *worker.tile_passes, values, vocab, step.input, score, row.beam,
-                  std::min(static_cast<std::size_t>(request.most), vocab), row.status);
+                  std::min(static_cast<std::size_t>(request.max_candidates), vocab), row.status);
   row.count = found.size();
   std::copy(found.begin(), found.end(),
             work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin));
@@ -99,7 +99,7 @@ RowStatus ranked_candidates(const Workspace& work, const Request& request,
     const auto begin = work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin);
     ranked.insert(ranked.end(), begin, begin + static_cast<std::ptrdiff_t>(row.count));
   }
-  cpu::keep_best(ranked, static_cast<std::size_t>(request.terms.most));
+  cpu::keep_best(ranked, static_cast<std::size_t>(request.terms.max_candidates));
   std::sort(ranked.begin(), ranked.end(), comes_before);
   return ranked.empty() ? RowStatus::no_allowed_token : RowStatus::ok;
 }

@@ -211,12 +211,12 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
       any_filtered(rows, rules, arrays) ? candidates_of(rules.partition) : 0;
   const std::int64_t top_n = reports.given() ? reports.top_n : 0;
   SummaryLayout& layout = rules.layout;
-  layout.cut_values = static_cast<std::size_t>(rules.partition.most_cut_values());
+  layout.cut_values = static_cast<std::size_t>(rules.partition.max_cut_values());
   layout.candidates =
       static_cast<std::size_t>(raw_differs ? candidates : std::max(candidates, top_n));
   layout.reported = static_cast<std::size_t>(top_n);
   if (candidates > 0) {
-    layout.row_columns = static_cast<std::size_t>(rules.partition.most_columns());
+    layout.row_columns = static_cast<std::size_t>(rules.partition.max_columns());
     if (may_be_wide(request, result, rules)) layout.attempts = kRecords;
   }
   layout.raw_bits = raw_differs;

@@ -38,7 +38,7 @@ class Partition {
     const auto s = static_cast<std::size_t>(shard);
     return {boundaries_[s], boundaries_[s + 1]};
   }
-  std::int64_t most_columns() const {
+  std::int64_t max_columns() const {
     std::int64_t most = 0;
     for (int shard = 0; shard < shards(); ++shard) most = std::max(most, columns(shard).size());
     return most;
@@ -53,7 +53,7 @@ class Partition {
   Ids tail(int shard) const { return {whole_tiles(shard).end, columns(shard).end}; }
   /// Returns the number of values of the shard that are in cut tiles.
   std::int64_t cut_values(int shard) const { return head(shard).size() + tail(shard).size(); }
-  std::int64_t most_cut_values() const {
+  std::int64_t max_cut_values() const {
     std::int64_t most = 0;
     for (int shard = 0; shard < shards(); ++shard) most = std::max(most, cut_values(shard));
     return most;

@@ -35,12 +35,12 @@ class Timed:
     def __init__(self, function: Callable[[fairdraw.Batch], Any]) -> None:
         self._function = function
         self.seconds = 0.0
-        self.batches = self.most_outputs = 0
+        self.batches = self.max_outputs = 0
 
     def __call__(self, batch: fairdraw.Batch) -> Any:
         start = time.thread_time()
         self.batches += 1
-        self.most_outputs = max(self.most_outputs, batch.outputs)
+        self.max_outputs = max(self.max_outputs, batch.outputs)
         result = self._function(batch)
         self.seconds += time.thread_time() - start
         return result
@@ -81,7 +81,7 @@ def main() -> None:
         processor = after.user - before.user + after.system - before.system
         print(report)
         print(
-            f"{name}: {timed.batches} batches of up to {timed.most_outputs} outputs; processor "
+            f"{name}: {timed.batches} batches of up to {timed.max_outputs} outputs; processor "
             f"{processor:.0f} s, of which the callable {timed.seconds:.0f} s; without it "
             f"{(processor - timed.seconds) / options.jobs:.0f} s on each of {options.jobs} cores; "
             f"wall {time.perf_counter() - wall:.0f} s"

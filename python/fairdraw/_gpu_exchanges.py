@@ -65,7 +65,7 @@ class Exchanges:
         exchange(what.sums)
         exchange(what.ranks)
 
-    def through_peers(self, addresses: list[int], size: int, most_rows: int) -> None:
+    def through_peers(self, addresses: list[int], size: int, max_rows: int) -> None:
         """Exchanges blocks through memory that all ranks can address. Tokens and sums are exchanged
         while a row is merged, without an exchange of their own."""
         call = self._call
@@ -76,7 +76,7 @@ class Exchanges:
             self.count += 1 + sums + call.gathers(undecided)  # tokens come first
 
         self._go_on = go_on
-        call.use_peers(addresses, size, most_rows)
+        call.use_peers(addresses, size, max_rows)
         call.run()
         self.count = 1
 

@@ -21,7 +21,7 @@ TokenLists = tuple[Any, Any, Any]
 
 _INT32 = np.iinfo(np.int32)
 #: Maximum number of bytes that an array may span, equal to kMaxArrayBytes of fairdraw/limits.h.
-_MOST_BYTES = 2**48
+_MAX_BYTES = 2**48
 #: Maps a dtype to the kinds of values (numpy.dtype.kind) that can be converted to the dtype, and to
 #: the name of these values in errors.
 _KINDS = {
@@ -68,10 +68,10 @@ def _expect_extent(name: str, found: Any) -> None:
         for length, stride in zip(found.shape, found.strides, strict=True)
         if length > 1
     )
-    if span > _MOST_BYTES:
+    if span > _MAX_BYTES:
         raise ValueError(
             f"{name} spans {span} bytes by its strides {list(found.strides)}; allowed: at most "
-            f"{_MOST_BYTES} (2^48)"
+            f"{_MAX_BYTES} (2^48)"
         )
 
 

@@ -15,7 +15,7 @@ import torch
 import torch.distributed
 
 from . import _core
-from .logprobs import MOST_LOGPROBS
+from .logprobs import MAX_LOGPROBS
 
 _NO_MULTICAST = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 
@@ -40,7 +40,7 @@ class PeerLimits:
         self._expect("rows", self.rows, 1, 2**31 - 1)
         self._expect("num_samples", self.num_samples, 1, 2**31 - 1)
         if self.logprobs is not None:
-            self._expect("logprobs", self.logprobs, 0, MOST_LOGPROBS)
+            self._expect("logprobs", self.logprobs, 0, MAX_LOGPROBS)
 
     @staticmethod
     def _expect(name: str, value: int, least: int, most: int) -> None:
@@ -107,9 +107,9 @@ class PeerMemory:
             dict(
                 boundaries=list(boundaries),
                 shard=rank,
-                most_rows=limits.rows,
-                most_samples=limits.num_samples,
-                most_logprobs=-1 if limits.logprobs is None else limits.logprobs,
+                max_rows=limits.rows,
+                max_samples=limits.num_samples,
+                max_logprobs=-1 if limits.logprobs is None else limits.logprobs,
                 workspace=self._allocate,
             )
         )

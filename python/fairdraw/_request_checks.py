@@ -237,11 +237,11 @@ def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, 
 
 
 def lengths_of(
-    least_field: str, least: int | None, most_field: str, most: int | None
+    min_field: str, least: int | None, max_field: str, most: int | None
 ) -> dict[str, int | None]:
     """Returns min_tokens and max_tokens. max_tokens becomes None if it is absent or outside int32.
     """
     limit = _core.NO_MAX_TOKENS
     least, most = min(least or 0, limit), limit if most is None else min(most, limit)
-    check_value(least_field, least, (0, most, f"0 to {most_field} ({most})"))
+    check_value(min_field, least, (0, most, f"0 to {max_field} ({most})"))
     return {"min_tokens": least, "max_tokens": None if most == limit else most}

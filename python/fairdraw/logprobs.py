@@ -40,7 +40,7 @@ RankRule = Literal["position", "at_least"]
 
 #: Maximum number of log-probabilities besides the drawn token's, except where whole rows are
 #: reported (fairdraw/log_probabilities.h).
-MOST_LOGPROBS = 128
+MAX_LOGPROBS = 128
 
 
 class Logprobs(NamedTuple):
@@ -62,8 +62,8 @@ def reported(
     backend: Backend, sizes: Sizes, n: int, mode: str, rank_rule: str
 ) -> tuple[Logprobs, dict[str, Any]]:
     """Makes the arrays for reported log-probabilities, and the arguments of the compiled module."""
-    if not -1 <= n <= MOST_LOGPROBS:
-        raise ValueError(f"logprobs is {n}; allowed: 0 to {MOST_LOGPROBS}, or -1 (whole rows)")
+    if not -1 <= n <= MAX_LOGPROBS:
+        raise ValueError(f"logprobs is {n}; allowed: 0 to {MAX_LOGPROBS}, or -1 (whole rows)")
     names = {
         "logprobs_mode": _member("logprobs_mode", mode, _core.LogprobsMode.__members__),
         "rank_rule": _member("rank_rule", rank_rule, _core.RankRule.__members__),

@@ -56,7 +56,7 @@ from ._request_checks import (
     typed,
     unsupported,
 )
-from .logprobs import MOST_LOGPROBS
+from .logprobs import MAX_LOGPROBS
 from .request_parameters import (
     HuggingFaceRequest,
     LlamaCppRequest,
@@ -130,9 +130,9 @@ def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
     if found.temperature != 0:
         check_value("temperature", found.temperature, _TEMPERATURE)
     check(found, _RANGES_OF_SAMPLE)
-    if found.logprobs is not None and found.logprobs > MOST_LOGPROBS:
+    if found.logprobs is not None and found.logprobs > MAX_LOGPROBS:
         raise unsupported(
-            "logprobs", str(found.logprobs), f"0 to {MOST_LOGPROBS}, or of all tokens"
+            "logprobs", str(found.logprobs), f"0 to {MAX_LOGPROBS}, or of all tokens"
         )
     return found
 

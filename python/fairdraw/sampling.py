@@ -86,7 +86,7 @@ from ._operations import (
     lent,
     operation,
 )
-from .logprobs import MOST_LOGPROBS as MOST_LOGPROBS
+from .logprobs import MAX_LOGPROBS as MAX_LOGPROBS
 from .logprobs import Logprobs as Logprobs
 from .logprobs import LogprobsMode as LogprobsMode
 from .logprobs import RankRule as RankRule

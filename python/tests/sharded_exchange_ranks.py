@@ -54,8 +54,8 @@ class PlannedCall:
         if kind is Kind.gather:
             self._set_undecided(max(int(self.workspace[4:8].view(torch.int32)) - 2, 0))
 
-    def use_peers(self, memory, size, most_rows):
-        self.made.append(("peers", memory, size, most_rows))
+    def use_peers(self, memory, size, max_rows):
+        self.made.append(("peers", memory, size, max_rows))
 
     def gathers(self, rows):
         return (rows + 1) // 2

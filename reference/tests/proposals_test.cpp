@@ -114,15 +114,15 @@ std::vector<WordsOfAToken> words_of(const std::vector<RowWeight>& weight) {
   cpp_int total = 0;
   for (const RowWeight w : weight) total += cpp_int(w);
   const cpp_int all = cpp_int(1) << 64;
-  const auto least_word = [&](const cpp_int& position) -> cpp_int {
+  const auto min_word = [&](const cpp_int& position) -> cpp_int {
     return (position * all + total - 1) / total;
   };
   std::vector<WordsOfAToken> words;
   cpp_int before = 0;
   for (std::size_t id = 0; id < weight.size(); ++id) {
-    const cpp_int first = least_word(before);
+    const cpp_int first = min_word(before);
     before += cpp_int(weight[id]);
-    const cpp_int count = least_word(before) - first;
+    const cpp_int count = min_word(before) - first;
     if (count > 0) words.push_back({static_cast<std::int32_t>(id), first, count});
   }
   return words;

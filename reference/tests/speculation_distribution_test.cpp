@@ -154,7 +154,7 @@ RowBehind small_rows_of(std::uint64_t seed, float spread) {
   };
 }
 
-std::int32_t most_children(const Tokens& parents) {
+std::int32_t max_children(const Tokens& parents) {
   std::int32_t most = 0;
   for (const std::int32_t parent : parents) {
     most = std::max(most,
@@ -194,7 +194,7 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::with_replacement);
           // Some rows have only two tokens with mass, so three siblings cannot be drawn without
           // replacement.
-          if (most_children(parents) > 2) continue;
+          if (max_children(parents) > 2) continue;
           expect_distribution_of_tree(seed, draft, parents, SiblingSampling::without_replacement);
         }
       }

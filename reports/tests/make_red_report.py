@@ -20,7 +20,7 @@ import browser
 
 MUTANT = "mutant:topp-drops-crossing"
 SKIPPED = 77
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 WIDTH = 960
 LEFT_OUT = ["nav.contents", "#causes .lead", "article .change"]
 MARGIN = 8  # pixels shown below the first card
@@ -54,8 +54,8 @@ def main():
             window.close()
     size = picture.stat().st_size
     print(f"{picture.name}: {WIDTH} x {height:.0f} pixels, {size} bytes")
-    if size > MOST_BYTES:
-        sys.exit(f"{picture.name} has {size} bytes; allowed: {MOST_BYTES}")
+    if size > MAX_BYTES:
+        sys.exit(f"{picture.name} has {size} bytes; allowed: {MAX_BYTES}")
 
 
 if __name__ == "__main__":

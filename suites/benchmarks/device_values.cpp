@@ -26,9 +26,9 @@ DeviceRows::DeviceRows(const Rows& host, std::int64_t batch, const cuda::Stream&
 Floor::Floor(const Inputs& inputs, const cuda::Stream& stream, ColdTimer& timer) {
   const std::vector<FloorShape> shapes =
       floor_shapes(inputs.bytes, device_properties().multiProcessorCount);
-  std::int64_t most_blocks = 0;
-  for (const FloorShape& shape : shapes) most_blocks = std::max(most_blocks, shape.blocks);
-  expect_success(largest_.reserve(most_blocks * 4), "the floor's results");
+  std::int64_t max_blocks = 0;
+  for (const FloorShape& shape : shapes) max_blocks = std::max(max_blocks, shape.blocks);
+  expect_success(largest_.reserve(max_blocks * 4), "the floor's results");
   std::vector<std::unique_ptr<CapturedCall>> captured;
   std::vector<TimedCall> trials;
   for (const FloorShape& shape : shapes) {

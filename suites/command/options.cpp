@@ -42,14 +42,14 @@ template <class T>
 std::string range_text(const Rules& rules) {
   using Limits = std::numeric_limits<T>;
   if (!rules.range.empty()) return rules.range;
-  if (std::isinf(rules.least)) return fmt::format("{} to {}", Limits::lowest(), Limits::max());
-  return fmt::format("{} to {}", static_cast<T>(rules.least), static_cast<T>(rules.most));
+  if (std::isinf(rules.min)) return fmt::format("{} to {}", Limits::lowest(), Limits::max());
+  return fmt::format("{} to {}", static_cast<T>(rules.min), static_cast<T>(rules.max));
 }
 
 template <class T>
 bool is_allowed(T value, const Rules& rules) {
   const auto wide = static_cast<long double>(value);
-  return wide >= rules.least && wide <= rules.most;
+  return wide >= rules.min && wide <= rules.max;
 }
 
 template <class T>
@@ -158,7 +158,7 @@ CLI::Option* add(CLI::App& app, const std::string& names, T& value, const std::s
   option->required(rules.required)->default_str(default_text(value, rules))->type_size(1);
   option->type_name(type);
   if constexpr (std::is_arithmetic_v<One>) {
-    if (!std::isinf(rules.least)) {
+    if (!std::isinf(rules.min)) {
       option->type_name(fmt::format("{} ({})", type, range_text<One>(rules)));
     }
   }

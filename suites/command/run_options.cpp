@@ -38,23 +38,23 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   add_option(app, "--case-timeout", options.case_seconds, "N",
              "Seconds that all calls of a case may take together (default: for a plugin 600, and "
              "for each draw and row 4 ms and 1 us per token; no limit for other samplers)",
-             {.least = 1e-3, .most = 1e9});
+             {.min = 1e-3, .max = 1e9});
   add_option(app, "--draws", options.draws, "N",
              "Draws of each statistical case (default: the case's own number). Fewer draws find "
              "only larger discrepancies; a case that cannot find the discrepancy that it states is "
              "underpowered",
-             {.least = kFewestDraws, .most = suites::kMaxCaseDraws});
+             {.min = kFewestDraws, .max = suites::kMaxCaseDraws});
   add_option(app, "--draws-scale", options.draws_scale, "X",
              "Factor on the case's own number of draws, for each statistical case; at most 2^34 "
              "draws in all, and 2^24 if a check keeps them",
-             {.least = 1e-3, .most = 1e9});
+             {.min = 1e-3, .max = 1e9});
   add_option(app, "--night", options.night, "N",
              "Number of this run in a sequence of runs, from 1. Run N spends 1/(N (N + 1)) of the "
              "error budget, so that the whole sequence spends the budget once",
-             {.least = 1, .most = std::uint64_t{1} << 20});
+             {.min = 1, .max = std::uint64_t{1} << 20});
   add_option(app, "--device", options.device, "N",
              "Use only GPU N: sets CUDA_VISIBLE_DEVICES for this process and for plugins",
-             {.least = 0, .most = 1023});
+             {.min = 0, .max = 1023});
   add_option(app, "--semantics", options.semantics, "PROFILE",
              "Profile to judge by, instead of the profile that the sampler declares (`fairdraw "
              "list profiles`)");
@@ -117,7 +117,7 @@ void add_required_coverage(CLI::App& app, RequiredCoverage& required) {
   add_option(app, "--max-skipped", required.max_skipped, "PERCENT",
              "Percentage of its cases that a sampler may skip; above this percentage the exit code "
              "is 3 (default: all cases but one)",
-             {.least = 0.0, .most = 100.0});
+             {.min = 0.0, .max = 100.0});
 }
 
 void expect_coverage(const RequiredCoverage& required, const std::string& part) {

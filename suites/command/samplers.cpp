@@ -41,10 +41,10 @@ void add_plugin_options(CLI::App& app, Options& options) {
            "Load plugins into this process. Calls are faster, but a plugin that crashes or "
            "corrupts memory ends the run");
   add_option(app, "--plugin-timeout", options.seconds, "N",
-             "Seconds that each call of a plugin may take", {.least = 1e-3, .most = 1e6});
+             "Seconds that each call of a plugin may take", {.min = 1e-3, .max = 1e6});
   add_option(app, "--plugin-memory", options.mebibytes, "MIB",
              "MiB that a plugin's process may take besides the arrays of a call; 0: no limit",
-             {.least = 0, .most = std::uint64_t{1} << 24});
+             {.min = 0, .max = std::uint64_t{1} << 24});
 }
 
 int with_plugins(const Options& options, const std::vector<std::string>& samplers,

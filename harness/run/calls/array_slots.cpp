@@ -53,7 +53,7 @@ class ThreadSlots final : public ArraySlots {
                                      .wide = 0,
                                      .narrow = std::size_t{1} << 30,
                                      .closed = false,
-                                     .least_alignment = 64};
+                                     .min_alignment = 64};
   ThreadSlots() : ArraySlots(kLayout, nullptr, 1) {}
 };
 
@@ -215,7 +215,7 @@ bool ArraySlots::has_room(std::size_t bytes) const {
 }
 
 void* ArraySlots::do_allocate(std::size_t bytes, std::size_t alignment) {
-  alignment = std::max(alignment, layout_.least_alignment);
+  alignment = std::max(alignment, layout_.min_alignment);
   for (std::size_t at = slots_.size(); at-- > 0;) {  // tries the narrow slots before the wide ones
     Slot& slot = slots_[at];
     if (slot.array != nullptr || bytes > room(at)) continue;

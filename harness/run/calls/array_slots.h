@@ -23,7 +23,7 @@ class ArraySlots : public std::pmr::memory_resource {
     std::size_t slots, wide_slots;  ///< number of slots; the first `wide_slots` of them are wide
     std::size_t wide, narrow;       ///< bytes of a slot
     bool closed;                    ///< true: guards are inaccessible, so that access crashes
-    std::size_t least_alignment;    ///< minimum alignment of the arrays in bytes
+    std::size_t min_alignment;      ///< minimum alignment of the arrays in bytes
   };
   /// The number of bytes that are watched on either side of an array: the longest possible row, so
   /// that an access that is off by at most one row is detected.

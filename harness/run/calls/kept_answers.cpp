@@ -10,7 +10,7 @@ thread_local KeptAnswers* current = nullptr;
 
 }  // namespace
 
-KeptAnswers::KeptAnswers(std::size_t most_bytes) : before_(current), bytes_left_(most_bytes) {
+KeptAnswers::KeptAnswers(std::size_t max_bytes) : before_(current), bytes_left_(max_bytes) {
   current = this;
 }
 

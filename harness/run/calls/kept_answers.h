@@ -24,8 +24,8 @@ namespace fairdraw::harness {
 /// class exists, kept_answer() in the same thread searches the object first.
 class KeptAnswers {
  public:
-  /// Keeps answers up to a total of `most_bytes` bytes; all further answers are computed each time.
-  explicit KeptAnswers(std::size_t most_bytes);
+  /// Keeps answers up to a total of `max_bytes` bytes; all further answers are computed each time.
+  explicit KeptAnswers(std::size_t max_bytes);
   ~KeptAnswers();
   KeptAnswers(const KeptAnswers&) = delete;
   KeptAnswers& operator=(const KeptAnswers&) = delete;

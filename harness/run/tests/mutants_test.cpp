@@ -350,17 +350,17 @@ TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   struct OneSample : ModelSampler {
     OneSample() { description_.num_samples = false; }
     std::string run(const fairdraw_batch& batch) override {
-      most_samples = std::max(most_samples, batch.num_samples);
+      max_samples = std::max(max_samples, batch.num_samples);
       return ModelSampler::run(batch);
     }
-    std::int32_t most_samples = 0;
+    std::int32_t max_samples = 0;
   };
   OneSample one;
   ModelSampler many;
   const CheckOutcome in_calls = run(one, setting("pit"));
   const CheckOutcome in_samples = run(many, setting("pit"));
   EXPECT_STREQ(to_string(in_calls.verdict), "passed") << in_calls.message;
-  EXPECT_EQ(one.most_samples, 1);
+  EXPECT_EQ(one.max_samples, 1);
   EXPECT_EQ(in_calls.draws, in_samples.draws);
   EXPECT_EQ(in_calls.rows, in_samples.rows);
   // Samples are also judged by their number, which takes a share of the level.

@@ -80,18 +80,18 @@ TEST(Nights, NullSequencesKeepToVillesBound) {
   for (std::uint64_t sequence = 0; sequence < kSequences; ++sequence) {
     CellsOfNights nights = cells(probability);
     std::vector<double> log_e;
-    double most_of_counts = 0, most_of_p_values = 0;
+    double max_of_counts = 0, max_of_p_values = 0;
     bool any_night = false;
     for (int night = 0; night < kNights; ++night) {
       nights.counts.push_back(draw_counts(probability, 200, generator));
-      most_of_counts = std::max(most_of_counts, log_e_of_nights(nights, 1e-6));
+      max_of_counts = std::max(max_of_counts, log_e_of_nights(nights, 1e-6));
       const double p_value = 1 - uniform(generator);
       log_e.push_back(p_to_log_e(p_value));
-      most_of_p_values = std::max(most_of_p_values, log_e_of_nights(log_e));
+      max_of_p_values = std::max(max_of_p_values, log_e_of_nights(log_e));
       any_night = any_night || p_value <= 0.05;
     }
-    if (most_of_counts >= kLn20) ++by_counts;
-    if (most_of_p_values >= kLn20) ++by_p_values;
+    if (max_of_counts >= kLn20) ++by_counts;
+    if (max_of_p_values >= kLn20) ++by_p_values;
     if (any_night) ++each_night;
   }
   EXPECT_GT(binomial_upper_tail(by_counts, kSequences, 0.05), kNever) << by_counts;

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint64_t call = *task.calls;
   const auto stamp = static_cast<std::uint32_t>(call) & ~serving::kFirstOfStep;
   serving::CallRecord* const records =
-      task.records + static_cast<std::int64_t>(call % task.most_calls) * task.capacity;
+      task.records + static_cast<std::int64_t>(call % task.max_calls) * task.capacity;
   const std::uint32_t epoch = *task.epoch;
   for (auto slot = static_cast<std::int32_t>(threadIdx.x); slot < task.capacity; slot += kThreads) {
     const Choice choice = choice_of(task, slot);

@@ -71,8 +71,8 @@ struct AdvanceTask {
   std::int32_t* tokens = nullptr;         ///< tokens that are the result of the step
   std::int32_t* counts = nullptr;
   RowStatus* statuses = nullptr;
-  serving::CallRecord* records = nullptr;  ///< ring of records [most_calls, capacity]
-  std::int32_t most_calls = 0;
+  serving::CallRecord* records = nullptr;  ///< ring of records [max_calls, capacity]
+  std::int32_t max_calls = 0;
   std::uint64_t* calls = nullptr;  ///< number of calls of `sample` that have run so far
   const std::uint32_t* epoch = nullptr;
 };

@@ -18,7 +18,7 @@ TokenCopies::~TokenCopies() {
 
 Error TokenCopies::create(std::int32_t capacity, const FusedSamplingOptions& options) {
   capacity_ = capacity;
-  most_calls_ = options.most_unread_calls;
+  max_calls_ = options.most_unread_calls;
   stream_ = static_cast<cudaStream_t>(options.stream);
   const auto slots = static_cast<std::size_t>(capacity);
   tokens_.assign(slots, -1);
@@ -27,7 +27,7 @@ Error TokenCopies::create(std::int32_t capacity, const FusedSamplingOptions& opt
 
   if (Error error = own_.create()) return error;
   const auto place = [&](BumpAllocator memory) {
-    memory.allocate(records_, std::int64_t{most_calls_} * capacity_);
+    memory.allocate(records_, std::int64_t{max_calls_} * capacity_);
     memory.allocate(calls_, 1);
     memory.allocate(points_, options.most_copies);
     return memory.bytes();
@@ -57,12 +57,12 @@ Error TokenCopies::create(std::int32_t capacity, const FusedSamplingOptions& opt
 }
 
 std::int64_t TokenCopies::ring_bytes() const {
-  return std::int64_t{most_calls_} * capacity_ * static_cast<std::int64_t>(sizeof(CallRecord));
+  return std::int64_t{max_calls_} * capacity_ * static_cast<std::int64_t>(sizeof(CallRecord));
 }
 
 void TokenCopies::add_to(AdvanceTask& task) const {
   task.records = records_;
-  task.most_calls = most_calls_;
+  task.max_calls = max_calls_;
   task.calls = calls_;
 }
 
@@ -109,7 +109,7 @@ Error TokenCopies::start(std::int64_t slots) {
 
 /// Copies the records of some calls from the ring to the same positions in host memory.
 Error TokenCopies::copy_calls(Copy& copy, std::uint64_t begin, std::uint64_t end) {
-  const auto most = static_cast<std::uint64_t>(most_calls_);
+  const auto most = static_cast<std::uint64_t>(max_calls_);
   const std::uint64_t first = end - begin >= most ? 0 : begin % most;
   const std::uint64_t count = std::min(end - begin, most);
   const auto part = [&](std::uint64_t place, std::uint64_t calls) {
@@ -159,14 +159,14 @@ Error TokenCopies::read(const Copy& copy, std::uint64_t end, serving::BatchMirro
   for (; read_ < end; ++read_) {
     const CallRecord* const records =
         copy.records() +
-        static_cast<std::int64_t>(read_ % static_cast<std::uint64_t>(most_calls_)) * capacity_;
+        static_cast<std::int64_t>(read_ % static_cast<std::uint64_t>(max_calls_)) * capacity_;
     const bool is_there =
-        end - read_ <= static_cast<std::uint64_t>(most_calls_) && is_of(records, read_);
+        end - read_ <= static_cast<std::uint64_t>(max_calls_) && is_of(records, read_);
     if (read_ >= delivered_) {
       if (!is_there) {
         return {ErrorCode::unsupported,
                 "tokens of call " + std::to_string(read_) + " were overwritten by call " +
-                    std::to_string(read_ + static_cast<std::uint64_t>(most_calls_)) +
+                    std::to_string(read_ + static_cast<std::uint64_t>(max_calls_)) +
                     " before they were copied (most_unread_calls); catch_up() brings them"};
       }
       if (Error error = mirror.deliver(records)) return error;

@@ -70,7 +70,7 @@ class TokenCopies {
   void add_to_step(const serving::CallRecord* records);
 
   std::int32_t capacity_ = 0;
-  std::int32_t most_calls_ = 0;
+  std::int32_t max_calls_ = 0;
   cudaStream_t stream_ = nullptr;  // stream on which the steps run
   Stream own_;
   DeviceBuffer memory_;

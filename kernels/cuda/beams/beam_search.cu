@@ -61,12 +61,12 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t r = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; r < task.step.requests;
        r += threads) {
     BeamTerms terms = read_beam_terms(task.step, task.result, r);
-    if (terms.status == RowStatus::ok && terms.most > kMaxOfBeam) {
+    if (terms.status == RowStatus::ok && terms.max_candidates > kMaxOfBeam) {
       terms.status = RowStatus::invalid_beam;
     }
     task.terms[r] = terms;
     if (terms.status != RowStatus::ok) continue;
-    const auto most = static_cast<std::int32_t>(terms.most) + kMargin;
+    const auto most = static_cast<std::int32_t>(terms.max_candidates) + kMargin;
     const std::int64_t first = task.step.row_begins.data[r];
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
       // If several beams use one row, the largest number of entries is requested.
@@ -135,7 +135,7 @@ class BeamStep {
     return task_.step.scores.data[r_ * task_.step.max_width + beam];
   }
   __device__ BeamCandidate* candidates_of(int beam) const {
-    if (terms_.live <= kFewBeams && terms_.most <= kWarp) {
+    if (terms_.live <= kFewBeams && terms_.max_candidates <= kWarp) {
       return shared_.sorted + beam * kWarp;
     }
     return task_.candidates + (r_ * task_.step.max_width + beam) * kMaxOfBeam;
@@ -199,7 +199,7 @@ class BeamStep {
     const std::int32_t id = lane < n ? value_id : -1;
     const float mine = lane < n ? score(x) : -CUDART_INF_F;
     const int finite = __popc(__ballot_sync(kAllLanes, mine > -CUDART_INF_F));
-    const auto most = static_cast<int>(terms_.most);
+    const auto most = static_cast<int>(terms_.max_candidates);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
     const float last = value_of_lane(mine, wanted - 1);
@@ -228,7 +228,7 @@ class BeamStep {
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
     if (thread < n) shared_.found[thread] = {mine, beam, task_.ids[at]};
     __syncthreads();
-    const auto most = static_cast<int>(terms_.most);
+    const auto most = static_cast<int>(terms_.max_candidates);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
     // Scores do not increase along the sorted values, so a value after the listed ones may have the
@@ -293,7 +293,7 @@ class BeamStep {
   __device__ int rank() {
     int all = 0;
     for (int beam = 0; beam < terms_.live; ++beam) all += shared_.count[beam];
-    const auto most = static_cast<int>(terms_.most);
+    const auto most = static_cast<int>(terms_.max_candidates);
     const int wanted = all < most ? all : most;
     for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
       for (int i = lane_of_thread(); i < shared_.count[beam]; i += kWarp) {

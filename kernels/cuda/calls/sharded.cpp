@@ -105,10 +105,10 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
 
 /// Computes the offsets of a call's blocks in peer memory, and returns the number of bytes that the
 /// blocks take.
-std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
+std::int64_t place_peers(std::int64_t max_rows, ShardedTask& task) {
   PeerBlocks& peers = task.peers;
-  peers.most_rows = most_rows;
-  peers.flags_end = end_of_flags(task.shards, most_rows);
+  peers.max_rows = max_rows;
+  peers.flags_end = end_of_flags(task.shards, max_rows);
   std::int64_t at = 0;
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
     const bool is_gather = exchange == static_cast<int>(ShardedExchange::gather);
@@ -183,12 +183,12 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
 
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows) {
   ShardedTask task = call.parts_->task;
-  return check_most_rows(most_rows, task.rows()) ? 0 : place_peers(most_rows, task);
+  return check_max_rows(most_rows, task.rows()) ? 0 : place_peers(most_rows, task);
 }
 
 Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   ShardedTask task = call.parts_->task;
-  if (Error error = check_most_rows(peers.most_rows, task.rows())) return error;
+  if (Error error = check_max_rows(peers.most_rows, task.rows())) return error;
   const std::int64_t needed = place_peers(peers.most_rows, task);
   if (Error error = take_peers(peers, needed, task.shards, task.peers)) return error;
   call.parts_->task = task;

@@ -11,10 +11,10 @@ constexpr std::int64_t kHalves = 2;
 
 }  // namespace
 
-std::int64_t end_of_flags(int shards, std::int64_t most_rows) {
+std::int64_t end_of_flags(int shards, std::int64_t max_rows) {
   constexpr std::int64_t kKindsOfFlags = 3;
   return static_cast<std::int64_t>(sizeof(PeerCounts)) +
-         aligned_in_peers(kKindsOfFlags * shards * most_rows *
+         aligned_in_peers(kKindsOfFlags * shards * max_rows *
                           static_cast<std::int64_t>(sizeof(std::uint64_t)));
 }
 
@@ -22,10 +22,10 @@ std::int64_t bytes_with_halves(std::int64_t flags_end, std::int64_t half) {
   return flags_end + kHalves * half;
 }
 
-Error check_most_rows(std::int64_t most_rows, std::int64_t rows) {
-  if (most_rows >= rows && most_rows <= kMaxPeerRows) return {};
+Error check_max_rows(std::int64_t max_rows, std::int64_t rows) {
+  if (max_rows >= rows && max_rows <= kMaxPeerRows) return {};
   return {ErrorCode::invalid_argument,
-          "peers.most_rows is " + std::to_string(most_rows) + "; allowed: " + std::to_string(rows) +
+          "peers.most_rows is " + std::to_string(max_rows) + "; allowed: " + std::to_string(rows) +
               ", the call's rows, to " + std::to_string(kMaxPeerRows)};
 }
 

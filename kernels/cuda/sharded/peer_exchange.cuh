@@ -52,12 +52,12 @@ namespace fairdraw::cuda {
 enum class PeerFlags { parts, tokens, sums };
 
 /// Returns the address of a flag in the memory of a rank. The flags are an array of the shape [3,
-/// shards, most_rows].
+/// shards, max_rows].
 __device__ __forceinline__ std::uint64_t* peer_flag(const PeerBlocks& peers, int shards,
                                                     PeerFlags kind, int rank, int shard,
                                                     std::int64_t row) {
   auto* flags = reinterpret_cast<std::uint64_t*>(peers.memory[rank] + sizeof(PeerCounts));
-  return flags + (static_cast<int>(kind) * shards + shard) * peers.most_rows + row;
+  return flags + (static_cast<int>(kind) * shards + shard) * peers.max_rows + row;
 }
 
 /// Identity of an exchange, which consists of its number and the number of its call.

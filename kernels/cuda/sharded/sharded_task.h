@@ -116,7 +116,7 @@ struct PeerBlocks {
   /// Address of the memory of each rank, as seen by this process. If the first address is null, a
   /// transport outside of the kernels carries the blocks.
   std::byte* memory[kMaxDeviceShards];
-  std::int64_t most_rows;       ///< maximum number of rows for which the memory has flags
+  std::int64_t max_rows;        ///< maximum number of rows for which the memory has flags
   std::int64_t flags_end;       ///< byte offset at which exchange blocks begin
   std::int64_t half;            ///< size of each of the two halves in bytes, which is the same for
                                 ///< all calls

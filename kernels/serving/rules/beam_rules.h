@@ -32,7 +32,7 @@ struct BeamTerms {
   float norm = 1;             ///< length norm of sequences that include this step
   float attainable_norm = 1;  ///< length norm of the length that early stopping assumes
   RowList end_ids;
-  std::int64_t most = 0;  ///< maximum number of candidates that are considered
+  std::int64_t max_candidates = 0;  ///< maximum number of candidates that are considered
 };
 
 FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest& step,
@@ -88,7 +88,7 @@ FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& ste
   }
   if (request.status != RowStatus::ok) return request;
   const std::int64_t ends = request.end_ids.length > 1 ? request.end_ids.length : 1;
-  request.most = (1 + ends) * request.width;
+  request.max_candidates = (1 + ends) * request.width;
   return request;
 }
 

@@ -99,14 +99,14 @@ TEST(CudaProcessedRows, AreDrawnFromAsTheRowsThatProcessingGives) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::array<std::int64_t, 12> kVocabs = {1,    31,    256,   257,   1003,   4096,
                                                     5000, 20001, 32000, 50257, 128256, 262144};
-  const std::int64_t most_values = is_reduced() ? 20000 : 4000000;
+  const std::int64_t max_values = is_reduced() ? 20000 : 4000000;
   DeviceArrays arrays;
   std::array<std::int64_t, 64> met{};
   for (std::uint64_t number = 0; number < 240; ++number) {
     std::mt19937_64 random(number);
     const std::int64_t vocab = kVocabs[number % kVocabs.size()];
-    if (vocab > most_values) continue;
-    const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(200, most_values / vocab));
+    if (vocab > max_values) continue;
+    const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(200, max_values / vocab));
     const auto rows = static_cast<std::int64_t>(1 + random() % most);
     const OwnedCall call = random_processed_call(8200000 + number, rows, vocab);
     const cuda::Path path = number % 3 == 0 ? cuda::Path::block : cuda::Path::best;

@@ -38,7 +38,7 @@ bool logprobs_agree(float expected, float got) {
 /// Collects the differences of arrays that have `per_row` values per output or row.
 class Comparison {
  public:
-  Comparison(const OwnedCall& call, std::size_t most) : call_(call), most_(most) {}
+  Comparison(const OwnedCall& call, std::size_t max_found) : call_(call), max_found_(max_found) {}
 
   template <class T, class Agree>
   void compare(const char* name, const std::vector<T>& expected, const std::vector<T>& got,
@@ -50,7 +50,7 @@ class Comparison {
       return;
     }
     if (std::memcmp(expected.data(), got.data(), expected.size() * sizeof(T)) == 0) return;
-    for (std::size_t i = 0; i < expected.size() && found_.size() < most_; ++i) {
+    for (std::size_t i = 0; i < expected.size() && found_.size() < max_found_; ++i) {
       if (agree(expected[i], got[i])) continue;
       const std::int64_t number = static_cast<std::int64_t>(i) / per_row;
       const std::int64_t row = by_output ? call_.row_of(number) : number;
@@ -83,7 +83,7 @@ class Comparison {
   }
 
   const OwnedCall& call_;
-  std::size_t most_;
+  std::size_t max_found_;
   std::vector<Difference> found_;
 };
 
@@ -123,8 +123,8 @@ std::string describe_row(const OwnedCall& call, std::int64_t row) {
 }
 
 std::vector<Difference> differences(const OwnedCall& call, const SampleOutputs& expected,
-                                    const SampleOutputs& got, std::size_t most) {
-  Comparison comparison(call, most);
+                                    const SampleOutputs& got, std::size_t max_found) {
+  Comparison comparison(call, max_found);
   comparison.compare_bits("status", expected.statuses, got.statuses, 1, true);
   comparison.compare_bits("support size", expected.support_size, got.support_size, 1, true);
   comparison.compare_bits("mask word", expected.mask, got.mask, expected.mask_stride, false);

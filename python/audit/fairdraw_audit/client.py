@@ -20,7 +20,7 @@ LONGEST_PAUSE = 30.0  #: seconds between tries
 LONGEST_CONNECT = 10.0  #: seconds to wait for a connection
 #: Maximum number of consecutive requests that fail after all their tries. After that many, no
 #: further request is sent.
-MOST_FAILURES = 16
+MAX_FAILURES = 16
 
 Keep = Callable[[Record], None]
 
@@ -126,10 +126,10 @@ class _Client:
                 kept = replace(item, response=None, error=str(reason))
             self.failures = self.failures + 1 if kept.error else 0
             keep(kept)
-            if self.failures >= MOST_FAILURES:
+            if self.failures >= MAX_FAILURES:
                 url = self.transport.base_url
                 raise Unreachable(
-                    f"{MOST_FAILURES} requests in a row to {url} failed: {kept.error}"
+                    f"{MAX_FAILURES} requests in a row to {url} failed: {kept.error}"
                 )
 
         tasks = [asyncio.ensure_future(one(item)) for item in stage.items]

@@ -130,31 +130,31 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
         if step == "temperature":
             scale = 1 / claim.temperature
         elif step == "top_k" and claim.top_k > 0:
-            least_rank = (surely_above & surely[:, None, :]).sum(axis=2)
-            most_rank = (perhaps_above & perhaps[:, None, :]).sum(axis=2)
+            min_rank = (surely_above & surely[:, None, :]).sum(axis=2)
+            max_rank = (perhaps_above & perhaps[:, None, :]).sum(axis=2)
             tail_perhaps &= (surely_above_tail & surely).sum(axis=1) < claim.top_k
             tail_surely[:] = False
-            surely &= most_rank < claim.top_k
-            perhaps &= least_rank < claim.top_k
+            surely &= max_rank < claim.top_k
+            perhaps &= min_rank < claim.top_k
         elif step == "top_p" and claim.top_p < 1:
             relative, low, high = weights()
             down = relative * np.exp(-noise * scale) * surely
             up = relative * np.exp(noise * scale) * perhaps
             low, high = low * tail_surely, np.where(tail_perhaps, high, 0)
             error = SUM_ERROR if noise > 0 else 0.0
-            most_above = (perhaps_above * up[:, None, :]).sum(axis=2)
+            max_above = (perhaps_above * up[:, None, :]).sum(axis=2)
             rest = (~perhaps_above * down[:, None, :]).sum(axis=2) + low[:, None]
-            least_above = (surely_above * down[:, None, :]).sum(axis=2)
-            most_rest = (~surely_above * up[:, None, :]).sum(axis=2) + high[:, None]
+            min_above = (surely_above * down[:, None, :]).sum(axis=2)
+            max_rest = (~surely_above * up[:, None, :]).sum(axis=2) + high[:, None]
             above_tail = (surely_above_tail * down).sum(axis=1)
             below = (~surely_above_tail * up).sum(axis=1) + high
             # The own mass of every token counts, except that of the largest token.
             if not claim.keeps_crossing_token:
                 own = np.where(values < top, relative, 0)
-                least_above, most_rest = least_above + own, most_rest - own
+                min_above, max_rest = min_above + own, max_rest - own
             with np.errstate(invalid="ignore", divide="ignore"):
-                surely &= most_above < claim.top_p * (1 - error) * (most_above + rest)
-                perhaps &= least_above < claim.top_p * (1 + error) * (least_above + most_rest)
+                surely &= max_above < claim.top_p * (1 - error) * (max_above + rest)
+                perhaps &= min_above < claim.top_p * (1 + error) * (min_above + max_rest)
                 tail_perhaps &= above_tail < claim.top_p * (1 + error) * (above_tail + below)
             tail_surely[:] = False
         elif step == "min_p" and claim.min_p > 0:

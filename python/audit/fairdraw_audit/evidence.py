@@ -30,7 +30,7 @@ Array = Any
 
 #: Floor of a claim's bounds. With the floor, a token that the claim excludes raises an alarm at
 #: once, with a finite number.
-LEAST_BOUND = 1e-30
+MIN_BOUND = 1e-30
 #: Share of every bet that is on the distribution without filters, so that no single token ends a
 #: bet.
 STRAY = 0.02
@@ -216,10 +216,10 @@ def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, A
     """
     tiny = 1e-300
     logs = np.log(np.maximum(bet, tiny))
-    whole = logs - np.log(np.maximum(upper.outcomes, LEAST_BOUND))
+    whole = logs - np.log(np.maximum(upper.outcomes, MIN_BOUND))
     inside = bet[:, :-1].sum(axis=1, keepdims=True)
     part = np.zeros_like(whole)
-    among = np.log(np.maximum(upper.among_reported, LEAST_BOUND))
+    among = np.log(np.maximum(upper.among_reported, MIN_BOUND))
     part[:, :-1] = logs[:, :-1] - np.log(np.maximum(inside, tiny)) - among
     gain_whole = (truth * whole).sum(axis=1)
     gain_part = (truth * part).sum(axis=1)
@@ -258,14 +258,14 @@ def judge_stream(
         gain = float(mean.sum() - 3 * np.sqrt(variance.sum()))
         variation = float(np.abs(truth - claimed).sum(axis=1).mean() / 2)
         powers.append(Power(alternative, gain, variation))
-        likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
+        likelihoods.append(np.log(np.maximum(bet[rows, drawn], MIN_BOUND)).sum())
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
     # The first alternative is the claim with stray tokens. By chance, other alternatives come close
     # to the first. The first stays the best unless another is likelier by an amount that has
     # probability at most UNSURE.
     unsure = np.log(len(choices) / UNSURE)
     likelihoods[0] += unsure
-    own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
+    own = np.log(np.maximum(claimed[rows, drawn], MIN_BOUND)).sum()
     for place, alternative in enumerate(choices):
         if alternative.fault == "order":
             # Another order of the filters is no explanation if that order excludes drawn tokens,
@@ -297,7 +297,7 @@ def same_tokens(
     for one, other, bound in zip(first, second, bounds, strict=False):
         if one != other:
             return total + float(np.log(0.5))
-        total += float(np.log(0.5 + 0.5 / max(bound, LEAST_BOUND)))
+        total += float(np.log(0.5 + 0.5 / max(bound, MIN_BOUND)))
     return total
 
 

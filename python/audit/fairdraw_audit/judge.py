@@ -36,27 +36,27 @@ class _Judge:
         """Finds whether the log-probabilities belong to raw logits or to the distribution from
         which the server draws, and whether they agree with the drawn tokens."""
         noise, name = self.settings.noise, "logprobs/kind"
-        wrong_own, count, most_sum = 0, 0, 0.0
+        wrong_own, count, max_sum = 0, 0, 0.0
         for choices in self.gathered.choices.values():
             for choice in choices:
                 for position in choice.positions:
                     count += 1
-                    most_sum = max(most_sum, float(np.exp(position.logprobs).sum()))
+                    max_sum = max(max_sum, float(np.exp(position.logprobs).sum()))
                     if position.drawn in position.tokens:
                         listed = position.logprobs[position.tokens.index(position.drawn)]
                         off = abs(listed - position.drawn_logprob)
                         wrong_own += int(bool(off > 2 * noise))
-        measures = {"largest_sum": most_sum, "own_number_differs": float(wrong_own)}
+        measures = {"largest_sum": max_sum, "own_number_differs": float(wrong_own)}
 
         def check(verdict: Verdict, message: str, fault: str = "") -> Check:
             return Check(name, verdict, message, fault, count, measures=measures)
 
         if count == 0:
             return "unknown", check("error", "no response has log-probabilities")
-        if wrong_own or most_sum > np.exp(2 * noise) * (1 + 1e-3):
+        if wrong_own or max_sum > np.exp(2 * noise) * (1 + 1e-3):
             text = (
                 f"the number of the drawn token is not the one listed for it at {wrong_own} of "
-                f"{count} positions; the largest sum of probabilities is {most_sum:.4f}"
+                f"{count} positions; the largest sum of probabilities is {max_sum:.4f}"
             )
             return "raw", check("failed", text, "logprobs_do_not_fit")
         if self.settings.logprobs != "auto":

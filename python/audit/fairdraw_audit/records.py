@@ -16,7 +16,7 @@ from .distribution import Positions
 Array = Any
 #: Log-probabilities of at most this value mean that the token was filtered out. Engines write -9999
 #: because JSON has no infinity.
-LEAST_LOGPROB = -1000.0
+MIN_LOGPROB = -1000.0
 #: Above this e^x overflows. Positive log-probabilities below this limit are read, because some
 #: servers report logits instead.
 LARGEST_LOGPROB = 700.0
@@ -77,13 +77,13 @@ def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any
         ((str(token), _logprob(token, value)) for token, value in zip(tokens, values, strict=True)),
         key=lambda pair: -pair[1],
     )
-    if pairs[0][1] <= LEAST_LOGPROB:
+    if pairs[0][1] <= MIN_LOGPROB:
         raise ValueError(f"the largest log-probability of a position is {pairs[0][1]}")
     if len(pairs) == most + 1:  # servers report the drawn token in addition to the `most` largest
         place = [token for token, _ in pairs].index(drawn) if drawn in dict(pairs) else most
         del pairs[place if pairs[place][1] <= pairs[most][1] else most]
     floor = -np.inf
-    logprobs = tuple(value if value > LEAST_LOGPROB else floor for _, value in pairs[:most])
+    logprobs = tuple(value if value > MIN_LOGPROB else floor for _, value in pairs[:most])
     return Position(
         tuple(token for token, _ in pairs[:most]), logprobs, drawn, _logprob(drawn, own)
     )

@@ -44,7 +44,7 @@ class ShardedCudaCall {
     run_on_host([&] { return cuda::sharded_receive(call_, exchange); });
   }
   /// `memory` holds the address of each shard's memory, as mapped in this process.
-  void use_peers(const nb::list& memory, std::int64_t bytes, std::int64_t most_rows) {
+  void use_peers(const nb::list& memory, std::int64_t bytes, std::int64_t max_rows) {
     cuda::ShardedPeers peers;
     if (memory.size() > static_cast<std::size_t>(cuda::kMaxDeviceShards)) {
       throw_value_error(fmt::format("memory has {} addresses; allowed: 1 to {}", memory.size(),
@@ -56,7 +56,7 @@ class ShardedCudaCall {
       *next++ = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(address));
     }
     peers.bytes = bytes;
-    peers.most_rows = most_rows;
+    peers.most_rows = max_rows;
     run_on_host([&] { return cuda::use_peers(call_, peers); });
   }
   /// Makes the call through peer memory: first for the rows that candidates decide, then for the
@@ -89,36 +89,36 @@ class ShardedCudaCall {
 
 /// Returns the number of bytes of each rank's memory that calls with at most so many rows, samples
 /// and reported tokens need. The size assumes filtered rows and the most expensive reports, which
-/// are raw reports of masked rows. A `most_logprobs` of -1 stands for calls without reports. The
+/// are raw reports of masked rows. A `max_logprobs` of -1 stands for calls without reports. The
 /// call only computes its size and never runs, so that the workspace stands in for all of its
 /// arrays.
-std::int64_t most_peer_bytes(const Named& given) {
+std::int64_t max_peer_bytes(const Named& given) {
   const std::vector<std::int64_t> boundaries = boundaries_of(given);
   const auto shard = given.as<std::int32_t>("shard");
-  const auto most_rows = given.as<std::int64_t>("most_rows");
-  const auto most_samples = given.as<std::int32_t>("most_samples");
-  const auto most_logprobs = given.as<std::int32_t>("most_logprobs");
+  const auto max_rows = given.as<std::int64_t>("max_rows");
+  const auto max_samples = given.as<std::int32_t>("max_samples");
+  const auto max_logprobs = given.as<std::int32_t>("max_logprobs");
   const std::int64_t columns = boundaries.at(static_cast<std::size_t>(shard) + 1) -
                                boundaries[static_cast<std::size_t>(shard)];
   const auto call_over = [&](void* memory) {
-    const std::int64_t tokens = most_rows * most_samples;
+    const std::int64_t tokens = max_rows * max_samples;
     std::pair<ShardedRequest, SampleResult> call;
     auto& [request, result] = call;
-    request.rows.logits = {memory, DType::float32, most_rows, columns, columns};
+    request.rows.logits = {memory, DType::float32, max_rows, columns, columns};
     request.rows.top_p = 0.5F;
     request.rows.seed = std::uint64_t{0};
-    request.rows.num_samples = most_samples;
+    request.rows.num_samples = max_samples;
     request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     request.shard = shard;
     result.tokens = {static_cast<std::int32_t*>(memory), tokens};
-    if (most_logprobs >= 0) {
+    if (max_logprobs >= 0) {
       LogprobsResult& reports = result.logprobs;
-      const std::int64_t listed = most_rows * most_logprobs;
+      const std::int64_t listed = max_rows * max_logprobs;
       reports.mode = LogprobsMode::raw_logprobs;
-      reports.top_n = most_logprobs;
+      reports.top_n = max_logprobs;
       reports.values = {static_cast<float*>(memory), tokens};
       reports.ranks = {static_cast<std::int32_t*>(memory), tokens};
-      request.rows.allowed = {static_cast<const std::uint32_t*>(memory), most_rows,
+      request.rows.allowed = {static_cast<const std::uint32_t*>(memory), max_rows,
                               std::max<std::int64_t>((columns + 31) / 32, 1)};
       reports.top_ids = {static_cast<std::int32_t*>(memory), listed};
       reports.top_values = {static_cast<float*>(memory), listed};
@@ -133,7 +133,7 @@ std::int64_t most_peer_bytes(const Named& given) {
   const auto made = call_over(place.cuda.workspace == nullptr ? &nothing : place.cuda.workspace);
   cuda::ShardedCall call;
   run_on_host([&] { return cuda::make_sharded_call(made.first, made.second, place.cuda, call); });
-  return cuda::peer_bytes(call, most_rows);
+  return cuda::peer_bytes(call, max_rows);
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ void bind_sharded_on_gpu(nb::module_& module) {
       .def("__init__", [](ShardedCudaCall* self, const nb::dict& given) {
         new (self) ShardedCudaCall(Named("ShardedCudaCall", given));
       });
-  define(module, "sharded_peer_bytes", &most_peer_bytes);
+  define(module, "sharded_peer_bytes", &max_peer_bytes);
 }
 
 }  // namespace fairdraw::python

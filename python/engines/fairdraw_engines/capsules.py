@@ -45,7 +45,7 @@ from .matrix import Record, judge, matching_cases
 #: Numbers of draws from a row, which are tried in turn until the symptom shows.
 DRAWS = (4, 256, 16384, 262144)
 #: Maximum number of rows of a case from which the search draws again, if no single answer is wrong.
-MOST_ROWS = 8
+MAX_ROWS = 8
 #: Pattern that finds the parameters of the wrong request in a message.
 PARAMETERS = re.compile(r"\(temperature (\S+), top_k (-?\d+), top_p (\S+), min_p ([^\s)]+)\)")
 SCRIPT_SECONDS = 300
@@ -94,9 +94,9 @@ class _Watch:
                 continue
             row = Row(logits[number].copy(), *parameters)
             key = hashlib.sha256(row.logits.tobytes() + repr(parameters).encode()).digest()
-            if kept is None and key in self.rows and len(self.rows) > MOST_ROWS:
+            if kept is None and key in self.rows and len(self.rows) > MAX_ROWS:
                 continue
-            if len(self.rows) <= MOST_ROWS:
+            if len(self.rows) <= MAX_ROWS:
                 self.rows[key] = row
             answer = Answer(
                 None if kept is None else kept[number], tokens[rows == number].reshape(-1)
@@ -121,7 +121,7 @@ def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) ->
     if not case.red:
         raise NotReduced(f"run again it is {case.verdict}")
     found = [watch.found for watch in watches if watch.found is not None]
-    return found or [row for watch in watches for row in watch.rows.values()][:MOST_ROWS]
+    return found or [row for watch in watches for row in watch.rows.values()][:MAX_ROWS]
 
 
 def reduced(

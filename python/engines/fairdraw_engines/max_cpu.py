@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 #: Logit of a banned token in MAX's pipelines (sampling.py), which is not -inf.
 BANNED = -10000.0
 #: Maximum number of logits of one call, which are 64 MiB.
-MOST_VALUES = 1 << 24
+MAX_VALUES = 1 << 24
 
 
 @functools.cache
@@ -75,8 +75,8 @@ def make(seed: int) -> Sampler:
     random = np.random.default_rng(seed)
 
     def draw(logits: Array, top_k: Array, temperature: Array, top_p: Array) -> Any:
-        """Returns the tokens of a batch, in calls of at most MOST_VALUES logits."""
-        step = max(MOST_VALUES // logits.shape[1], 1)
+        """Returns the tokens of a batch, in calls of at most MAX_VALUES logits."""
+        step = max(MAX_VALUES // logits.shape[1], 1)
         parts = []
         for begin in range(0, len(logits), step):
             part = slice(begin, begin + step)

@@ -107,7 +107,7 @@ def run(show, case):
 
 
 @pytest.mark.parametrize(
-    "wrong, case, symptom, most_tokens",
+    "wrong, case, symptom, max_tokens",
     [
         # k + 1 tokens stay. For k = 1 this sampler is greedy, so that k = 2 shows the defect, with
         # 3 tokens.
@@ -117,7 +117,7 @@ def run(show, case):
     ],
 )
 def test_a_wrong_sampler_gets_a_case_that_shows_it(
-    tmp_path, show, wrong, case, symptom, most_tokens
+    tmp_path, show, wrong, case, symptom, max_tokens
 ):
     engine = planted(wrong)
     made = matrix_of(engine, case)
@@ -130,7 +130,7 @@ def test_a_wrong_sampler_gets_a_case_that_shows_it(
     assert made["engines"][0]["red"][0]["replay"] in page and "planted 1" in page
 
     (capsule,), left = capsules.collect(made, {"planted": engine}, seconds=20)
-    assert not left and capsule.wrong.row.vocab <= most_tokens
+    assert not left and capsule.wrong.row.vocab <= max_tokens
 
     ran = run(show, folder / "case.json")
     assert ran.returncode == 1 and ran.stdout

@@ -44,10 +44,10 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
       {.commas = true});
   add_option(app, "--vocab", options.vocabs, "N",
              "Tokens per row (default: 131072; on a GPU 32000,128256,262144)",
-             {.commas = true, .least = 1, .most = kMaxVocab});
+             {.commas = true, .min = 1, .max = kMaxVocab});
   add_option(app, "--batch", options.batches, "N",
              "Rows per call (default: 1; on a GPU 1,8,64,256)",
-             {.commas = true, .least = 1, .most = 65536});
+             {.commas = true, .min = 1, .max = 65536});
   add_option(app, "--dtype", options.dtypes, "TEXT",
              "float32, float16, bfloat16 (default: float32; on a GPU float32,bfloat16)",
              {.commas = true});
@@ -59,13 +59,13 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              {.commas = true});
   add_option(app, "--threads", options.threads, "N",
              "On the CPU: number of threads, which take rows in parallel",
-             {.commas = true, .least = 1, .most = 1024});
+             {.commas = true, .min = 1, .max = 1024});
   add_option(app, "--logprobs", options.logprobs, "TEXT",
              "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, relative to the plain "
              "call",
              {.commas = true});
   add_option(app, "--milliseconds", options.milliseconds, "NUMBER",
-             "On the CPU: time to spend on each row of the table", {.least = 1e-3, .most = 1e7});
+             "On the CPU: time to spend on each row of the table", {.min = 1e-3, .max = 1e7});
   add_option(app, "--parameters", options.parameters, "TEXT",
              "On a GPU: array passes every parameter, seed and offset as an array in device "
              "memory, one value per row; scalar passes one value per call");

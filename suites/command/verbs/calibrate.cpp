@@ -73,13 +73,13 @@ int calibrate(CalibrateOptions options) {
 Verb add_calibrate(CLI::App& app) {
   const auto options = std::make_shared<CalibrateOptions>();
   add_option(app, "--runs", options->run.runs, "N", "Null runs of each statistic",
-             {.least = 100, .most = 10'000'000});
+             {.min = 100, .max = 10'000'000});
   add_option(app, "--seed", options->seed, "N",
              "Seed, 64 bits (default: made from the commit, as `verify` does)");
   add_option(app, "--seed-from", options->seed_from, "TEXT",
              "Make the seed from a text, such as a date");
   add_option(app, "--jobs", options->jobs, "N", "Threads (default: one per core)",
-             {.least = 1, .most = 1024});
+             {.min = 1, .max = 1024});
   add_json(app, options->json, "Write the rows");
   return [options] { return calibrate(*options); };
 }

@@ -88,7 +88,7 @@ Verb add_compare(CLI::App& app) {
              "A file of the same kind, which is compared with BASE.json", {.required = true});
   add_option(app, "--speed-tolerance", options->tolerance, "PART",
              "Relative change of a benchmark's time that is still no change",
-             {.least = 0.0, .most = 100.0});
+             {.min = 0.0, .max = 100.0});
   add_json(app, options->json, "Write the changes");
   add_option(app, "--markdown", options->markdown, "FILE",
              "Write the changes as a table of Markdown, for a comment");

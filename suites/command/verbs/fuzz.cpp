@@ -156,10 +156,10 @@ Verb add_fuzz(CLI::App& app) {
              "list profiles`)");
   add_option(app, "--seconds", options->seconds, "N",
              "Seconds to search (default: 60, or no limit with --cases)",
-             {.least = 1e-3, .most = 1e7});
+             {.min = 1e-3, .max = 1e7});
   add_option(app, "--cases", options->cases, "N",
              "Number of cases; a seed gives the same cases on every machine",
-             {.least = 1, .most = std::uint64_t{1} << 48});
+             {.min = 1, .max = std::uint64_t{1} << 48});
   add_option(app, "--first-case", options->fuzz.first_case, "N", "Number of the first case");
   add_option(app, "--seed", options->seed, "N",
              "Seed of the search (default: made from the commit, as `verify` does)");
@@ -169,10 +169,10 @@ Verb add_fuzz(CLI::App& app) {
   add_option(app, "--property", options->fuzz.property_glob, "GLOB",
              "Only the properties whose names match; * and ? match any characters");
   add_option(app, "--max-vocab", options->fuzz.generate.max_vocab, "N", "Largest vocabulary",
-             {.least = 1, .most = 16385});
+             {.min = 1, .max = 16385});
   add_option(app, "--max-draws", options->fuzz.generate.max_draws, "N",
              "With --statistical: maximum number of draws from a row",
-             {.least = 1024, .most = suites::fuzz::kMaxDistributionDraws});
+             {.min = 1024, .max = suites::fuzz::kMaxDistributionDraws});
   add_flag(app, "--statistical", options->fuzz.statistical,
            "Judge the distribution of many draws, instead of single calls");
   add_flag(

@@ -355,7 +355,7 @@ Verb add_mutants(CLI::App& app) {
   add_option(app, "--class", options->kind, "CLASS", "Only mutants of this class");
   add_option(app, "--per-class", options->per_class, "N",
              "At most N mutants of each class, the same in every run (default: all)",
-             {.least = 1, .most = 1000});
+             {.min = 1, .max = 1000});
   add_json(app, options->json, "Write the result of each mutant");
   add_flag(app, "--full", options->full,
            "Run every check on every mutant, instead of ending at the first kill (hours)");
@@ -372,12 +372,12 @@ Verb add_mutants(CLI::App& app) {
              "Run N mutants that are wrong only in rows with a random condition, and count how "
              "often the first sentence names both the fault and the condition. The mutants are "
              "held-out ones with --only-held-out, otherwise others",
-             {.least = 1, .most = 1000});
+             {.min = 1, .max = 1000});
   add_option(app, "--records", options->records, "DIR",
              "Write the record of each mutant's cases into this folder: NAME.json");
   add_flag(app, "--list", options->list, "Show the mutants, and run nothing");
   add_option(app, "--jobs", options->jobs, "N",
-             "Mutants judged in parallel (default: one per core)", {.least = 1, .most = 1024});
+             "Mutants judged in parallel (default: one per core)", {.min = 1, .max = 1024});
   add_option(app, "--seed", options->seed, "N",
              "Seed of the run, 64 bits (default: made from the commit, as `verify` does)");
   add_verbosity(app, options->verbosity, "mutant");

@@ -94,7 +94,7 @@ Verb add_replay(CLI::App& app) {
   add_run_options(app, options->run);
   add_option(app, "--statistical-cases", options->statistical_cases, "N",
              "Number of cases that share the error budget, as the replay line gives it",
-             {.least = 1, .most = std::uint64_t{1} << 40});
+             {.min = 1, .max = std::uint64_t{1} << 40});
   add_option(app, "--sampled", options->sampled, "NAME=VALUE,...",
              "Values that the run's seed chose for the case, as the replay line gives them: "
              "vocabulary, parameters, rows");

@@ -131,20 +131,20 @@ Verb add_sample(CLI::App& app) {
   add_option(app, "--sampler", options->sampler, "NAME",
              "Sampler (default: the best built-in one)");
   add_option(app, "--temperature", options->temperature, "T", "0 is greedy",
-             {.least = 0.0F, .most = kMaxTemperature, .range = kTemperatures});
+             {.min = 0.0F, .max = kMaxTemperature, .range = kTemperatures});
   add_option(app, "--top-k", options->top_k, "K", "0 and -1 are off",
-             {.least = -1, .most = INT32_MAX});
+             {.min = -1, .max = INT32_MAX});
   add_option(app, "--top-p", options->top_p, "P", "0 is greedy, 1 is off",
-             {.least = 0.0F, .most = 1.0F});
-  add_option(app, "--min-p", options->min_p, "P", "0 is off", {.least = 0.0F, .most = 1.0F});
+             {.min = 0.0F, .max = 1.0F});
+  add_option(app, "--min-p", options->min_p, "P", "0 is off", {.min = 0.0F, .max = 1.0F});
   add_option(
       app, "--seed", options->seed, "N",
       "Seed of all rows. The default is a fixed number, so that every run draws the same tokens");
   add_option(app, "--offset", options->offset, "N",
              "Offset of row 0; row i has this offset plus i");
   add_option(app, "--num-samples", options->num_samples, "N", "Tokens per row, with replacement",
-             {.least = 1, .most = std::uint64_t{1} << 24});
-  add_option(app, "--row", options->row, "ROW", "Only this row", {.least = 0, .most = INT64_MAX});
+             {.min = 1, .max = std::uint64_t{1} << 24});
+  add_option(app, "--row", options->row, "ROW", "Only this row", {.min = 0, .max = INT64_MAX});
   add_option(app, "--tie-rule", options->tie_rule, "RULE", "keep_all or lowest_id");
   add_option(app, "--filter-order", options->filter_order, "ORDER", "top_k_first or joint");
   add_json(app, options->json, "Write the rows");

@@ -216,11 +216,11 @@ Verb add_verify(CLI::App& app) {
              "Name of this run, such as a CI system's number, for --require-run-id of `report` and "
              "`merge`");
   add_option(app, "--jobs", options->jobs, "N", "Cases judged in parallel (default: one per core)",
-             {.least = 1, .most = 1024});
+             {.min = 1, .max = 1024});
   add_option(app, "--run-timeout", options->run_seconds, "N",
              "Seconds that all cases may take together. Cases that have not run by then are "
              "reported as errors (default: no limit)",
-             {.least = 1e-3, .most = 1e9});
+             {.min = 1e-3, .max = 1e9});
   add_flag(app, "--github", options->github,
            "Write annotations and the step summary of GitHub Actions");
   add_verbosity(app, options->verbosity, "case");

@@ -163,7 +163,7 @@ Case with_values_of_run(const Case& named, const PlanOptions& options) {
     const double asked = options.draws
                              ? static_cast<double>(*options.draws)
                              : std::max(std::round(own * *options.draws_scale), kFewestDraws);
-    const auto most = static_cast<double>(most_draws(entry, options.against.has_value()));
+    const auto most = static_cast<double>(max_draws(entry, options.against.has_value()));
     entry.draws = static_cast<std::uint64_t>(std::min(asked, most));
   }
   return options.sampled ? with_sampled_text(entry, *options.sampled) : entry;
@@ -175,7 +175,7 @@ bool can_be_split(Check check) {
   return check == Check::chi_squared || check == Check::bets || check == Check::binomial;
 }
 
-std::uint64_t most_draws(const Case& entry, bool against) {
+std::uint64_t max_draws(const Case& entry, bool against) {
   constexpr std::uint64_t kOfTables = std::uint64_t{1} << 32, kKept = std::uint64_t{1} << 24;
   const Check check = entry.check;
   if (check == Check::pit || check == Check::streams || check == Check::batch_distribution) {

@@ -48,7 +48,7 @@ struct PlanOptions {
   std::optional<std::uint64_t> draws;  ///< number of draws of each statistical case, instead of its
                                        ///< own number
   std::optional<double> draws_scale;   ///< factor by which each case's own number of draws is
-                                       ///< multiplied, up to most_draws()
+                                       ///< multiplied, up to max_draws()
   /// The part of the draws to make for each case that can_be_split(), without a verdict. All other
   /// cases belong to part 1.
   std::optional<harness::CasePart> part;
@@ -79,7 +79,7 @@ inline constexpr std::uint64_t kMaxCaseDraws = std::uint64_t{1} << 34;
 /// kMostDraws if draws are only counted, and 2^32 in tables of pairs and against another sampler.
 /// If all values are stored (100 bytes each), it is 2^24, or the case's own number of draws if this
 /// is larger, so that memory stays bounded.
-std::uint64_t most_draws(const Case& entry, bool against);
+std::uint64_t max_draws(const Case& entry, bool against);
 
 /// Returns whether the counts of parts add up to those of the whole case. The counts add up in
 /// chi_squared, bets and binomial, whose draws come from one row and may be in any order. Counts do

@@ -261,10 +261,10 @@ TEST(DrawsScale, ScalesEachCaseWithinItsBounds) {
   }
   for (const Case& entry : case_table(Suite::nightly)) {
     if (!is_statistical(entry.check)) continue;
-    const std::uint64_t most = most_draws(entry, false);
+    const std::uint64_t most = max_draws(entry, false);
     EXPECT_GE(most, entry.draws) << entry.id;
     EXPECT_GE(most, can_be_split(entry.check) ? 10'000'000'000U : 1U << 24) << entry.id;
-    EXPECT_LE(most_draws(entry, true), std::uint64_t{1} << 32) << entry.id;
+    EXPECT_LE(max_draws(entry, true), std::uint64_t{1} << 32) << entry.id;
   }
 }
 

@@ -29,10 +29,10 @@ struct Answer {
   bool judged = true;       // true if the profile defines the results
   bool may_refuse = false;  // true if a call with the row may be refused
   RowStatus status = RowStatus::ok;
-  std::vector<std::uint32_t> in, open;  // masks; tokens in `open` may have either bit
-  std::int32_t least = 0, most = 0;     // smallest and largest right support size
-  std::vector<float> probs;             // empty for samplers that are not exact
-  reference::IntegerRow model;          // empty for samplers that are not exact
+  std::vector<std::uint32_t> in, open;            // masks; tokens in `open` may have either bit
+  std::int32_t min_support = 0, max_support = 0;  // smallest and largest right support size
+  std::vector<float> probs;                       // empty for samplers that are not exact
+  reference::IntegerRow model;                    // empty for samplers that are not exact
 };
 
 std::vector<std::uint32_t> packed(std::int64_t vocab, const std::function<bool(std::size_t)>& is) {
@@ -54,7 +54,7 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
     answer.in =
         packed(base.vocab, [&](std::size_t id) { return ok && answer.model.mask[id] != 0; });
     answer.open.resize(answer.in.size());
-    answer.least = answer.most = ok ? answer.model.support_size : 0;
+    answer.min_support = answer.max_support = ok ? answer.model.support_size : 0;
     for (std::int32_t id = 0; id < base.vocab; ++id) {
       answer.probs.push_back(ok ? answer.model.probability(id) : 0);
     }
@@ -69,8 +69,8 @@ Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row)
   };
   answer.in = is(Membership::in);
   answer.open = is(Membership::ambiguous);
-  answer.least = distribution.support_low;
-  answer.most = distribution.support_high;
+  answer.min_support = distribution.support_low;
+  answer.max_support = distribution.support_high;
   return answer;
 }
 
@@ -84,16 +84,19 @@ struct BatchRow {
 
 class Batches {
  public:
-  // The argument `most` is the number of rows of the largest batch.
-  Batches(const CheckInput& input, std::int64_t most, CheckOutcome& outcome)
-      : input_(input), outcome_(outcome), most_(most), base_(make_request(input, 0, input.rows)) {
+  // The argument `max_size` is the number of rows of the largest batch.
+  Batches(const CheckInput& input, std::int64_t max_size, CheckOutcome& outcome)
+      : input_(input),
+        outcome_(outcome),
+        max_size_(max_size),
+        base_(make_request(input, 0, input.rows)) {
     add_empty_row();
     for (std::int64_t row = 0; row < base_.rows; ++row) {
       answers_.push_back(answer_of(input, base_, row));
     }
     // The number of base rows is odd (suites/gate/cases/batch_cases.cpp), so two rows whose
     // distance is a power of two have different base rows.
-    for (std::int64_t i = 0; i < most_; ++i) {
+    for (std::int64_t i = 0; i < max_size_; ++i) {
       places_.push_back({i % input.rows, mixed(input.seed + 3, static_cast<std::uint64_t>(i))});
     }
   }
@@ -126,7 +129,7 @@ class Batches {
     // Batches of all sizes use the same rows, at different places in the batch.
     std::vector<BatchRow> places;
     for (std::int64_t i = 0; i < size; ++i) {
-      places.push_back(places_[static_cast<std::size_t>((i + size) % most_)]);
+      places.push_back(places_[static_cast<std::size_t>((i + size) % max_size_)]);
     }
     fill(places);
     compare(places, {});
@@ -181,7 +184,7 @@ class Batches {
     request_.allowed.clear();
     request_.seed.clear();
     request_.offset.assign(places.size(), 0);
-    request_.logits.reserve(static_cast<std::size_t>(most_ * base_.vocab));
+    request_.logits.reserve(static_cast<std::size_t>(max_size_ * base_.vocab));
     for (const BatchRow& place : places) {
       append_row(base_, place.base, request_);
       if (!base_.processing.empty()) {
@@ -251,9 +254,10 @@ class Batches {
       if (!right) return fmt::format("status {}", response.statuses[row]);
     }
     if (!response.support_size.empty() &&
-        (response.support_size[row] < answer.least || response.support_size[row] > answer.most)) {
+        (response.support_size[row] < answer.min_support ||
+         response.support_size[row] > answer.max_support)) {
       return fmt::format("support size {}, expected {} to {}", response.support_size[row],
-                         answer.least, answer.most);
+                         answer.min_support, answer.max_support);
     }
     const auto words = static_cast<std::size_t>(words_for(base_.vocab));
     for (std::size_t word = 0; word < words && !response.mask.empty(); ++word) {
@@ -276,7 +280,7 @@ class Batches {
 
   const CheckInput& input_;
   CheckOutcome& outcome_;
-  std::int64_t most_;
+  std::int64_t max_size_;
   Request base_;
   std::vector<Answer> answers_;
   std::vector<BatchRow> places_;

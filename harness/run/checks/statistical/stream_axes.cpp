@@ -138,8 +138,8 @@ class Drawing {
       : input_(input), row_(row), outcome_(outcome), sampler_(input.sampler->description()) {
     // Without `indices` every output needs its own copy of the row.
     const auto vocab = static_cast<std::size_t>(row.vocab);
-    most_outputs_ = sampler_.indices ? std::size_t{1} << 16
-                                     : std::max<std::size_t>(kStreamLength, (1U << 22) / vocab);
+    max_outputs_ = sampler_.indices ? std::size_t{1} << 16
+                                    : std::max<std::size_t>(kStreamLength, (1U << 22) / vocab);
   }
 
   // Makes draws with a seed and an offset each, which may be divided among calls.
@@ -147,9 +147,8 @@ class Drawing {
                                        const std::vector<std::uint64_t>& offsets,
                                        std::size_t samples = 1) {
     std::vector<std::int32_t> tokens;
-    for (std::size_t first = 0; first < seeds.size() && !outcome_.failed();
-         first += most_outputs_) {
-      const std::size_t last = std::min(first + most_outputs_, seeds.size());
+    for (std::size_t first = 0; first < seeds.size() && !outcome_.failed(); first += max_outputs_) {
+      const std::size_t last = std::min(first + max_outputs_, seeds.size());
       const auto part = [first, last](const std::vector<std::uint64_t>& all) {
         return std::vector<std::uint64_t>(all.begin() + static_cast<std::ptrdiff_t>(first),
                                           all.begin() + static_cast<std::ptrdiff_t>(last));
@@ -177,7 +176,7 @@ class Drawing {
     const bool samples = plan.kind == Kind::samples;
     std::size_t most = samples                    ? std::size_t{1} << 16
                        : plan.kind == Kind::calls ? kStreamLength
-                                                  : most_outputs_;
+                                                  : max_outputs_;
     if (plan.a_call > 0) most = std::min(most, plan.a_call);
     for (std::uint64_t call = 0; tokens.size() < length && !outcome_.failed(); ++call) {
       const std::size_t draws = std::min(most, length - tokens.size());
@@ -222,7 +221,7 @@ class Drawing {
   const Request& row_;
   CheckOutcome& outcome_;
   const SamplerDescription& sampler_;
-  std::size_t most_outputs_ = 1;
+  std::size_t max_outputs_ = 1;
 };
 
 }  // namespace

@@ -112,10 +112,10 @@ class BracketSearch {
     floor_ = floor;
     low_ = floor.low;
     high_ = row_.keys.largest;
-    most_inside_ = static_cast<unsigned>(row_.filters.vocab);
+    max_inside_ = static_cast<unsigned>(row_.filters.vocab);
     above_high_ = 0;
     const unsigned capacity = row_.bracket_capacity;
-    if (most_inside_ > capacity) {
+    if (max_inside_ > capacity) {
       sample_row<kForm, kFromProbs>(place_, low_, mass, target_);
     }
     float deviations = kDeviations;
@@ -124,7 +124,7 @@ class BracketSearch {
 #pragma unroll 1
     for (int round = 0; low_ < high_; ++round) {
       KeyInterval bracket{low_, high_};
-      if (most_inside_ - above_high_ > capacity) {
+      if (max_inside_ - above_high_ > capacity) {
         if (round < kGuesses && guesses) {
           bracket = guessed_bracket<kFromProbs>(row_.guess, nearest_double(target_), deviations,
                                                 floor_.low);
@@ -141,7 +141,7 @@ class BracketSearch {
       const uint128_t reached = by_count_ ? uint128_t{above} : mass_of_sums<kFromProbs>(row_);
       if (reached >= target_) {
         low_ = bracket.high + 1;
-        most_inside_ = above;
+        max_inside_ = above;
         continue;
       }
       high_ = bracket.high < bracket.low ? high_ : bracket.high;
@@ -154,7 +154,7 @@ class BracketSearch {
             kOfCapacity / kWiden * static_cast<float>(capacity) / static_cast<float>(size);
         if (by_count_ && reached + size >= target_) {
           low_ = bracket.low;
-          most_inside_ = above + size;
+          max_inside_ = above + size;
         } else if (by_count_) {
           high_ = bracket.low - 1;
           above_high_ = above + size;
@@ -222,7 +222,7 @@ class BracketSearch {
   uint128_t target_ = 0;
   RowCut floor_{};
   std::int32_t low_ = 0, high_ = 0;  ///< range of keys that contains the threshold
-  unsigned most_inside_ = 0;         ///< upper bound of the number of tokens with keys >= low_
+  unsigned max_inside_ = 0;          ///< upper bound of the number of tokens with keys >= low_
   unsigned above_high_ = 0;          ///< lower bound of the number of tokens with keys above high_
 };
 

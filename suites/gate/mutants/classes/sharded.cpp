@@ -51,7 +51,7 @@ std::int64_t cut_values(const ShardedRequest& request, std::int64_t shard) {
   return first - begin + end - last;
 }
 
-std::int64_t most_cut_values(const ShardedRequest& request) {
+std::int64_t max_cut_values(const ShardedRequest& request) {
   std::int64_t most = 0;
   for (std::int64_t s = 0; s < shards_of(request); ++s) {
     most = std::max(most, cut_values(request, s));
@@ -139,7 +139,7 @@ ShardFaults no_certificate() {
 ShardFaults merged_ties() {
   return with_summaries(
       [](const ShardedRequest& request, const std::vector<std::byte*>& summaries) {
-        const std::int64_t list = kCutValues + 4 * most_cut_values(request);
+        const std::int64_t list = kCutValues + 4 * max_cut_values(request);
         std::set<float> seen;
         for (std::byte* summary : summaries) {
           const auto listed = read<std::uint32_t>(summary + kListed);
