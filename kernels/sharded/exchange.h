@@ -140,14 +140,15 @@ struct DrawTokens {
   std::vector<Draw> draws;
   bool operator==(const DrawTokens&) const = default;
 };
-struct DrawnToken {
+/// An attempt of a draw that may be the first accepted one, with the token that it draws.
+struct TokenAttempt {
   std::uint32_t attempts = 0;  ///< number of attempts up to and including this one, or 0 at the end
                                ///< of the list
   std::int32_t id = 0;
   std::uint32_t bits = 0;
   std::uint32_t raw_bits = 0;
 };
-static_assert(sizeof(DrawnToken) == 16);
+static_assert(sizeof(TokenAttempt) == 16);
 
 /// Question for the weight of each shard's columns above given values, in the row's unit; each
 /// answer is a Sum128.
@@ -179,7 +180,7 @@ inline std::size_t answer_bytes(const Question& question) {
     return row->columns * sizeof(float) * (row->raw ? 2 : 1);
   }
   if (const auto* draws = std::get_if<DrawTokens>(&question)) {
-    return draws->draws.size() * draws->listed * sizeof(DrawnToken);
+    return draws->draws.size() * draws->listed * sizeof(TokenAttempt);
   }
   if (const auto* sums = std::get_if<SumAbove>(&question)) {
     return sums->keys.size() * sizeof(Sum128);

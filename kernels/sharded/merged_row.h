@@ -237,8 +237,8 @@ class MergedRow {
   static const KnownValue& drawn(const Pool& pool, std::uint64_t word);
   static KnownToken token_of(const KnownValue& value) { return {value.id, value.x, value.raw}; }
   void take_tokens(const DrawTokens& question, const std::vector<const std::byte*>& answers);
-  std::vector<DrawnToken> records_of(const DrawTokens& question, std::size_t draw,
-                                     const std::vector<const std::byte*>& answers) const;
+  std::vector<TokenAttempt> records_of(const DrawTokens& question, std::size_t draw,
+                                       const std::vector<const std::byte*>& answers) const;
   void take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers);
   std::size_t place_in_cut_tile(const CutTile& tile, uint128_t place) const;
   void count_ranks();
@@ -280,9 +280,9 @@ class MergedRow {
   std::vector<std::int32_t> ranks_;
 
   Question question_;
-  std::vector<std::vector<DrawnToken>> records_;  // attempts of each token, until the masses above
-                                                  // them are known
-  std::vector<std::size_t> asked_;                // tokens for whose ranks the row's question asks
+  std::vector<std::vector<TokenAttempt>> records_;  // attempts of each token, until the masses
+                                                    // above them are known
+  std::vector<std::size_t> asked_;                  // tokens for whose ranks the row's question asks
 };
 
 }  // namespace fairdraw::sharded

@@ -236,9 +236,11 @@ void MergedRow::draw_by_parts(std::uint32_t most) {
 
 namespace {
 
-std::int32_t key_of(const DrawnToken& drawn) { return order_key(std::bit_cast<float>(drawn.bits)); }
+std::int32_t key_of(const TokenAttempt& drawn) {
+  return order_key(std::bit_cast<float>(drawn.bits));
+}
 
-KnownToken token_of_record(const DrawnToken& drawn) {
+KnownToken token_of_record(const TokenAttempt& drawn) {
   return {drawn.id, std::bit_cast<float>(drawn.bits), std::bit_cast<float>(drawn.raw_bits)};
 }
 
@@ -247,16 +249,17 @@ KnownToken token_of_record(const DrawnToken& drawn) {
 /// Returns the attempts of all shards that have a larger value than all earlier attempts. The
 /// result ends at an attempt that is certainly accepted, or where the list of a shard ends too
 /// early.
-std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::size_t draw,
-                                              const std::vector<const std::byte*>& answers) const {
+std::vector<TokenAttempt> MergedRow::records_of(
+    const DrawTokens& question, std::size_t draw,
+    const std::vector<const std::byte*>& answers) const {
   const auto& [token, attempts] = question.draws[draw];
-  std::vector<DrawnToken> listed;
+  std::vector<TokenAttempt> listed;
   std::uint32_t end = attempts + 1;
   for (const std::byte* answer : answers) {
     std::uint32_t i = 0;
-    DrawnToken last;
+    TokenAttempt last;
     for (; i < question.listed; ++i) {
-      const auto drawn = read_at<DrawnToken>(answer, draw * question.listed + i);
+      const auto drawn = read_at<TokenAttempt>(answer, draw * question.listed + i);
       if (drawn.attempts == 0) break;
       listed.push_back(last = drawn);
     }
@@ -267,9 +270,9 @@ std::vector<DrawnToken> MergedRow::records_of(const DrawTokens& question, std::s
                       std::bit_cast<std::uint32_t>(of_cut.raw)});
   }
   std::sort(listed.begin(), listed.end(),
-            [](const DrawnToken& a, const DrawnToken& b) { return a.attempts < b.attempts; });
-  std::vector<DrawnToken> records;
-  for (const DrawnToken& drawn : listed) {
+            [](const TokenAttempt& a, const TokenAttempt& b) { return a.attempts < b.attempts; });
+  std::vector<TokenAttempt> records;
+  for (const TokenAttempt& drawn : listed) {
     if (drawn.attempts > end || records.size() == kRecords) break;
     if (!records.empty() && key_of(drawn) <= key_of(records.back())) continue;
     records.push_back(drawn);
@@ -309,7 +312,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
 /// Accepts masses. If all attempts of a token are rejected, the row is gathered.
 void MergedRow::take_sums(const SumAbove& question, const std::vector<const std::byte*>& answers) {
   for (std::size_t t = 0; t < words_.size(); ++t) {
-    const std::vector<DrawnToken>& records = records_[t];
+    const std::vector<TokenAttempt>& records = records_[t];
     std::size_t record = 0;
     for (; record < records.size(); ++record) {
       const std::int32_t key = question.keys[t * kRecords + record];

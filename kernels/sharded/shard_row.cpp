@@ -265,7 +265,7 @@ int ShardRow::shift_of(const MergedRow& row, std::size_t tile) const {
 }
 
 /// Returns the token at the position `rest` in the weights of a whole tile.
-DrawnToken ShardRow::draw(const MergedRow& row, std::size_t tile, std::uint64_t rest) {
+TokenAttempt ShardRow::draw(const MergedRow& row, std::size_t tile, std::uint64_t rest) {
   const std::size_t begin = tile * kTile;
   const float* x = whole_values() + begin;
   std::uint64_t weights[kTile + cpu::kTileSlack];
@@ -304,7 +304,7 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
       const auto tile = static_cast<std::size_t>(found - prefix.begin());
       // The position is below the sum of the tile, so 64 bits suffice.
       const auto rest = static_cast<std::uint64_t>((*place - in_front) >> shift_of(row, tile));
-      DrawnToken drawn = draw(row, tile, rest);
+      TokenAttempt drawn = draw(row, tile, rest);
       const std::int32_t key = order_key(std::bit_cast<float>(drawn.bits));
       if (key <= before_key) continue;
       before_key = key;

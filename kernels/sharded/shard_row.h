@@ -65,7 +65,7 @@ class ShardRow {
   void answer_draws(const MergedRow& row, const DrawTokens& question, std::byte* part);
   void answer_sums(const MergedRow& row, const SumAbove& question, std::byte* part);
   void answer_counts(const CountInFront& question, std::byte* part);
-  DrawnToken draw(const MergedRow& row, std::size_t tile, std::uint64_t rest);
+  TokenAttempt draw(const MergedRow& row, std::size_t tile, std::uint64_t rest);
   int shift_of(const MergedRow& row, std::size_t tile) const;
   std::size_t columns() const { return static_cast<std::size_t>(request_.logits.vocab); }
   std::size_t whole_begin() const { return static_cast<std::size_t>(whole_.begin - all_.begin); }

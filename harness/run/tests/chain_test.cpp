@@ -237,9 +237,9 @@ struct Wrong {
 
 void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
 
-template <class Mutant, class... Arguments>
+template <class WrongModel, class... Arguments>
 std::function<std::unique_ptr<Sampler>()> maker(Arguments... arguments) {
-  return [=] { return std::make_unique<Mutant>(arguments...); };
+  return [=] { return std::make_unique<WrongModel>(arguments...); };
 }
 
 // The check of the distribution detects wrong draws of samplers with any arithmetic.

@@ -203,7 +203,7 @@ void place_sharded_rows(const ShardedRequest& request, const SampleResult& resul
   const auto samples = static_cast<std::size_t>(task.num_samples);
   place_block(ShardedExchange::summary, rows, rules.layout.bytes());
   place_block(ShardedExchange::tokens, outputs,
-              sizeof(sharded::DrawnToken) * samples * rules.layout.attempts);
+              sizeof(sharded::TokenAttempt) * samples * rules.layout.attempts);
   if (rules.layout.attempts > 1) {
     place_block(ShardedExchange::sums, outputs,
                 sizeof(sharded::Sum128) * samples * sharded::kRecords);

@@ -40,7 +40,7 @@ struct AnswerMemory {
   int tile[kEndWarps];  ///< for each attempt, its tile, or -1 if no tile of this shard has the
                         ///< attempt
   std::int32_t keys[sharded::kRecords];
-  sharded::DrawnToken drawn[kEndWarps];
+  sharded::TokenAttempt drawn[kEndWarps];
 };
 
 /// Returns the weight of a token, computed with doubles. The function is out of line, because it is
@@ -165,7 +165,7 @@ class RowAnswerer {
     __syncthreads();
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      const sharded::DrawnToken& drawn = shared_.drawn[i];
+      const sharded::TokenAttempt& drawn = shared_.drawn[i];
       if (drawn.attempts == 0) continue;
       const std::int32_t key = order_key(std::bit_cast<float>(drawn.bits));
       if (key <= listed.key) continue;
@@ -283,9 +283,9 @@ class RowAnswerer {
   }
   /// Returns the address of a token's list in the block of this rank; `at` is the index of the
   /// token among the tokens of all outputs.
-  __device__ sharded::DrawnToken* answer_at(std::int64_t at) const {
+  __device__ sharded::TokenAttempt* answer_at(std::int64_t at) const {
     std::byte* tokens = task_.mine(ShardedExchange::tokens, 0);
-    return reinterpret_cast<sharded::DrawnToken*>(tokens) + at * task_.attempts;
+    return reinterpret_cast<sharded::TokenAttempt*>(tokens) + at * task_.attempts;
   }
   /// Draws the token of an attempt, unless the attempt is rejected; a whole warp must call this
   /// function.

@@ -537,7 +537,7 @@ class RowMerger {
       const TokenRecords records = records_of(task_, blocks_, state_, at);
       ShardedToken token{0, -1, 0, 0, {}};
       if (records.count > 0) {  // the count is 0 only if the received blocks were wrong
-        const sharded::DrawnToken& drawn = records.of[first(records, at)];
+        const sharded::TokenAttempt& drawn = records.of[first(records, at)];
         token = {0, drawn.id, drawn.bits, drawn.raw_bits, {}};
       }
       write_token(at, token);

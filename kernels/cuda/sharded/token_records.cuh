@@ -14,7 +14,7 @@ namespace fairdraw::cuda {
 /// Attempts of a token in their order, each with a larger value than all attempts before it.
 struct TokenRecords {
   int count;
-  sharded::DrawnToken of[sharded::kRecords];
+  sharded::TokenAttempt of[sharded::kRecords];
 
   __device__ std::int32_t key(int i) const { return order_key(std::bit_cast<float>(of[i].bits)); }
 };
@@ -28,24 +28,24 @@ __device__ __noinline__ inline TokenRecords records_of(const ShardedTask& task,
   const ShardedToken& of_cut = task.drawn[at];
   const auto listed_by = [&](int shard) {
     const std::byte* tokens = blocks.row(ShardedExchange::tokens, shard, 0);
-    return reinterpret_cast<const sharded::DrawnToken*>(tokens) + at * task.attempts;
+    return reinterpret_cast<const sharded::TokenAttempt*>(tokens) + at * task.attempts;
   };
-  const auto key_of = [](const sharded::DrawnToken& drawn) {
+  const auto key_of = [](const sharded::TokenAttempt& drawn) {
     return order_key(std::bit_cast<float>(drawn.bits));
   };
   // If the list of a shard is full, the attempts after the last listed attempt are unknown.
   std::uint32_t end = of_cut.attempts + 1;
   for (int shard = 0; shard < task.shards; ++shard) {
-    const sharded::DrawnToken& last = listed_by(shard)[task.attempts - 1];
+    const sharded::TokenAttempt& last = listed_by(shard)[task.attempts - 1];
     if (last.attempts == 0 || key_of(last) >= state.accepted_from) continue;
     end = ::min(end, last.attempts);
   }
   TokenRecords records{};
   std::int32_t before_key = INT_MIN;
   for (std::uint32_t before = 0; records.count < static_cast<int>(sharded::kRecords);) {
-    sharded::DrawnToken next{end + 1, 0, 0, 0};
+    sharded::TokenAttempt next{end + 1, 0, 0, 0};
     for (int shard = 0; shard < task.shards; ++shard) {
-      const sharded::DrawnToken* listed = listed_by(shard);
+      const sharded::TokenAttempt* listed = listed_by(shard);
       for (int i = 0; i < task.attempts && listed[i].attempts != 0; ++i) {
         const bool is_next = listed[i].attempts > before && listed[i].attempts < next.attempts;
         if (is_next) next = listed[i];

@@ -113,11 +113,11 @@ class ChainWalk {
     const std::int32_t token = drafted(i);
     if (of_draft.weight(token) == 0) return {i, Ending::fails, RowStatus::impossible_draft};
     switch (test_draft(target(i), of_draft, token, word(i, Purpose::accept))) {
-      case Verdict::accepts:
+      case DraftDecision::accepts:
         return {i, Ending::goes_on, RowStatus::ok};
-      case Verdict::rejects:
+      case DraftDecision::rejects:
         return {i, Ending::stops, RowStatus::ok};
-      case Verdict::open:
+      case DraftDecision::open:
         break;
     }
     return {i, Ending::open, RowStatus::ok};
@@ -163,8 +163,9 @@ class ChainWalk {
     Distribution<FilteredWeight> of_target = target(i);
     Distribution<FilteredWeight> of_draft = draft(i);
     find_totals(draw, of_target, of_draft);
-    const Verdict verdict = test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept));
-    if (verdict == Verdict::accepts) return true;
+    const DraftDecision decision =
+        test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept));
+    if (decision == DraftDecision::accepts) return true;
     last = draw_residual(draw, recover, of_target, of_draft);
     return false;
   }

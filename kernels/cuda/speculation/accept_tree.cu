@@ -150,8 +150,9 @@ class DistributionWalk {
     if (draft_.records[draft_row].status != RowStatus::ok) return false;
     const FilteredDistribution draft = distribution_of(draft_, draft_row);
     const std::int32_t token = drafted(child);
-    return draft.weight(token) > 0 && test_draft(distribution_of(target_, row), draft, token,
-                                                 word(depth, Purpose::accept)) == Verdict::accepts;
+    if (draft.weight(token) == 0) return false;
+    return test_draft(distribution_of(target_, row), draft, token, word(depth, Purpose::accept)) ==
+           DraftDecision::accepts;
   }
   /// Returns the next child of `node` among the drafts from `from` on, or the number of drafts if
   /// there is no such child. Every warp by itself finds the child.
@@ -193,15 +194,15 @@ class DistributionWalk {
     const FilteredDistribution& draft = shared_draft_.get();
     const std::int32_t first = drafted(child);
     if (draft.weight(first) == 0) return RowStatus::impossible_draft;
-    const Verdict verdict = test_draft(target, draft, first, word(depth, Purpose::accept));
-    if (verdict == Verdict::accepts) return RowStatus::ok;
+    const DraftDecision decision = test_draft(target, draft, first, word(depth, Purpose::accept));
+    if (decision == DraftDecision::accepts) return RowStatus::ok;
     if (has_summed_) cluster_.sync();
     has_summed_ = true;
     residual_.clear();
     __syncthreads();
     WeightSums without_first;
     const bool has_residual =
-        verdict == Verdict::rejects &&
+        decision == DraftDecision::rejects &&
         add_up_residual(draw_, shared_target_, shared_draft_, residual_, cluster_, without_first);
     if (!target.bounds.is_known() || !draft.bounds.is_known()) {
       const WeightSums totals =

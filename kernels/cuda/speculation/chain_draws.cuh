@@ -32,7 +32,7 @@ using ChainSums = RowSums<uint128_t>;
 
 /// Result of the test of a drafted token. The result is `open` if the test is undecided because
 /// totals are unknown.
-enum class Verdict : std::uint32_t { rejects, accepts, open };
+enum class DraftDecision : std::uint32_t { rejects, accepts, open };
 
 /// Returns whether a drafted token passes its test, given its two weights and the totals.
 __device__ inline bool passes_test(std::uint64_t word, std::uint64_t p, std::uint64_t target_total,
@@ -41,18 +41,20 @@ __device__ inline bool passes_test(std::uint64_t word, std::uint64_t p, std::uin
          static_cast<uint128_t>(p) * draft_total;
 }
 
-/// Tests a draft. The verdict is `open` only if one of the totals is unknown. A larger total of the
+/// Tests a draft. The decision is `open` only if one of the totals is unknown. A larger total of the
 /// target never makes a rejected draft accepted, and neither does a smaller total of the draft.
 template <class Target, class Draft>
-__device__ Verdict test_draft(const Distribution<Target>& target, const Distribution<Draft>& draft,
-                              std::int32_t token, std::uint64_t word) {
+__device__ DraftDecision test_draft(const Distribution<Target>& target,
+                                    const Distribution<Draft>& draft, std::int32_t token,
+                                    std::uint64_t word) {
   const std::uint64_t p = target.weight(token);
   const std::uint64_t q = draft.weight(token);
   const auto accepts = [=](std::uint64_t target_total, std::uint64_t draft_total) {
     return passes_test(word, p, target_total, q, draft_total);
   };
-  if (accepts(target.bounds.high, draft.bounds.low)) return Verdict::accepts;
-  return accepts(target.bounds.low, draft.bounds.high) ? Verdict::open : Verdict::rejects;
+  if (accepts(target.bounds.high, draft.bounds.low)) return DraftDecision::accepts;
+  return accepts(target.bounds.low, draft.bounds.high) ? DraftDecision::open
+                                                       : DraftDecision::rejects;
 }
 
 /// Measure of residuals. The residuals of several tokens sum to Zq sum P - Zp sum Q, where the sums
@@ -209,9 +211,10 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
     const float b = q * target_total_;
     bool is_left = a > b;
     if (fabsf(a - b) <= band_ * fmaxf(a, b) && p > 0.0F) {
-      const Verdict verdict = decide(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
-      is_left = verdict == Verdict::accepts;
-      if (verdict == Verdict::open) {
+      const DraftDecision decision =
+          decide(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
+      is_left = decision == DraftDecision::accepts;
+      if (decision == DraftDecision::open) {
         part.open |= sums_.leave_open(p, q, weights.first + i * kWarp);
       }
     }
@@ -239,13 +242,15 @@ class BoundedResidualMeasure : public PairMeasure<FilteredWeight, FilteredWeight
   }
   /// Decides by the bounds of the totals whether P Zq > Q Zp, which means that the token has a
   /// positive residual.
-  __device__ __noinline__ Verdict decide(std::uint64_t p, std::uint64_t q) const {
+  __device__ __noinline__ DraftDecision decide(std::uint64_t p, std::uint64_t q) const {
     const auto product = [](std::uint64_t a, std::uint64_t b) {
       return static_cast<uint128_t>(a) * b;
     };
-    if (product(p, draft.bounds.low) > product(q, target.bounds.high)) return Verdict::accepts;
-    return product(p, draft.bounds.high) > product(q, target.bounds.low) ? Verdict::open
-                                                                         : Verdict::rejects;
+    if (product(p, draft.bounds.low) > product(q, target.bounds.high)) {
+      return DraftDecision::accepts;
+    }
+    return product(p, draft.bounds.high) > product(q, target.bounds.low) ? DraftDecision::open
+                                                                         : DraftDecision::rejects;
   }
 
   ResidualSums& sums_;

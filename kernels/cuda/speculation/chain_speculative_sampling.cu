@@ -65,8 +65,8 @@ struct Chain {
     return random_word(seed.at(b), offset, purpose, index);
   }
 
-  __device__ Verdict test(std::int64_t i, const Distribution<FilteredWeight>& of_target,
-                          const Distribution<FilteredWeight>& of_draft) const {
+  __device__ DraftDecision test(std::int64_t i, const Distribution<FilteredWeight>& of_target,
+                                const Distribution<FilteredWeight>& of_draft) const {
     return test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept));
   }
 };
@@ -118,11 +118,11 @@ __device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
     const std::int32_t token = chain.drafted(i);
     if (token < 0 || token >= vocab) fault = fault_at(0, RowStatus::index_out_of_range);
     if (fault != kNoFault) continue;  // if there is a fault, the results of the tests do not matter
-    const Verdict verdict = chain.test(i, chain.target(i), chain.draft(i));
+    const DraftDecision decision = chain.test(i, chain.target(i), chain.draft(i));
     const auto position = static_cast<std::uint64_t>(i);
-    accepted += verdict == Verdict::accepts ? 1 : 0;
-    if (verdict == Verdict::rejects) rejected = Minimum{}(rejected, position);
-    if (verdict == Verdict::open) open = Minimum{}(open, position);
+    accepted += decision == DraftDecision::accepts ? 1 : 0;
+    if (decision == DraftDecision::rejects) rejected = Minimum{}(rejected, position);
+    if (decision == DraftDecision::open) open = Minimum{}(open, position);
   }
   fault = reduce_block(fault, scratch.reduction, Minimum{});
   accepted = reduce_block(accepted, scratch.reduction, Add{});
@@ -139,9 +139,9 @@ __device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Te
   for (std::int64_t i = tests.open; i < chain.n; ++i) {
     Distribution<FilteredWeight> target = chain.target(i);
     Distribution<FilteredWeight> draft = chain.draft(i);
-    if (chain.test(i, target, draft) != Verdict::open) continue;
+    if (chain.test(i, target, draft) != DraftDecision::open) continue;
     find_totals(draw, target, draft);
-    if (chain.test(i, target, draft) == Verdict::accepts) {
+    if (chain.test(i, target, draft) == DraftDecision::accepts) {
       ++tests.accepted;
     } else {
       tests.emitted = min(tests.emitted, i);
