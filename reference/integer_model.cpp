@@ -26,9 +26,9 @@ constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
 constexpr int kSignificandBits = 23;
 constexpr double kSignificandUnits = 0x1p23;  // number of units in a significand of 1
 constexpr int kBitsInTile = 32;               // bits of a weight in a tile beyond its significand
-constexpr int kBitsInRow = 48;  // bits that the first tile's weights gain in the row
-constexpr double kOctavesOfWritten = 256;  // 2^-256 is below the smallest float32
-constexpr int kBitsInSpeculation = 16;  // bits of a speculation weight beyond its significand
+constexpr int kBitsInRow = 48;                // bits that the first tile's weights gain in the row
+constexpr double kOctavesOfWritten = 256;     // 2^-256 is below the smallest float32
+constexpr int kBitsInSpeculation = 16;        // bits of a speculation weight beyond its significand
 
 struct Ranked {
   float value;

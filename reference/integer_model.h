@@ -171,17 +171,13 @@ struct ChainOutcome {
   std::int32_t accepted = 0, emitted = 0;
 };
 
-/// Accepts or rejects the drafted tokens of a chain of drafted tokens. draft_probs has n rows and target_probs has n + 1
-/// rows, each
-/// of `vocab` values; accept_words and recover_words have n words. The field `accepted` counts the
-/// positions that
-/// pass their own test, `emitted` counts those before the first that fails. A draft
-/// token outside [0,
-/// vocab) fails the chain before any row is read. Otherwise the first bad row
-/// fails the chain; rows are ordered by
-/// position, the draft's before the target's, and rows after a
-/// rejection count too. Throws
-/// std::invalid_argument if the lengths of the arrays do not match.
+/// Accepts or rejects the drafted tokens of a chain of drafted tokens. draft_probs has n rows and
+/// target_probs has n + 1 rows, each of `vocab` values; accept_words and recover_words have n
+/// words. The field `accepted` counts the positions that pass their own test, `emitted` counts
+/// those before the first that fails. A draft token outside [0, vocab) fails the chain before any
+/// row is read. Otherwise the first bad row fails the chain; rows are ordered by position, the
+/// draft's before the target's, and rows after a rejection count too. Throws std::invalid_argument
+/// if the lengths of the arrays do not match.
 ChainOutcome chain_speculative_model(std::span<const float> draft_probs,
                                      std::span<const std::int32_t> draft_tokens,
                                      std::span<const float> target_probs, std::size_t vocab,

@@ -28,8 +28,8 @@ struct RealDistribution {
   std::int32_t partly_drawn = -1;   ///< token of the support that is drawn with only a part of its
                                     ///< mass, so that the weight bound does not apply to its
                                     ///< frequency; -1: none
-  double ambiguous_mass = 0;  ///< mass of the ambiguous tokens before renormalisation, as a
-                              ///< fraction of the kept mass
+  double ambiguous_mass = 0;        ///< mass of the ambiguous tokens before renormalisation, as a
+                                    ///< fraction of the kept mass
   double total_variation_bound = 0;  ///< maximum distance from `probability` of a sampler within
                                      ///< the weight bound, however it decides ambiguous tokens
   double largest = 1;                ///< maximum probability of a token in a sampler within the

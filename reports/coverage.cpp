@@ -79,8 +79,9 @@ std::string declare_sentence(const Coverage& coverage, std::size_t most) {
   std::vector<std::string> parts;
   std::size_t left = 0;
   for (const harness::Undeclared& one : coverage.undeclared) {
-    if (one.skipped == 0) continue;  // no skipped cases, because only parts of cases need this
-                                     // ability
+    if (one.skipped == 0)
+      continue;  // no skipped cases, because only parts of cases need this
+                 // ability
     if (parts.size() == most) {
       ++left;
       continue;

@@ -55,8 +55,8 @@ struct DraftContract {
 struct SamplerDescription {
   std::string name;  ///< as given to --sampler, e.g. "cpu:avx2"
   std::string version;
-  std::string semantics;       ///< profile that the sampler says it follows
-  bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared by bits
+  std::string semantics;           ///< profile that the sampler says it follows
+  bool exact_integer = false;      ///< claims the integer arithmetic: tokens are compared by bits
   bool per_request_seeds = false;  ///< a token depends only on its row, parameters, seed and offset
   bool float16 = false, bfloat16 = false;
   bool from_probs = false;              ///< takes rows of probabilities too

@@ -120,8 +120,8 @@ std::string build_id_of(const std::string& path) {
     const auto segment = value_at<Elf64_Phdr>(file, head->e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment || segment->p_type != PT_NOTE) continue;
     constexpr std::uint64_t kMax = 65536;  // bytes of notes
-    const std::string notes = bytes_at(
-        file, segment->p_offset, static_cast<std::size_t>(std::min(segment->p_filesz, kMax)));
+    const std::string notes = bytes_at(file, segment->p_offset,
+                                       static_cast<std::size_t>(std::min(segment->p_filesz, kMax)));
     if (std::string found = build_id_in(notes); !found.empty()) return found;
   }
   return {};

@@ -14,8 +14,10 @@ using Steady = std::chrono::steady_clock;
 
 class Heart {
  public:
-  bool beats_here() const { return process_ == getpid(); }  // false after a fork, which lacks its
-                                                            // parent's thread
+  bool beats_here() const {
+    return process_ == getpid();
+  }  // false after a fork, which lacks its
+     // parent's thread
 
   RunningClock::time_point now() {
     const std::lock_guard lock(mutex_);

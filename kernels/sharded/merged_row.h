@@ -282,7 +282,7 @@ class MergedRow {
   Question question_;
   std::vector<std::vector<TokenAttempt>> records_;  // attempts of each token, until the masses
                                                     // above them are known
-  std::vector<std::size_t> asked_;                  // tokens for whose ranks the row's question asks
+  std::vector<std::size_t> asked_;  // tokens for whose ranks the row's question asks
 };
 
 }  // namespace fairdraw::sharded

@@ -27,9 +27,8 @@ struct JudgedCallable {
   nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None
   /// A function that makes an object that keeps requests, or None.
   nanobind::object running_batch = nanobind::none();
-  nanobind::dict
-      operations;           ///< functions of row operations, by name; no other member is set then
-  bool keep_dtype = false;  ///< whether the operations' results have the dtype of the rows
+  nanobind::dict operations;  ///< functions of row operations, by name; no other member is set then
+  bool keep_dtype = false;    ///< whether the operations' results have the dtype of the rows
   /// Declarations of a callable that verifies drafts; all other members are then unset. "verifier"
   /// is the callable. "target" is "logits" or "probs". "drafts" are the kinds of knowledge about
   /// the drafts' distribution. "acceptance" is the rule's name, or None. "faults" and "counts_all"

@@ -36,10 +36,10 @@ struct SpeculationOutcome {
 
 /// Accepts or rejects a chain of n = drafted.size() tokens. `target` has n + 1 rows; `draft` has n
 /// rows, or none if the distribution is unknown; `words` has n + 1 positions; `greedy` says whether
-/// the request is greedy. The status is the first of these faults: first, a drafted token outside the
-/// vocabulary; then, position by position as far as the chain gets, the target's row, the draft's
-/// row, and a drafted token of weight 0. Throws std::invalid_argument if the lengths of the arrays
-/// do not match.
+/// the request is greedy. The status is the first of these faults: first, a drafted token outside
+/// the vocabulary; then, position by position as far as the chain gets, the target's row, the
+/// draft's row, and a drafted token of weight 0. Throws std::invalid_argument if the lengths of the
+/// arrays do not match.
 SpeculationOutcome accept_chain_model(std::span<const IntegerRow> target,
                                       std::span<const IntegerRow> draft,
                                       std::span<const std::int32_t> drafted,
@@ -54,14 +54,12 @@ struct TreeDraft {
   bool greedy = false;  ///< true for a greedy request, which ignores the distribution
 };
 
-/// Accepts or rejects a tree of n = drafted.size() tokens. `target` has n + 1 rows; row j + 1 is the row
-/// after drafted token j. `words` are the random words by depth; at most n + 1 of them are used.
-/// The
-/// status is the first of these faults: a drafted token outside the vocabulary; a parent that
-/// does
-/// not come before its child, or that has too many children for a known distribution; a path
-/// longer than `max_depth`; then, along the path, the target's row, the draft's row if the node has
-/// children, and a tested child of weight 0.
+/// Accepts or rejects a tree of n = drafted.size() tokens. `target` has n + 1 rows; row j + 1 is
+/// the row after drafted token j. `words` are the random words by depth; at most n + 1 of them are
+/// used. The status is the first of these faults: a drafted token outside the vocabulary; a parent
+/// that does not come before its child, or that has too many children for a known distribution; a
+/// path longer than `max_depth`; then, along the path, the target's row, the draft's row if the
+/// node has children, and a tested child of weight 0.
 SpeculationOutcome accept_tree_model(std::span<const IntegerRow> target,
                                      std::span<const std::int32_t> drafted,
                                      std::span<const std::int32_t> parents,

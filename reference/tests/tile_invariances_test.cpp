@@ -98,9 +98,10 @@ TEST(TileInvariances, PermutationsOfRowsWithin32OctavesAreExact) {
     const std::vector<float> logits = within(random, 700, 32, 60 * random.unit() - 30);
     const std::vector<std::size_t> order = random_order(random, logits.size());
     RowParameters parameters = random.parameters(logits.size());
-    if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // greedy rows keep the lowest
-                                                                   // id, which a permutation
-                                                                   // changes
+    if (parameters.top_k == 1 || parameters.top_p == 0)
+      continue;  // greedy rows keep the lowest
+                 // id, which a permutation
+                 // changes
     parameters.temperature = kOctaves;
     const IntegerRow row = integer_model(logits, {}, parameters);
     const IntegerRow other = integer_model(permuted(logits, order), {}, parameters);

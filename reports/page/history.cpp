@@ -8,7 +8,7 @@ namespace fairdraw::reports::page {
 namespace {
 
 constexpr std::size_t kMaxRuns = 40;     ///< largest number of earlier runs; the newest runs are
-                                          ///< kept
+                                         ///< kept
 constexpr std::size_t kMaxChanges = 20;  ///< per run
 
 Json run_data(const EarlierRun& run, const harness::RunRecord& record) {

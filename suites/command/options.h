@@ -21,9 +21,8 @@ struct Rules {
   bool required = false;
   bool commas = false;    ///< true: values of a list may also be separated by commas
   bool repeated = false;  ///< true: a list takes one value for each occurrence of the option
-  /// Numbers must lie between `min` and `max`; long double represents every 64-bit value.
-  /// `range` describes describes
-  /// the allowed range in words, if numbers do not suffice.
+  /// Numbers must lie between `min` and `max`; long double represents every 64-bit value. `range`
+  /// describes the allowed range in words, if numbers do not suffice.
   long double min = -std::numeric_limits<long double>::infinity();
   long double max = std::numeric_limits<long double>::infinity();
   std::string range = {};

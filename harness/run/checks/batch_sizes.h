@@ -19,7 +19,7 @@ inline constexpr std::int64_t kRowsOfAllSizes = 5;
 /// The number of calls among which the rows of a case are divided: `chain` makes one call for each
 /// number of drafted tokens from 0 to 5, and `verify` makes one for each shape of its requests. A
 /// case with fewer rows makes only as many of these calls as it has rows, of one chain or
-/// kLeastSpeculations requests each; the case's seed selects which.
+/// kMinSpeculations requests each; the case's seed selects which.
 inline constexpr std::int64_t kChainCalls = 6, kSpeculationCalls = 12;
 /// The number of requests in a call of `verify`, for any number of rows.
 inline constexpr std::int64_t kMinSpeculations = 4;

@@ -9,10 +9,9 @@ namespace fairdraw::harness {
 /// An ability that a call, a check or a part of a check needs and a sampler lacks; empty if there
 /// is none.
 struct Lack {
-  std::string reason;  ///< the reason, as a predicate of the sampler: "has no top_k"
-  std::string
-      ability;  ///< ability of abilities.inc that would have to be declared; empty if none would
-                ///< help
+  std::string reason;   ///< the reason, as a predicate of the sampler: "has no top_k"
+  std::string ability;  ///< ability of abilities.inc that would have to be declared; empty if none
+                        ///< would help
   bool empty() const { return reason.empty(); }
 };
 

@@ -52,8 +52,9 @@ TEST(Speculation, PassesWhereItIsRight) {
     for (const auto check :
          {check_speculation, check_speculation_distribution, check_tree_distribution}) {
       for (const bool processed : {false, true}) {
-        if (processed && check == check_tree_distribution) continue;  // the rows of this check have
-                                                                      // no processing
+        if (processed && check == check_tree_distribution)
+          continue;  // the rows of this check have
+                     // no processing
         const CheckOutcome outcome = judge(*sampler, check, processed);
         const bool takes_it = !processed || sampler->description().speculation_processing;
         EXPECT_STREQ(to_string(outcome.verdict), takes_it ? "passed" : "skipped")

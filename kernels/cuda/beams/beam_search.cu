@@ -2,7 +2,7 @@
 //
 // Contract. The rules are those of the CPU (kernels/serving/beam_search.cpp, beam_rules.h):
 // requests are independent of each other, and a request that fails does not affect others. At most
-// kMostOfBeam candidates of each beam may be considered; a request that considers more fails with
+// kMaxOfBeam candidates of each beam may be considered; a request that considers more fails with
 // invalid_beam.
 //
 // Algorithm and cost. The expensive kernel finds the largest values of the row of every live beam

@@ -33,10 +33,10 @@ struct BeamTask {
   std::int32_t* wanted = nullptr;  ///< number of entries requested from each row [rows], or 0 if no
                                    ///< beam uses the row
   BeamRow* rows = nullptr;         ///< [rows]
-  float* values = nullptr;      ///< values of the entries [rows, kMostOfBeam], in descending order
+  float* values = nullptr;      ///< values of the entries [rows, kMaxOfBeam], in descending order
   std::int32_t* ids = nullptr;  ///< [rows, kMaxOfBeam]
   BeamCandidate* candidates = nullptr;  ///< candidates of the beams [requests * max_width,
-                                        ///< kMostOfBeam]
+                                        ///< kMaxOfBeam]
 };
 
 /// Enqueues the first kernel of a step, which reads the requests and sets the number of entries

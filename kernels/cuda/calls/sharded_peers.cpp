@@ -24,9 +24,9 @@ std::int64_t bytes_with_halves(std::int64_t flags_end, std::int64_t half) {
 
 Error check_max_rows(std::int64_t max_rows, std::int64_t rows) {
   if (max_rows >= rows && max_rows <= kMaxPeerRows) return {};
-  return {ErrorCode::invalid_argument,
-          "peers.most_rows is " + std::to_string(max_rows) + "; allowed: " + std::to_string(rows) +
-              ", the call's rows, to " + std::to_string(kMaxPeerRows)};
+  return {ErrorCode::invalid_argument, "peers.most_rows is " + std::to_string(max_rows) +
+                                           "; allowed: " + std::to_string(rows) +
+                                           ", the call's rows, to " + std::to_string(kMaxPeerRows)};
 }
 
 Error take_peers(const ShardedPeers& peers, std::int64_t needed, int shards, PeerBlocks& blocks) {

@@ -1,4 +1,4 @@
-// Implementation of verify_chain and accept_tree on the GPU (fairdraw/cuda_speculative.h): the
+// Implementation of accept_chain and accept_tree on the GPU (fairdraw/cuda_speculative.h): the
 // checks, the workspace, and the kernels of a call.
 //
 //   drafted_rows   finds the rows that count, and their parameters;

@@ -245,8 +245,8 @@ __global__ void __launch_bounds__(kThreads)
 
 cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
   constexpr std::int64_t kMax = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
-                                                         // block processes several outputs if there
-                                                         // are more
+                                                        // block processes several outputs if there
+                                                        // are more
   const std::int64_t blocks = task.outputs < kMax ? task.outputs : kMax;
   const TileSpread spread{1, kThreads};
   const SpreadNeeds needs{

@@ -436,8 +436,8 @@ cudaError_t pack_kept(const PackTask& task, cudaStream_t stream) {
     return error;
   }
   constexpr std::int64_t kMax = std::int64_t{1} << 20;  // maximum number of blocks in a grid; each
-                                                         // block processes several parts if there
-                                                         // are more
+                                                        // block processes several parts if there
+                                                        // are more
   const std::int64_t outputs = task.outputs < kMax ? task.outputs : kMax;
   return launch<pack_kept_kernel<true>>(outputs * task.marks.parts, task, stream);
 }

@@ -1,4 +1,4 @@
-// Walk over a chain of drafted tokens, for verify_chain (fairdraw/speculative.h).
+// Walk over a chain of drafted tokens, for accept_chain (fairdraw/speculative.h).
 //
 // Contract. The kernel writes, for each request, the tokens, the number of accepted drafts and a
 // status. The input consists of filtered rows of the target, with a token drawn from each row, and

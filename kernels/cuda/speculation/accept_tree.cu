@@ -1,4 +1,4 @@
-// Walk over trees of drafted tokens, for verify_tree and verify_chain (fairdraw/speculative.h).
+// Walk over trees of drafted tokens, for accept_tree and accept_chain (fairdraw/speculative.h).
 //
 // Contract. The kernel writes, for each request, the tokens, the nodes and a status. If the
 // distribution of a request's drafts is known, the input consists of filtered rows of the target

@@ -41,8 +41,8 @@ __device__ inline bool passes_test(std::uint64_t word, std::uint64_t p, std::uin
          static_cast<uint128_t>(p) * draft_total;
 }
 
-/// Tests a draft. The decision is `open` only if one of the totals is unknown. A larger total of the
-/// target never makes a rejected draft accepted, and neither does a smaller total of the draft.
+/// Tests a draft. The decision is `open` only if one of the totals is unknown. A larger total of
+/// the target never makes a rejected draft accepted, and neither does a smaller total of the draft.
 template <class Target, class Draft>
 __device__ DraftDecision test_draft(const Distribution<Target>& target,
                                     const Distribution<Draft>& draft, std::int32_t token,

@@ -1,7 +1,7 @@
 // Interface of the kernels that accept or reject drafted tokens on the GPU.
 //
 // The kernel of drafted_rows.cu finds the rows that are needed and their parameters; the row kernel
-// filters these rows and draws tokens from them; and the kernel of verify_tree.cu walks over the
+// filters these rows and draws tokens from them; and the kernel of accept_tree.cu walks over the
 // drafts of each request. A chain is a tree with one child per node. The kernel of accept_chain.cu
 // walks over chains whose draft distribution is known, and the kernel of
 // chain_speculative_sampling.cu accepts drafts by given probabilities.

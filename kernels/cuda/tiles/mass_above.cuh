@@ -66,13 +66,13 @@ struct ProposalMemory {
                                                  ///< the pivots
   uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< for each block of the row, the masses above
                                                  ///< the pivots; used in the first block only
-  float rough_of_warp[kMaxBlockWarps][kPivots];    ///< the masses of of_warp as floats
+  float rough_of_warp[kMaxBlockWarps][kPivots];  ///< the masses of of_warp as floats
   float rough_of_block[kMaxBlocksOfRow][kPivots];  ///< the masses of of_block as floats, in units
                                                    ///< of 2^kRoughUnit times the row's unit
-  Hint hints[kMaxBlockWarps];        ///< for each warp, the hint that the warp suggests, in rows of a
-                                 ///< single block
-  float above_hint[kMaxBlockWarps];  ///< for each warp, the mass of its tiles above the hint; NaN if
-                                 ///< unknown
+  Hint hints[kMaxBlockWarps];  ///< for each warp, the hint that the warp suggests, in rows of a
+                               ///< single block
+  float above_hint[kMaxBlockWarps];  ///< for each warp, the mass of its tiles above the hint; NaN
+                                     ///< if unknown
   Order order;
   TileGroups groups;
   Proposal proposals[kMaxBlockWarps];

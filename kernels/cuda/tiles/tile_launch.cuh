@@ -120,7 +120,7 @@ SpreadNeeds(BytesOfThreads, bool) -> SpreadNeeds<BytesOfThreads>;
 
 /// Enqueues kKernel(arguments..., base-2 logarithm of the number of blocks per row) for `rows`
 /// rows. If a device has less shared memory than the blocks need, each block gets fewer threads,
-/// but at least kLeastThreadsOfBlock. If even this does not suffice, the launch fails.
+/// but at least kMinThreadsOfBlock. If even this does not suffice, the launch fails.
 template <auto* kKernel, class BytesOfThreads, class... Arguments>
 cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
                           const SpreadNeeds<BytesOfThreads>& needs, cudaStream_t stream,

@@ -77,8 +77,8 @@ struct BeamParameters {
   PerRequest<float> length_penalty = 0.0F;
   PerRequest<std::int32_t> early_stopping = 1;  ///< rule by which a request with a full pool is
                                                 ///< done; scalar or [requests]; 0, 1 or 2
-  PerRequest<float> diversity_rate = 0.0F;  ///< scalar or [requests]; must be 0, and any other
-                                            ///< value is refused
+  PerRequest<float> diversity_rate = 0.0F;      ///< scalar or [requests]; must be 0, and any other
+                                                ///< value is refused
   /// largest number of generated tokens, the end id included; scalar or [requests]; >= 1
   PerRequest<std::int32_t> max_tokens = 1;
   TokenLists end_ids;  ///< optional

@@ -36,7 +36,7 @@ std::int64_t workspace_bytes(const AcceptChainRequest& request, const KeptSets& 
 std::int64_t workspace_bytes(const AcceptTreeRequest& request, const KeptSets& kept) noexcept;
 
 /// Gives the kept sets that fairdraw/kept_sets.h describes, the same as the CPU's, and the results
-/// of verify_chain.
+/// of accept_chain.
 Error accept_chain_with_kept_sets(const AcceptChainRequest& request,
                                   const AcceptChainResult& result, const KeptSets& kept,
                                   const Execution& execution);
@@ -48,7 +48,7 @@ inline Error verify_chain_with_kept_sets(const VerifyChainRequest& request,
 }
 
 /// Gives the kept sets that fairdraw/kept_sets.h describes, the same as the CPU's, and the results
-/// of verify_tree.
+/// of accept_tree.
 Error accept_tree_with_kept_sets(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                                  const KeptSets& kept, const Execution& execution);
 /// Alias of accept_tree_with_kept_sets, by the name that engines use.

@@ -154,8 +154,8 @@ class ShardedCall {
 /// have this rank's columns. Results of rows that are not decided are left untouched, except for
 /// the n largest values. The arrays of request and result must stay alive until the last exchange
 /// has run.
-/// Errors those of fairdraw/sharded.h an unsupported fairdraw/cuda.h, and unsupported, by its name, for what only
-/// the CPU supports.
+/// Errors: the errors of fairdraw/sharded.h and fairdraw/cuda.h, and unsupported, with the name of
+/// the field, for a result that only the CPU supports.
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 
@@ -173,8 +173,7 @@ std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 /// make the call. While a kernel may wait for a peer, no rank may allocate or free device memory,
 /// and a host thread that drives several ranks may launch no kernel for the first time: both
 /// operations can wait for the GPU.
-/// Errors: invalid_argument if peers.most_rows, peers.bytes or peers.memory is out of
-/// its its range.
+/// Errors: invalid_argument if peers.most_rows, peers.bytes or peers.memory is out of its range.
 Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 
 /// The exchanges that a call enqueues after the summary; ranks follow if they are requested. Rows

@@ -90,8 +90,8 @@ struct KeptMask {
 /// Packs the kept sets of a call that wrote a mask. So each rank of a sharded call
 /// (fairdraw/sharded.h) gets the ids of its own columns, with first_id = boundaries[shard]. The
 /// kept set of an output consists of its sets of all shards, one after the other.
-/// Errors: invalid_argument if a field
-/// is is out of its range; the message names the field, and then nothing is written.
+/// Errors: invalid_argument if a field is out of its range; the message names the field, and then
+/// nothing is written.
 Error kept_sets_of_mask(const KeptMask& rows, const KeptSets& kept);
 
 }  // namespace fairdraw

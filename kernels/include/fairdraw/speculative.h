@@ -154,14 +154,11 @@ struct AcceptChainResult {
                                 ///< request are -1
 };
 
-/// Accepts or rejects the drafted tokens of chains. If the call returns an error, nothing is written. A status belongs to one
-/// request alone: the statuses of `sample` for its rows and parameters; invalid_draft_length (rows
-/// that do
-/// not exist, or a length below 0 or above its places or max_draft); index_out_of_range (a
-/// drafted
-/// token); and impossible_draft (a token that its own distribution never gives, or that
-/// weighs 0 in
-/// it).
+/// Accepts or rejects the drafted tokens of chains. If the call returns an error, nothing is
+/// written. A status belongs to one request alone: the statuses of `sample` for its rows and
+/// parameters; invalid_draft_length (rows that do not exist, or a length below 0 or above its
+/// places or max_draft); index_out_of_range (a drafted token); and impossible_draft (a token that
+/// its own distribution never gives, or that weighs 0 in it).
 Error accept_chain(const AcceptChainRequest& request, const AcceptChainResult& result,
                    const Execution& execution = {});
 
@@ -219,15 +216,14 @@ struct AcceptTreeResult {
 };
 
 /// Accepts or rejects the drafted tokens of trees. If the distribution is unknown, the target's
-/// token is drawn at the root and looked up among the root's children; this repeats at the child that has the token. If several
-/// children have the same token, the first of them is accepted. The head of this file describes the
-/// rule for a known distribution.
-/// Statuses are those of chains. impossible_draft also means that a
-/// child has the token of an earlier sibling although siblings are drawn without replacement. Two
-/// faults fail a request wherever they are in the tree: invalid_draft_tree (a parent
-/// that does not
-/// come before its child; with a known distribution, more than kMaxSiblings children
-/// of a node) and invalid_draft_length (a path longer than max_depth).
+/// token is drawn at the root and looked up among the root's children; this repeats at the child
+/// that has the token. If several children have the same token, the first of them is accepted. The
+/// head of this file describes the rule for a known distribution. Statuses are those of chains.
+/// impossible_draft also means that a child has the token of an earlier sibling although siblings
+/// are drawn without replacement. Two faults fail a request wherever they are in the tree:
+/// invalid_draft_tree (a parent that does not come before its child; with a known distribution,
+/// more than kMaxSiblings children of a node) and invalid_draft_length (a path longer than
+/// max_depth).
 Error accept_tree(const AcceptTreeRequest& request, const AcceptTreeResult& result,
                   const Execution& execution = {});
 
@@ -244,7 +240,7 @@ inline Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResul
 /// Computes parents from the links that SGLang's tree kernels take (retrieve_next_token and
 /// retrieve_next_sibling: [batch, nodes], -1: none). Node 0 is the root and no drafted token, so
 /// parents is [batch, nodes - 1]. A node gets a parent below -1 if no link or two links reach it,
-/// or if its own link leads to a lower number or out of the tree. verify_tree fails a request with
+/// or if its own link leads to a lower number or out of the tree. accept_tree fails a request with
 /// such a parent by invalid_draft_tree.
 /// Shapes: `next_token` and `next_sibling` are [batch, nodes], and `parents` is [batch, nodes - 1].
 /// Errors: invalid_argument if the sizes do not fit.

@@ -1,6 +1,5 @@
-// Implementation of verify_tree and accept_chain (fairdraw/speculative.h), which test a tree of
-// drafted tokens against the the
-// target's logits in integer arithmetic. A chain is a tree with one
+// Implementation of accept_tree and accept_chain (fairdraw/speculative.h), which test a tree of
+// drafted tokens against the target's logits in integer arithmetic. A chain is a tree with one
 // child per node.
 //
 // The contract and the semantics are given in fairdraw/speculative.h. The walk follows a single

@@ -1,5 +1,5 @@
-// Implementation of chain_speculative_sampling (fairdraw/sampling.h), which accepts or rejects drafted tokens
-// in integer arithmetic.
+// Implementation of chain_speculative_sampling (fairdraw/sampling.h), which accepts or rejects
+// drafted tokens in integer arithmetic.
 //
 // The contract is given at the declaration in fairdraw/sampling.h. Semantics: the rules are those
 // of Leviathan et al. 2023 and Chen et al. 2023. P are the target's weights with the sum Zp, Q are

@@ -11,7 +11,7 @@ namespace fairdraw {
 /// request.
 SampleRequest rows_of(const TargetRows& target);
 
-/// Call of accept_tree or of verify_chain, where a chain is a tree with one child per node. In
+/// Call of accept_tree or of accept_chain, where a chain is a tree with one child per node. In
 /// contrast to a tree, a chain has no array of parents, because token i follows token i - 1, and
 /// has draft rows only for the positions of drafts.
 struct DraftedCall {

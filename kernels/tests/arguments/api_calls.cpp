@@ -48,8 +48,9 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
   // The size of a GPU's workspace is checked after the arguments.
   const std::set<std::string> workspace = {"execution.workspace_bytes"};
   AnyExecution how;
-  if constexpr (!kCuda) how.threads = 1;  // with only two rows, starting a second thread takes
-                                          // longer than the call
+  if constexpr (!kCuda)
+    how.threads = 1;  // with only two rows, starting a second thread takes
+                      // longer than the call
   using Shared = std::shared_ptr<Arrays>;
 
   for (const bool by_mask : {false, true}) {
@@ -173,12 +174,10 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
                        kept_sets(a, 2 * kRows), how);
       });
     };
-    add_chain_with_kept_sets("accept_chain_with_kept_sets", [](const auto&... x) {
-      return accept_chain_with_kept_sets(x...);
-    });
-    add_chain_with_kept_sets("verify_chain_with_kept_sets", [](const auto&... x) {
-      return verify_chain_with_kept_sets(x...);
-    });
+    add_chain_with_kept_sets("accept_chain_with_kept_sets",
+                             [](const auto&... x) { return accept_chain_with_kept_sets(x...); });
+    add_chain_with_kept_sets("verify_chain_with_kept_sets",
+                             [](const auto&... x) { return verify_chain_with_kept_sets(x...); });
 
     const auto add_tree_with_kept_sets = [&](const char* name, auto function) {
       add("kept_sets.h", name, variant, [=](const Shared& s, Arrays& a) {
@@ -189,12 +188,10 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
                        kept_sets(a, 2 * kRows), how);
       });
     };
-    add_tree_with_kept_sets("accept_tree_with_kept_sets", [](const auto&... x) {
-      return accept_tree_with_kept_sets(x...);
-    });
-    add_tree_with_kept_sets("verify_tree_with_kept_sets", [](const auto&... x) {
-      return verify_tree_with_kept_sets(x...);
-    });
+    add_tree_with_kept_sets("accept_tree_with_kept_sets",
+                            [](const auto&... x) { return accept_tree_with_kept_sets(x...); });
+    add_tree_with_kept_sets("verify_tree_with_kept_sets",
+                            [](const auto&... x) { return verify_tree_with_kept_sets(x...); });
 
     const auto add_tree = [&](const char* name, auto function) {
       add("speculative.h", name, variant, [=](const Shared& s, Arrays& a) {

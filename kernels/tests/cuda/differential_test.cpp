@@ -170,8 +170,9 @@ TEST(CudaDifferential, LargestVocabularyMatchesCpu) {
     const std::uint64_t number = 6000000 + i;
     compare_call(number, random_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays, statuses);
   }
-  if (!is_reduced()) expect_mostly_ok(statuses);  // In reduced tests, both rows of a call may be
-                                                  // invalid.
+  if (!is_reduced())
+    expect_mostly_ok(statuses);  // In reduced tests, both rows of a call may be
+                                 // invalid.
 }
 
 TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {

@@ -22,7 +22,7 @@ constexpr unsigned kWarp = 32;
 constexpr std::size_t kStackBytes = std::size_t{96} << 10;
 // room for the static and dynamic shared memory of a block
 constexpr std::size_t kSharedBytes = std::size_t{512} << 10;
-constexpr std::size_t kMaxDynamic = std::size_t{227} << 10;   // of compute capability 9.0
+constexpr std::size_t kMaxDynamic = std::size_t{227} << 10;  // of compute capability 9.0
 constexpr std::size_t kGuardBytes = 256;
 constexpr int kUnwritten = 0xcd;
 
@@ -294,8 +294,9 @@ void* shared_of_block(void* mine, int rank) {
   Block& other = blocks[static_cast<std::size_t>(rank)];
   // Kernels may compute an address in another block's memory before they know whether they need the
   // address.
-  if (other.running == 0) return nullptr;  // The other block has exited, so any use of the address
-                                           // must crash.
+  if (other.running == 0)
+    return nullptr;  // The other block has exited, so any use of the address
+                     // must crash.
   return other.shared + offset;
 }
 

@@ -184,8 +184,9 @@ std::string compare_with_logprob(const Question& question, const Report& got) {
                             question.row.parameters.temperature == 1;
     if (!filtered && !unfiltered) return {};
     const float other = filtered ? got.logprob_filtered[s] : got.logprob[s];
-    if (std::isinf(other)) continue;  // beyond the range of float32, this report has the lowest
-                                      // finite number instead
+    if (std::isinf(other))
+      continue;  // beyond the range of float32, this report has the lowest
+                 // finite number instead
     if (got.values[s] != other) {
       return fmt::format("value {} of token {} is {} by another name", got.values[s], got.tokens[s],
                          other);

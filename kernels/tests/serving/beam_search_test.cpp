@@ -229,8 +229,9 @@ TEST(BeamSearch, RowsOfEveryFamily) {
   for (const harness::Family family : harness::all_families()) {
     for (const std::int64_t vocab : {std::int64_t{700}, std::int64_t{20011}}) {
       for (const std::int32_t width : {1, 4, 33}) {
-        if (width == 33 && vocab != 700) continue;  // skipped for speed, because the model sorts
-                                                    // all candidates
+        if (width == 33 && vocab != 700)
+          continue;  // skipped for speed, because the model sorts
+                     // all candidates
         const auto row = [family, vocab](const TokenSequence& sequence) {
           std::vector<float> values(static_cast<std::size_t>(vocab));
           const std::int32_t number = sequence.empty() ? 0 : sequence.back() % 1000 + 1;

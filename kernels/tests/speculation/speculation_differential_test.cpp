@@ -124,9 +124,8 @@ TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   std::set<RowStatus> seen;
   std::array<std::int64_t, 3> branches{};  // numbers of paths that skip the next node, for each
                                            // kind of knowledge about the draft
-  std::array<std::int64_t, 2>
-      rejected{};  // numbers of trees with known distribution that end before a leaf, by sibling
-                   // rule
+  std::array<std::int64_t, 2> rejected{};  // numbers of trees with known distribution that end
+                                           // before a leaf, by sibling rule
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
     const SpeculationCall call = random_speculation_call(number, vocab_of(number), true);
     const SpeculationOutputs expected = expected_tree_outputs(call);
@@ -203,7 +202,7 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
 }
 
 // A chain is a tree with one child per node. So for the calls of ChainsEqualTheModelOnEveryTarget,
-// verify_tree must give the results of accept_chain with the same distribution, bit for bit.
+// accept_tree must give the results of accept_chain with the same distribution, bit for bit.
 TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
   HostArrays arrays;
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
@@ -388,8 +387,8 @@ TEST(SpeculationAliases, GiveTheResultsOfTheFunctionsThatTheyName) {
     const SpeculationCall chains = random_speculation_call(number, 33);
     SpeculationOutputs chain(chains, chains.max_draft);
     const VerifyChainRequest chain_request = chain_in(chains, arrays);
-    ASSERT_FALSE(verify_chain(
-        chain_request, speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
+    ASSERT_FALSE(verify_chain(chain_request,
+                              speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
     SpeculationOutputs expected = expected_chain_outputs(chains);
     expected.nodes = chain.nodes;  // chains have no nodes
     ASSERT_EQ(difference(expected, chain), "") << "call " << number;

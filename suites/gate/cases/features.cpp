@@ -33,8 +33,9 @@ harness::Request shape_of(const Case& entry) {
   harness::Request shape;
   shape.dtype = entry.input.dtype;
   shape.vocab = entry.input.vocab;
-  if (is_row_operation(entry.check)) return shape;  // an operation on rows has parameters of its
-                                                    // own
+  if (is_row_operation(entry.check))
+    return shape;  // an operation on rows has parameters of its
+                   // own
   if (entry.from_probs) shape.input = harness::RowInput::probabilities;
   for (const Operation& operation : entry.operations) {
     shape.parameters.push_back(operation.parameters);

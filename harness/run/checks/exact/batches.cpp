@@ -253,9 +253,8 @@ class Batches {
                              : (response.statuses[row] == 0) == ok;
       if (!right) return fmt::format("status {}", response.statuses[row]);
     }
-    if (!response.support_size.empty() &&
-        (response.support_size[row] < answer.min_support ||
-         response.support_size[row] > answer.max_support)) {
+    if (!response.support_size.empty() && (response.support_size[row] < answer.min_support ||
+                                           response.support_size[row] > answer.max_support)) {
       return fmt::format("support size {}, expected {} to {}", response.support_size[row],
                          answer.min_support, answer.max_support);
     }

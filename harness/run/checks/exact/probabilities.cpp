@@ -97,8 +97,9 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
     }
     const Membership membership = real.distribution.membership[at];
     if (real.distribution.ambiguous_mass > 0 || membership == Membership::ambiguous) continue;
-    if (real.distribution.partly_drawn >= 0) continue;  // because all probabilities depend on the
-                                                        // share of this token
+    if (real.distribution.partly_drawn >= 0)
+      continue;  // because all probabilities depend on the
+                 // share of this token
     const double expected = membership == Membership::in ? real.distribution.probability[at] : 0;
     const double weight =
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));

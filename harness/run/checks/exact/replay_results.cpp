@@ -236,8 +236,9 @@ void compare_sizes(Replay& replay) {
   far.row_stride = kFar;
   const auto bytes = static_cast<std::size_t>(3 * kFar) * element_size(base.dtype);
   Memory* const usual = std::pmr::get_default_resource();
-  if (SparseMemory(usual, bytes + 64).data() == nullptr) return;  // the system has no address space
-                                                                  // for this test
+  if (SparseMemory(usual, bytes + 64).data() == nullptr)
+    return;  // the system has no address space
+             // for this test
   replay.expect_same("rows 2^31 elements apart", far, {0, 1, 2});
 }
 

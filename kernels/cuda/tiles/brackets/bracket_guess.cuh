@@ -46,7 +46,7 @@ struct SampleRule {
   float bins_of_distance;        ///< number of bins per unit of distance from the largest value
   int tiles;                     ///< number of tiles in the sample
   std::uint32_t left_out[kMax / 32];  ///< one bit per tile of the sample, set if the tile is not
-                                       ///< read
+                                      ///< read
 };
 
 /// Shared memory for a guess, with the histogram of a row's values.

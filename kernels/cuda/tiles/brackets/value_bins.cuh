@@ -71,7 +71,7 @@ struct BinRule {
 /// same unit as `mass`.
 __device__ inline float octaves_to_reach(float mass, float rest, float largest, int vocab) {
   constexpr float kMinRest = 0x1p-24F;  // smallest part of the mass that is used, because floats
-                                          // do not have the last bits of the mass
+                                        // do not have the last bits of the mass
   constexpr float kMaxOctaves = 40.0F;  // limit of the result, which is needed if p is close to 1
   const float least = rough_quotient(fmaxf(rest, mass * kMinRest), static_cast<float>(vocab));
   return fminf(fmaxf(log2f(rough_quotient(largest, least)), 0.0F) + 1.0F, kMaxOctaves);

@@ -113,8 +113,9 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
           harness::generate_row(family, 5, static_cast<std::uint64_t>(number), values);
           return values;
         };
-        if (width > 4 && vocab > 20011) continue;  // skipped, because such rows take long to
-                                                   // generate
+        if (width > 4 && vocab > 20011)
+          continue;  // skipped, because such rows take long to
+                     // generate
         const BeamProblem problem = {rules_of(width, 3, {7}), row};
         for (const BeamInput input : {BeamInput::logits, BeamInput::logprobs}) {
           run_both(one(problem), vocab, input, 2);

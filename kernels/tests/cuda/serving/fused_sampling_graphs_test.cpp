@@ -41,8 +41,9 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
     for (int replay = 0; replay < 4; ++replay) {
       graph.launch(twins.stream);
       for (const auto& step : rows) expect_ok(twins.cpu->step(step->on_host));
-      if (replay == 1) continue;  // skips the copy, so that the next copy delivers the tokens of
-                                  // two replays
+      if (replay == 1)
+        continue;  // skips the copy, so that the next copy delivers the tokens of
+                   // two replays
       twins.start_copy();
       if (replay == 0) {  // changes the batch while tokens are in flight, and copies its new state
                           // to the device

@@ -210,8 +210,9 @@ struct Seen {
 /// other blocks.
 void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) {
   const std::int64_t rows = call.rows, vocab = call.vocab;
-  if (rows == 1) call.num_samples = 1;  // so that the size of a block tells which exchange it
-                                        // belongs to
+  if (rows == 1)
+    call.num_samples = 1;  // so that the size of a block tells which exchange it
+                           // belongs to
   Dice dice(number);
   const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
   const std::string where = "call " + std::to_string(number) + " of " + std::to_string(rows) +
