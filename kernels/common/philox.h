@@ -3,9 +3,9 @@
 // Key: the key of Philox is the 64-bit seed of the request. Counter: the counter has the four words
 // {offset low, offset high, purpose + 256 sibling, index}. Each counter gives one word of 64 bits,
 // out0 | out1 << 32, so that two different purposes, siblings, offsets or indices never share bits.
-// The sibling is 0 with two exceptions: for the purpose accept in a drafted tree
-// (fairdraw/speculative.h), and for draws by proposals, where the sibling is the number of the
-// attempt (proposals.h).
+// The sibling is 0 with three exceptions: for the purpose accept in a drafted tree
+// (fairdraw/speculative.h); for draws by proposals, where the sibling is the number of the
+// attempt (proposals.h); and the coin of a mark with two keys, sibling 65 (fairdraw/watermark.h).
 #pragma once
 
 #include <Random123/philox.h>

@@ -112,10 +112,12 @@ struct Batch {
     FilterOptions of_row = options;
     of_row.tie_rule = request.tie_rule.at(row);
     of_row.filter_order = request.filter_order.at(row);
-    const RowStatus status =
+    RowStatus status =
         filter_row(request, row, row_of_logits(row), parameters, of_row, worker, values);
+    if (status == RowStatus::ok && survivors != nullptr && first != last) {
+      status = (*survivors)(row, worker.sampler);
+    }
     const bool ok = status == RowStatus::ok;
-    if (ok && survivors != nullptr && first != last) (*survivors)(row, worker.sampler);
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
     }

@@ -39,8 +39,9 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_
 RowStatus filter_row(const SampleRequest& request, std::int64_t row,
                      const RowParameters& parameters, const FilterOptions& options, Worker& worker);
 
-/// Callback for each row whose filters have run and from which some output draws.
-using RowSurvivors = std::function<void(std::int64_t row, IndexedRow& sampler)>;
+/// Callback for each row whose filters have run and from which some output draws; returns the row's
+/// status.
+using RowSurvivors = std::function<RowStatus(std::int64_t row, IndexedRow& sampler)>;
 
 /// Runs the operation that `sample` and related functions share. Each row has the tie rule and the
 /// filter order of the request, whatever `options` say. Error messages use the name `rows_name` for

@@ -65,6 +65,7 @@ void IndexedRow::begin_proposals() {
 }
 
 std::int32_t IndexedRow::draw(const DrawWords& words) {
+  if (chosen_token_ >= 0) return chosen_token_;
   if (!proposes_) return draw(words.of_attempt(0));
   if (!has_proposals_) begin_proposals();
   if (const auto token = proposer_.draw(row_.index, words)) return *token;
@@ -114,7 +115,7 @@ void IndexedRow::begin_row(const float* x, std::size_t n, const RowParameters& p
   temperature_ = static_cast<double>(temperature);
   row_.index.begin(x, n, {from_probs, from_probs ? 1.0F : logit_scale(temperature)});
   row_.survivors.begin(row_.index);
-  greedy_token_ = -1;
+  greedy_token_ = chosen_token_ = -1;
 }
 
 void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {

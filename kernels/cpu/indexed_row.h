@@ -47,11 +47,13 @@
 // set change any result.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "common/parameters.h"
+#include "common/tile_weights.h"
 #include "cpu/filter_options.h"
 #include "cpu/proposer.h"
 #include "cpu/row_logprobs.h"
@@ -78,12 +80,17 @@ class IndexedRow {
   /// Returns the survivor that a random word selects; used for words that the caller gives, and for
   /// speculation.
   std::int32_t draw(std::uint64_t word);
+  /// Makes a survivor the token of all seeded draws from this row.
+  void choose(std::int32_t token) { chosen_token_ = token; }
 
   std::int64_t support_size() const;
   void write_mask(std::uint32_t* words);           ///< ceil(n / 32) words
   void write_probabilities(float* probabilities);  ///< n floats
   bool keeps(std::int32_t token) const;
   void list_survivors(std::vector<std::int32_t>& ids);  ///< ascending
+  /// Calls use(id, weight in the row's unit) for each survivor, in ascending order.
+  template <class Use>
+  void for_each_weight(const Use& use);
 
   /// Writes the n weights that speculation uses, which are 0 for all tokens except the survivors.
   /// They are relative to the row's octave E, floor(m 2^(16 + n - E)) in the terms of
@@ -132,8 +139,31 @@ class IndexedRow {
   bool has_survivors_ = false;  ///< whether row_.survivors has the result of the filters
   double temperature_ = 1;
   std::int32_t greedy_token_ = -1;   // only survivor of a greedy row, or -1 in other rows
+  std::int32_t chosen_token_ = -1;   // the token given to choose; -1 if there is none
   std::vector<std::uint32_t> mask_;  // scratch memory of list_survivors
+  std::vector<std::int32_t> ids_;    // scratch memory of for_each_weight
   SelectionScratch scratch_;
 };
+
+template <class Use>
+void IndexedRow::for_each_weight(const Use& use) {
+  list_survivors(ids_);
+  const RowIndex& index = row_.index;
+  std::size_t end = 0;
+  for (std::size_t begin = 0; begin < ids_.size(); begin = end) {
+    // Filters keep the largest value of a tile if they keep any value of it.
+    float maximum = index.x[ids_[begin]];
+    for (end = begin; end < ids_.size() && ids_[end] / kTileSize == ids_[begin] / kTileSize;
+         ++end) {
+      maximum = std::max(maximum, index.x[ids_[end]]);
+    }
+    const double octave = index.octave_of(maximum);
+    const int shift = row_shift(index.octave, octave);
+    for (std::size_t i = begin; i < end; ++i) {
+      const float value = index.x[ids_[i]];
+      use(ids_[i], row_weight(tile_weight(octaves_by(index.rule, value), octave), shift));
+    }
+  }
+}
 
 }  // namespace fairdraw::cpu

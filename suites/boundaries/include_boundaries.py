@@ -93,7 +93,7 @@ SERVING = tuple(
         "kernels/include/fairdraw/": """
             batch_state.h beam_search.h cuda_beam_ cuda_fused_ cuda_kept_sets.h cuda_sharded.h
             cuda_speculative.h cuda_stop_criteria.h fused_sampling_processor.h kept_sets.h
-            parallel_sampling.h sharded speculative.h stop_criteria.h
+            parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
         """,
         "kernels/": "serving/ sharded/",
         "kernels/cuda/": "batch/ beams/ sharded/ speculation/ outputs/kept_sets.",
@@ -108,6 +108,7 @@ SERVING = tuple(
         """,
         "reference/": """
             beam_model. speculation/ stop_model. tests/speculation_ tests/speculative_model_test.cpp
+            watermark_model.
         """,
         "python/bindings/": "draft_ no_serving.cpp python_sampler.cpp running_batch.h serving/",
         "harness/contract/": "drafts.h plugin.h sequence.h serving tests/call_arrays_test.cpp",

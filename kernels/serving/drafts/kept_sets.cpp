@@ -41,6 +41,7 @@ Error sample_with_kept_sets(const SampleRequest& request, const SampleResult& re
   cpu::Survivors rows(static_cast<std::size_t>(request.logits.rows));
   const cpu::RowSurvivors keep = [&rows](std::int64_t row, cpu::IndexedRow& sampler) {
     sampler.list_survivors(rows[static_cast<std::size_t>(row)]);
+    return RowStatus::ok;
   };
   if (Error error = cpu::run_batch(request, result, execution, "logits",
                                    /*options=*/{}, /*wants_tokens=*/true,

@@ -10,6 +10,7 @@
 #include "fairdraw/speculative.h"
 #include "fairdraw/stop_criteria.h"
 #include "fairdraw/tile_index.h"
+#include "fairdraw/watermark.h"
 #include "tests/arguments/api_calls.h"
 
 namespace fairdraw::suites {
@@ -72,28 +73,46 @@ inline SampleRequest sharded_rows(Arrays& a, bool by_mask) {
   return request;
 }
 
-inline LogprobsResult logprobs_result(Arrays& a) {
+/// Returns the rows of a marked call, which has one token per row.
+inline SampleRequest marked_rows(Arrays& a, bool by_mask) {
+  SampleRequest request = sample_request(a, by_mask);
+  request.indices = {};
+  request.num_samples = 1;
+  return request;
+}
+
+inline Watermark watermark_of(Arrays& a) {
+  Watermark watermark;
+  watermark.key = a.each<std::uint64_t>(kRows, 7);
+  watermark.second_key = a.each<std::uint64_t>(kRows, 9);
+  watermark.mask_repeated = a.each<std::uint8_t>(kRows, 1);
+  return watermark;
+}
+
+/// Returns the reports on `tokens` tokens.
+inline LogprobsResult logprobs_result(Arrays& a, std::int64_t tokens = kRows * kSamples) {
   LogprobsResult result;
   result.mode = LogprobsMode::processed_logprobs;
   result.top_n = 3;
-  result.values = a.out<float>(kRows * kSamples);
-  result.ranks = a.out<std::int32_t>(kRows * kSamples);
+  result.values = a.out<float>(tokens);
+  result.ranks = a.out<std::int32_t>(tokens);
   result.top_ids = a.out<std::int32_t>(kRows * 3);
   result.top_values = a.out<float>(kRows * 3);
   result.all = a.float_rows(kRows, kVocab);
   return result;
 }
 
-inline SampleResult sample_result(Arrays& a) {
+/// Returns the results of a call that draws `tokens` tokens.
+inline SampleResult sample_result(Arrays& a, std::int64_t tokens = kRows * kSamples) {
   SampleResult result;
-  result.tokens = a.out<std::int32_t>(kRows * kSamples);
+  result.tokens = a.out<std::int32_t>(tokens);
   result.statuses = a.out<RowStatus>(kRows);
   result.support_size = a.out<std::int32_t>(kRows);
-  result.logprob = a.out<float>(kRows * kSamples);
-  result.logprob_filtered = a.out<float>(kRows * kSamples);
+  result.logprob = a.out<float>(tokens);
+  result.logprob_filtered = a.out<float>(tokens);
   result.mask = a.bits<std::uint32_t>(kRows, kVocab);
   result.probs = a.float_rows(kRows, kVocab);
-  result.logprobs = logprobs_result(a);
+  result.logprobs = logprobs_result(a, tokens);
   return result;
 }
 

@@ -293,6 +293,27 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         },
         by_mask ? "prompt as bits" : "prompt as lists");
   }
+  for (const bool by_mask : {false, true}) {
+    add_call(
+        all, "watermark.h sample_marked",
+        [by_mask](const Shared& s, Arrays& a) {
+          return call_of(
+              s, ",watermark,result,execution", {},
+              [](const auto&... x) { return sample_marked(x...); }, marked_rows(a, by_mask),
+              watermark_of(a), sample_result(a, kRows), Execution{CpuTarget::best, 1});
+        },
+        by_mask ? "prompt as bits" : "prompt as lists");
+  }
+  add_call(all, "watermark.h detect_watermark", [](const Shared& s, Arrays& a) {
+    return call_of(
+        // Nothing else says how many tokens and keys there are.
+        s, ",", {"tokens", "keys"},
+        [](const WatermarkText& text) {
+          WatermarkEvidence evidence;
+          return detect_watermark(text, evidence);
+        },
+        WatermarkText{a.in<std::int32_t>(kRows, 3), a.in<std::uint64_t>(kRows, 7)});
+  });
   add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
     return call_of(
         s, "seeds,n,children,rule", {}, [](const auto&... x) { return child_seeds(x...); },

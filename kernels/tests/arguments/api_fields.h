@@ -22,6 +22,7 @@
 #include "fairdraw/stop_criteria.h"
 #include "fairdraw/tile_index.h"
 #include "fairdraw/types.h"
+#include "fairdraw/watermark.h"
 
 namespace fairdraw::suites {
 
@@ -51,6 +52,8 @@ FAIRDRAW_FIELDS(LogprobsResult, mode, rank_rule, top_n, values, ranks, top_ids, 
 FAIRDRAW_FIELDS(SampleResult, tokens, statuses, support_size, logprob, logprob_filtered, mask,
                 probs, logprobs);
 FAIRDRAW_FIELDS(KeptSets, token_ids, offsets, overflow);
+FAIRDRAW_FIELDS(Watermark, key, second_key, second_share, window, mask_repeated);
+FAIRDRAW_FIELDS(WatermarkText, tokens, keys, window);
 FAIRDRAW_FIELDS(KeptMask, mask, vocab, first_id, indices, statuses);
 FAIRDRAW_FIELDS(ShardedRequest, rows, boundaries, shard, input, top_k_1_keeps_ties, words);
 FAIRDRAW_FIELDS(ProcessLogitsRequest, logits, processing, allowed, active);

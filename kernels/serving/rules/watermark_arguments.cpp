@@ -1,0 +1,64 @@
+// Checks of the arguments of fairdraw/watermark.h, the same for every backend.
+#include <string>
+
+#include "common/arguments.h"
+#include "serving/rules/watermark_rules.h"
+
+namespace fairdraw {
+namespace {
+
+Error check_window(std::int32_t window) {
+  if (window >= 1 && window <= kMostWatermarkWindow) return {};
+  return out_of_range("window", std::to_string(window),
+                      "1 to " + std::to_string(kMostWatermarkWindow));
+}
+
+}  // namespace
+
+Error check_watermark(const SampleRequest& request, const Watermark& watermark) {
+  const std::int64_t rows = request.logits.rows;
+  const char* one = "one per row of logits";
+  if (!watermark.key.is_array() && watermark.key.scalar == 0) {
+    return out_of_range("key", "0",
+                        "1 to 2^64 - 1, or an array, with 0 for rows that are not marked");
+  }
+  if (Error e = check_per_request(watermark.key, "key", rows, one)) return e;
+  if (Error e = check_per_request(watermark.second_key, "second_key", rows, one)) return e;
+  if (!(watermark.second_share >= 0.0F && watermark.second_share <= 1.0F)) {
+    return out_of_range("second_share", std::to_string(watermark.second_share), "0 to 1");
+  }
+  if (Error e = check_window(watermark.window)) return e;
+  if (Error e = check_per_request(watermark.mask_repeated, "mask_repeated", rows, one)) return e;
+  if (request.indices.given()) {
+    return out_of_range("indices", "an array", "null, because each marked row has one token");
+  }
+  if (request.num_samples != 1) {
+    return out_of_range("num_samples", std::to_string(request.num_samples),
+                        "1, because each marked row has one token");
+  }
+  if (request.processing.output.given()) return {};
+  return out_of_range("output", "null", "lists of the ids that each request has generated");
+}
+
+Error check_watermark_text(const WatermarkText& text) {
+  const std::int64_t length = text.tokens.size;
+  if (Error e = check_size("tokens.size", length, sizeof(std::int32_t))) return e;
+  if (Error e = check_needed(text.tokens, "tokens", length, "ids")) return e;
+  if (Error e = check_size("keys.size", text.keys.size, sizeof(std::uint64_t))) return e;
+  if (!text.keys.given() || text.keys.size == 0) {
+    return out_of_range("keys", "empty", "an array of at least one key");
+  }
+  if (Error e = check_window(text.window)) return e;
+  for (std::int64_t i = 0; i < length; ++i) {
+    if (is_token(text.tokens.data[i], kMaxVocab)) continue;
+    return out_of_range("tokens[" + std::to_string(i) + "]", std::to_string(text.tokens.data[i]),
+                        "0 to " + std::to_string(kMaxVocab - 1));
+  }
+  for (std::int64_t i = 0; i < text.keys.size; ++i) {
+    if (text.keys.data[i] != 0) continue;
+    return out_of_range("keys[" + std::to_string(i) + "]", "0", "1 to 2^64 - 1");
+  }
+  return {};
+}
+
+}  // namespace fairdraw

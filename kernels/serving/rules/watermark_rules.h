@@ -1,0 +1,133 @@
+// Keyed words of a watermark and the race between them, the same for every backend
+// (fairdraw/watermark.h defines both).
+//
+// Bounds. For 0 < U < 1, 2 (1 - U) / (1 + U) <= -ln U <= (1 - U) / sqrt(U). All three are 0 at U =
+// 1. The derivative of -ln U minus the left side is -(1 - U)^2 / (U (1 + U)^2), that of the right
+// side minus -ln U, by s = sqrt(U), is -(1/s - 1)^2: neither is positive, so neither difference is
+// negative. L ln2 2^-64 exceeds -ln U by less than 2^-64, so it lies between the left side and the
+// right side plus 2^-64. U and 1 - U come from the word and its complement, within two roundings
+// each. A bound has at most 12 roundings to double, all of positive values, and each is a factor of
+// at most 1 + 2^-53; kMargin covers 15. So a survivor whose lower bound is above some upper bound
+// loses, and only the others need L: 1 to 3 survivors of a usual row.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "common/host_device.h"
+#include "common/processing_rules.h"
+#include "common/wide_integers.h"
+#include "fairdraw/watermark.h"
+#include "serving/rules/child_seeds.h"
+
+namespace fairdraw {
+
+/// Returns the block that holds the context after `output`: the key of its tokens' words.
+FAIRDRAW_HOST_DEVICE inline std::uint64_t context_key(std::uint64_t key, std::int32_t window,
+                                                      const std::int32_t* output,
+                                                      std::int64_t length) {
+  std::uint64_t state = threefry_block(key, static_cast<std::uint64_t>(window));
+  for (std::int64_t back = window; back > 0; --back) {
+    const std::int64_t id = back <= length ? output[length - back] : -1;
+    state = threefry_block(state, static_cast<std::uint64_t>(id + 1));
+  }
+  return state;
+}
+
+FAIRDRAW_HOST_DEVICE inline std::uint64_t keyed_word(std::uint64_t context_key,
+                                                     std::int32_t token) {
+  return threefry_block(context_key, static_cast<std::uint64_t>(token));
+}
+
+/// Returns whether the output had its last `window` ids before. A context that reaches before the
+/// first id is new.
+FAIRDRAW_HOST_DEVICE inline bool context_is_repeated(const std::int32_t* output,
+                                                     std::int64_t length, std::int32_t window) {
+  for (std::int64_t end = window; end < length; ++end) {
+    std::int32_t same = 0;
+    while (same < window && output[end - 1 - same] == output[length - 1 - same]) ++same;
+    if (same == window) return true;
+  }
+  return false;
+}
+
+/// Returns whether a draw takes the second key, by the coin `word`.
+FAIRDRAW_HOST_DEVICE inline bool takes_second_key(float share, std::uint64_t word) {
+  // A float times 2^64 is exact in double.
+  return share >= 1.0F || word < static_cast<std::uint64_t>(static_cast<double>(share) * 0x1p64);
+}
+
+/// The arrival time L, in units of 2^-64.
+struct ArrivalTime {
+  std::uint64_t fraction;
+  std::uint32_t whole;
+};
+
+/// Returns floor(x^2 / 2^128).
+FAIRDRAW_HOST_DEVICE inline uint128_t square_high(uint128_t x) {
+  const auto high = static_cast<std::uint64_t>(x >> 64);
+  const auto low = static_cast<std::uint64_t>(x);
+  const uint128_t cross = static_cast<uint128_t>(high) * low;
+  const uint128_t middle = static_cast<uint128_t>(multiply_high(low, low)) +
+                           static_cast<uint128_t>(static_cast<std::uint64_t>(cross)) * 2U;
+  return static_cast<uint128_t>(high) * high + (cross >> 64) * 2U + (middle >> 64);
+}
+
+FAIRDRAW_HOST_DEVICE inline ArrivalTime arrival_time(std::uint64_t word) {
+  const int highest = word == 0 ? 0 : 64 - leading_zeros(word);  // of 2 word + 1
+  uint128_t x = ((static_cast<uint128_t>(word) << 1) | 1U) << (127 - highest);
+  std::uint64_t digits = 0;
+  for (int step = 0; step < 64; ++step) {
+    const uint128_t squared = square_high(x);
+    const auto digit = static_cast<std::uint32_t>(squared >> 127);
+    digits = (digits << 1) | digit;
+    x = squared << (1U - digit);
+  }
+  const auto whole = static_cast<std::uint32_t>(65 - highest);
+  return digits == 0 ? ArrivalTime{0, whole} : ArrivalTime{0 - digits, whole - 1};
+}
+
+/// A product of an arrival time and a weight below 2^104, of up to 175 bits.
+struct ArrivalProduct {
+  uint128_t high;
+  std::uint64_t low;
+};
+
+FAIRDRAW_HOST_DEVICE inline ArrivalProduct times(const ArrivalTime& time, uint128_t weight) {
+  const uint128_t low = static_cast<uint128_t>(time.fraction) * static_cast<std::uint64_t>(weight);
+  const uint128_t middle =
+      static_cast<uint128_t>(time.fraction) * static_cast<std::uint64_t>(weight >> 64) +
+      (low >> 64);
+  return {middle + weight * time.whole, static_cast<std::uint64_t>(low)};
+}
+
+/// Returns whether time / weight is below other_time / other_weight.
+FAIRDRAW_HOST_DEVICE inline bool arrives_before(const ArrivalTime& time, uint128_t weight,
+                                                const ArrivalTime& other_time,
+                                                uint128_t other_weight) {
+  const ArrivalProduct mine = times(time, other_weight);
+  const ArrivalProduct others = times(other_time, weight);
+  return mine.high != others.high ? mine.high < others.high : mine.low < others.low;
+}
+
+/// Bounds of L ln2 2^-64 / weight.
+struct ArrivalBounds {
+  double lower, upper;
+};
+
+FAIRDRAW_HOST_DEVICE inline ArrivalBounds arrival_bounds(std::uint64_t word, uint128_t weight) {
+  constexpr double kMargin = 0x1p-49;
+  const double u = (static_cast<double>(word) + 0.5) * 0x1p-64;
+  const double rest = (static_cast<double>(~word) + 0.5) * 0x1p-64;
+  const double unit = nearest_double(weight);
+  return {2.0 * rest / (1.0 + u) / unit * (1.0 - kMargin),
+          (rest / std::sqrt(u) + 0x1p-64) / unit * (1.0 + kMargin)};
+}
+
+/// Checks a watermark and what sample_marked needs of the request, which has been checked.
+Error check_watermark(const SampleRequest& request, const Watermark& watermark);
+
+/// Checks a text, its keys and their number of ids in a context.
+Error check_watermark_text(const WatermarkText& text);
+
+}  // namespace fairdraw
