@@ -24,6 +24,7 @@ void bind_kept_sets(nanobind::module_& module);    ///< binds the operations of
                                                    ///< fairdraw/kept_sets.py
 void bind_sharded(nanobind::module_& module);      ///< fairdraw/sharded.py
 void bind_speculative(nanobind::module_& module);  ///< fairdraw/speculative.py
+void bind_watermark(nanobind::module_& module);    ///< fairdraw/watermark.py
 
 void bind_fuzz(nanobind::module_& module);          ///< fairdraw/fuzzing.py
 void bind_identify(nanobind::module_& module);      ///< fairdraw/identification.py

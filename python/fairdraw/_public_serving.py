@@ -46,6 +46,13 @@ from .speculative import (
     verify_tree,
 )
 from .stop_criteria import FinishReason, StopStep, check_stop
+from .watermark import (
+    MarkedSample,
+    WatermarkEvidence,
+    detect_watermark,
+    sample_marked,
+    watermark_threshold,
+)
 
 __all__ = [
     "BatchRequest",
@@ -64,6 +71,7 @@ __all__ = [
     "KeptTrees",
     "LawFilters",
     "LlamaCppRequest",
+    "MarkedSample",
     "MaxRequest",
     "RequestParameters",
     "RequestProcessing",
@@ -83,6 +91,7 @@ __all__ = [
     "chain_speculative_sampling",
     "check_stop",
     "child_seeds",
+    "detect_watermark",
     "from_hugging_face",
     "from_llama_cpp",
     "from_max",
@@ -91,9 +100,11 @@ __all__ = [
     "from_vllm",
     "kept_sets_of_mask",
     "parents_from_links",
+    "sample_marked",
     "sample_with_kept_sets",
     "verify_chain",
     "verify_chain_with_kept_sets",
     "verify_tree",
     "verify_tree_with_kept_sets",
+    "watermark_threshold",
 ]

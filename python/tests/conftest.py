@@ -19,7 +19,7 @@ collect_ignore = []
 if not _core.HAS_SERVING:
     about = "beam_search cuda_* enums hostile_arrays kept_sets outputs readme"
     about += " running_batches serving sharded speculation_verification speculative torch_cuda"
-    about += " torch_operators"
+    about += " torch_operators watermark"
     collect_ignore = [path.name for word in about.split() for path in HERE.glob(f"test_{word}.py")]
     collect_ignore.append("engine_requests")
 

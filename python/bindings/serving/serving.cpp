@@ -30,6 +30,7 @@ void bind_serving(nb::module_& module) {
   bind_kept_sets(module);
   bind_sharded(module);
   bind_speculative(module);
+  bind_watermark(module);
 }
 
 }  // namespace fairdraw::python

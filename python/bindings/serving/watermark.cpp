@@ -1,0 +1,57 @@
+// The operations of fairdraw/watermark.h, for fairdraw/watermark.py.
+#include "fairdraw/watermark.h"
+
+#include "python/bindings/bindings.h"
+#include "python/bindings/sample_arguments.h"
+
+namespace fairdraw::python {
+namespace {
+
+template <class T>
+PerRequest<T> each(View<const T> values) {
+  return {values.data, values.size};
+}
+
+void sample_rows(const Named& given) {
+  const SampleArguments arguments(given);
+  const Place& place = arguments.place();
+  Watermark watermark;
+  watermark.key = each(given.input<std::uint64_t>("key", place));
+  watermark.second_key = each(given.input<std::uint64_t>("second_key", place));
+  watermark.second_share = given.as<float>("second_share");
+  watermark.window = given.as<std::int32_t>("window");
+  watermark.mask_repeated = each(given.input<std::uint8_t>("mask_repeated", place));
+  run(
+      given, place,
+      [&](const fairdraw::Execution& how) {
+        return sample_marked(arguments.request, watermark, arguments.result, how);
+      },
+      [](const cuda::Execution&) {
+        return Error{ErrorCode::unsupported, "logits are on a GPU; allowed: host memory"};
+      });
+}
+
+nb::tuple detect(const nb::object& tokens, const nb::object& keys, std::int32_t window) {
+  const Input<std::int32_t> ids("tokens", tokens, Place());
+  const Input<std::uint64_t> each_key("keys", keys, Place());
+  WatermarkEvidence evidence;
+  run_on_host([&] { return detect_watermark({ids.view, each_key.view, window}, evidence); });
+  return nb::make_tuple(evidence.scored, evidence.score, evidence.key, evidence.p_value,
+                        evidence.log_e_value);
+}
+
+double threshold(std::int64_t scored, std::int64_t keys, double false_positive_rate) {
+  double score = 0;
+  run_on_host([&] { return watermark_threshold(scored, keys, false_positive_rate, score); });
+  return score;
+}
+
+}  // namespace
+
+void bind_watermark(nb::module_& module) {
+  define(module, "sample_marked", &sample_rows);
+  module.def("detect_watermark", &detect);
+  module.def("watermark_threshold", &threshold);
+}
+
+}  // namespace fairdraw::python
