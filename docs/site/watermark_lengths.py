@@ -12,8 +12,9 @@ import pathlib
 import re
 import sys
 
-import fairdraw
 import numpy as np
+
+import fairdraw
 
 PAGE = "docs/watermarks.md"
 TABLE = re.compile(r"(<!-- table lengths -->\n)(.*?)(<!-- end -->)", re.DOTALL)

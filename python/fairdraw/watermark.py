@@ -106,7 +106,8 @@ def sample_marked(
     found = empty(backend, {name: DETAILS[name] for name in names}, sampled_sizes(**given))
     call.update(found, workspace=backend.allocate)
     backend.call(_core.sample_marked, call)
-    return MarkedSample(*found.values(), drawn_with)
+    tokens, logprobs, statuses = found.values()
+    return MarkedSample(tokens, logprobs, statuses, drawn_with)
 
 
 def detect_watermark(tokens: Any, key: Any, window: int = 4) -> WatermarkEvidence:
