@@ -191,6 +191,25 @@ TEST(WatermarkDetector, FindsMarkedTextAndItsKey) {
   }
 }
 
+/// Two bits a token suffice for 1e-6 within 200 tokens: 4 equal tokens of 400, others at each step.
+TEST(WatermarkDetector, TwoBitsATokenAreFoundWithin200Tokens) {
+  constexpr std::size_t kTexts = 100, kTokens = 200, kVocab = 400;
+  const std::vector<std::uint64_t> keys = keys_from(17, kTexts);
+  std::vector<RowMark> marks;
+  for (const std::uint64_t key : keys) marks.push_back({.key = key, .window = 4});
+  std::vector<Ids> texts(kTexts);
+  for (std::size_t step = 0; step < kTokens; ++step) {
+    std::vector<float> row(kVocab, -std::numeric_limits<float>::infinity());
+    for (std::size_t i = 0; i < 4; ++i) row[(step * 7 + i * 100) % kVocab] = 0;
+    std::vector<float> logits;
+    for (std::size_t i = 0; i < kTexts; ++i) logits.insert(logits.end(), row.begin(), row.end());
+    append_marked(logits, marks, keys, texts);
+  }
+  for (std::size_t i = 0; i < kTexts; ++i) {
+    EXPECT_LE(evidence_of(texts[i], {keys[i]}).p_value, 1e-6);
+  }
+}
+
 TEST(WatermarkDetector, ThresholdsHaveTheStatedRate) {
   for (const std::int64_t scored : {1, 2, 50, 200, 10000}) {
     for (const std::int64_t keys : {1, 7}) {
