@@ -53,7 +53,6 @@
 #include <vector>
 
 #include "common/parameters.h"
-#include "common/tile_weights.h"
 #include "cpu/filter_options.h"
 #include "cpu/proposer.h"
 #include "cpu/row_logprobs.h"
@@ -149,20 +148,21 @@ template <class Use>
 void IndexedRow::for_each_weight(const Use& use) {
   list_survivors(ids_);
   const RowIndex& index = row_.index;
+  float values[kTile];
+  std::uint64_t weights[kTile + kTileSlack];
   std::size_t end = 0;
   for (std::size_t begin = 0; begin < ids_.size(); begin = end) {
     // Filters keep the largest value of a tile if they keep any value of it.
     float maximum = index.x[ids_[begin]];
     for (end = begin; end < ids_.size() && ids_[end] / kTileSize == ids_[begin] / kTileSize;
          ++end) {
-      maximum = std::max(maximum, index.x[ids_[end]]);
+      values[end - begin] = index.x[ids_[end]];
+      maximum = std::max(maximum, values[end - begin]);
     }
-    const double octave = index.octave_of(maximum);
-    const int shift = row_shift(index.octave, octave);
-    for (std::size_t i = begin; i < end; ++i) {
-      const float value = index.x[ids_[i]];
-      use(ids_[i], row_weight(tile_weight(octaves_by(index.rule, value), octave), shift));
-    }
+    index.tile_passes->weigh(values, end - begin, index.rule, maximum, index.smallest_allowed(),
+                             weights);
+    const int shift = index.shift_of(maximum);
+    for (std::size_t i = begin; i < end; ++i) use(ids_[i], row_weight(weights[i - begin], shift));
   }
 }
 

@@ -33,6 +33,7 @@ std::int32_t winner_of(cpu::IndexedRow& row, std::uint64_t context_key) {
   row.for_each_weight([&](std::int32_t token, uint128_t weight) {
     if (weight == 0) return;
     const std::uint64_t word = keyed_word(context_key, token);
+    if (arrives_after(word, weight, least_upper)) return;
     const ArrivalBounds bounds = arrival_bounds(word, weight);
     if (bounds.lower > least_upper) return;
     least_upper = bounds.upper < least_upper ? bounds.upper : least_upper;

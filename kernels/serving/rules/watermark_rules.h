@@ -8,7 +8,8 @@
 // right side plus 2^-64. U and 1 - U come from the word and its complement, within two roundings
 // each. A bound has at most 12 roundings to double, all of positive values, and each is a factor of
 // at most 1 + 2^-53; kMargin covers 15. So a survivor whose lower bound is above some upper bound
-// loses, and only the others need L: 1 to 3 survivors of a usual row.
+// loses, and only the others need L: 1 to 3 survivors of a usual row. 1 - U is at most the left
+// side, so most survivors lose by a product.
 #pragma once
 
 #include <cmath>
@@ -110,13 +111,21 @@ FAIRDRAW_HOST_DEVICE inline bool arrives_before(const ArrivalTime& time, uint128
   return mine.high != others.high ? mine.high < others.high : mine.low < others.low;
 }
 
+inline constexpr double kMargin = 0x1p-49;
+
+/// Returns whether L ln2 2^-64 / weight is above `time` already by its smaller bound 1 - U, for
+/// which a product suffices.
+FAIRDRAW_HOST_DEVICE inline bool arrives_after(std::uint64_t word, uint128_t weight, double time) {
+  const double rest = (static_cast<double>(~word) + 0.5) * 0x1p-64;
+  return rest * (1.0 - kMargin) > nearest_double(weight) * time;
+}
+
 /// Bounds of L ln2 2^-64 / weight.
 struct ArrivalBounds {
   double lower, upper;
 };
 
 FAIRDRAW_HOST_DEVICE inline ArrivalBounds arrival_bounds(std::uint64_t word, uint128_t weight) {
-  constexpr double kMargin = 0x1p-49;
   const double u = (static_cast<double>(word) + 0.5) * 0x1p-64;
   const double rest = (static_cast<double>(~word) + 0.5) * 0x1p-64;
   const double unit = nearest_double(weight);

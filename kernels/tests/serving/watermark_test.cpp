@@ -108,6 +108,10 @@ TEST(Watermark, BoundsHoldTheArrivalTime) {
                       Real(integer_of(weight));
     const ArrivalBounds bounds = arrival_bounds(word, weight);
     ASSERT_TRUE(Real(bounds.lower) <= time && time <= Real(bounds.upper)) << word;
+    // The bound by a product says nothing wrong of times near the bounds.
+    for (const double other : {bounds.lower, bounds.upper, 0.7 * bounds.lower}) {
+      ASSERT_TRUE(!arrives_after(word, weight, other) || time > Real(other)) << word;
+    }
   }
 }
 
