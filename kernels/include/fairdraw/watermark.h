@@ -7,8 +7,8 @@
 // words everywhere.
 //
 // Definition.
-//   context  The `window` ids before the drawn one, of the ids that the request has generated
-//            (LogitsProcessing::output). Before the first id stand ids of -1.
+//   context  The context is the last `window` ids that the request has generated
+//            (LogitsProcessing::output). Ids of -1 stand before the first one.
 //   word     B(k, c) is the block of Threefry2x32-20 of key k and counter c, 64 bits each, low word
 //            first. s_0 = B(key, window), then s_i = B(s_(i-1), id_i + 1) for the ids of the
 //            context, oldest first. The word of token v is u_v = B(s_window, v).
@@ -40,8 +40,8 @@
 //
 // With `mask_repeated`, a context that the request had before is not marked: the draw is then the
 // ordinary one, by seed and offset. So a request's sequence of tokens has the unmarked distribution
-// over random keys. (Without it, each token has, but equal contexts have dependent tokens.)
-// Contexts that reach before the first id occur once in a request.
+// over random keys, within the sum of its draws' distances. (Without it, each token has, but equal
+// contexts have dependent tokens.) Contexts that reach before the first id occur once in a request.
 //
 // Two keys: the draw takes the second key with probability `second_share`, by a coin of the
 // request's own random bits: the word of attempt 65 of the draw (SampleResult), below
@@ -73,12 +73,12 @@ struct Watermark {
 };
 
 /// As `sample`, with marked draws in the rows that have a key. Engines keep the ids that a request
-/// has generated for penalties and bad words already: contexts are read from the same lists,
-/// `request.processing.output`, which are needed, of all generated ids. A row without a key has
-/// `sample`'s results.
+/// has generated for penalties and bad words already, so contexts are read from the same lists:
+/// `request.processing.output` must be given, with all generated ids. A row without a key has the
+/// results of `sample`.
 ///
-/// Each row has one token: `indices` and num_samples other than 1 are errors. In a marked row an id
-/// of the output that is no token (-1, a placeholder, too) is status invalid_history.
+/// Each row has one token: `indices` and num_samples other than 1 are errors. A marked row whose
+/// output has an id that is no token (a placeholder, -1, is none) fails with invalid_history.
 Error sample_marked(const SampleRequest& request, const Watermark& watermark,
                     const SampleResult& result, const Execution& execution = {});
 
