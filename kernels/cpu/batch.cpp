@@ -32,12 +32,12 @@ struct Batch {
   const RowSurvivors* survivors;   // may be null
 
   /// Returns whether the only outputs are drawn tokens, so that no output needs the set of
-  /// survivors.
+  /// survivors. A callback that lists survivors finds them itself.
   bool asks_for_draws_alone() const {
     const bool asks_survivors = result.support_size.given() || result.logprob_filtered.given() ||
                                 result.mask.given() || result.probs.given() ||
                                 (result.logprobs.given() && !is_raw(result.logprobs.mode));
-    return wants_tokens && !given_tokens.given() && survivors == nullptr && !asks_survivors;
+    return wants_tokens && !given_tokens.given() && !asks_survivors;
   }
 
   std::int64_t row_of_logits(std::int64_t row) const {

@@ -51,6 +51,7 @@ void IndexedRow::write_mask(std::uint32_t* words) {
 }
 
 void IndexedRow::list_survivors(std::vector<std::int32_t>& ids) {
+  if (!has_survivors_) find_survivors();
   ids.clear();
   if (greedy_token_ >= 0) {
     ids.push_back(greedy_token_);
