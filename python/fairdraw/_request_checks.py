@@ -239,8 +239,7 @@ def biases_of(field: str, biases: Mapping[int, float], vocab: int) -> dict[int, 
 def lengths_of(
     min_field: str, least: int | None, max_field: str, most: int | None
 ) -> dict[str, int | None]:
-    """Returns min_tokens and max_tokens. max_tokens becomes None if it is absent or outside int32.
-    """
+    """Returns min_tokens and max_tokens. max_tokens becomes None if it is absent or outside int32."""
     limit = _core.NO_MAX_TOKENS
     least, most = min(least or 0, limit), limit if most is None else min(most, limit)
     check_value(min_field, least, (0, most, f"0 to {max_field} ({most})"))

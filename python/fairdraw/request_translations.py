@@ -131,9 +131,7 @@ def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
         check_value("temperature", found.temperature, _TEMPERATURE)
     check(found, _RANGES_OF_SAMPLE)
     if found.logprobs is not None and found.logprobs > MAX_LOGPROBS:
-        raise unsupported(
-            "logprobs", str(found.logprobs), f"0 to {MAX_LOGPROBS}, or of all tokens"
-        )
+        raise unsupported("logprobs", str(found.logprobs), f"0 to {MAX_LOGPROBS}, or of all tokens")
     return found
 
 

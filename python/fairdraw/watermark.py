@@ -9,6 +9,8 @@ The watermark is the keyed Gumbel race of Aaronson (2022), with the contexts of 
 (2023) and the exact test of Fernandez et al. (2023), in integers: fairdraw/watermark.h defines each
 word and each comparison, and bounds the distance to the unmarked distribution over keys. Calls run on
 the CPU.
+
+Definition: fairdraw/watermark.h.
 """
 
 from __future__ import annotations
@@ -68,8 +70,9 @@ def sample_marked(
     `second_key`, an integer or [rows], 0 for none: a draw takes it with the probability
     `second_share`, in [0, 1]. With one key, requests with equal logits begin with equal tokens.
 
-    Raises ValueError for a number out of its range, a wrong length, or logits on a GPU, and
-    TypeError for a wrong dtype.
+    Raises:
+        ValueError: A number is out of its range, a length is wrong, or the logits are on a GPU.
+        TypeError: An array has a wrong dtype.
     """
     rows = length(logits)
     if processing is None:
@@ -120,8 +123,9 @@ def detect_watermark(tokens: Any, key: Any, window: int = 4) -> WatermarkEvidenc
     multiplied by the number of keys. The e-value averages over the keys; on such text a stream whose
     e-value is looked at after each token ever reaches 1 / a with probability at most a.
 
-    Raises ValueError for ids, keys or a window out of their ranges, and TypeError for values that
-    are no integers.
+    Raises:
+        ValueError: An id, a key or the window is out of its range.
+        TypeError: A value is no integer.
     """
     keys = array("key", key, "uint64", axes=(0, 1)).reshape(-1)
     ids = array("tokens", tokens, "int32", axes=(1,))
@@ -130,6 +134,9 @@ def detect_watermark(tokens: Any, key: Any, window: int = 4) -> WatermarkEvidenc
 
 def watermark_threshold(scored: int, false_positive_rate: float, keys: int = 1) -> float:
     """Returns the smallest score for which `scored` pairs and `keys` keys have a p-value of at most
-    `false_positive_rate`, in (0, 1]. Raises ValueError for an argument out of its range.
+    `false_positive_rate`, in (0, 1].
+
+    Raises:
+        ValueError: An argument is out of its range.
     """
     return _core.watermark_threshold(scored, keys, false_positive_rate)

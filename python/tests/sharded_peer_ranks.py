@@ -95,8 +95,7 @@ def check_indices(sampler, rows, whole):
 
 
 def check_probs(sampler, rows, whole):
-    """Tests rows of probabilities, whose tokens must equal those of the operations over whole rows.
-    """
+    """Tests rows of probabilities, whose tokens must equal those of the operations over whole rows."""
     probs = fairdraw.softmax(whole.float())
     seeds = torch.arange(len(whole)).cuda() + 70
     for function, filters in [

@@ -113,7 +113,7 @@ struct StopRequest {
 struct StopResult {
   View<FinishReason> reasons;  ///< [requests]; none: the request continues
   View<std::int32_t> kept;     ///< [requests]; number of tokens of this step that belong to the
-                            ///< output, the stop included
+                               ///< output, the stop included
   View<std::int32_t> matched;  ///< [requests]; place of the stop id or sequence in its list (of the
                                ///< first that matches), otherwise -1
   View<std::int32_t> matched_lengths;  ///< [requests]; number of ids of the match, for callers who

@@ -49,6 +49,13 @@
 // request's, too. Outputs of one prompt then differ.
 //
 // Greedy rows have one survivor, and a mark does not change it.
+//
+// Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
+// length, and unsupported if this machine has no execution.target; the message names the field, its
+// value and the allowed range. Nothing is then written.
+//
+// Definition: Aaronson 2022, Kirchenbauer et al. 2023 and Fernandez et al. 2023, in integers, as
+// above; docs/semantics.md for the filters.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +66,7 @@
 namespace fairdraw {
 
 /// Largest number of ids of a context.
-inline constexpr std::int32_t kMostWatermarkWindow = 32;
+inline constexpr std::int32_t kMaxWatermarkWindow = 32;
 
 /// The marks of a call's rows.
 struct Watermark {

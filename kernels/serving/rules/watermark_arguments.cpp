@@ -8,9 +8,9 @@ namespace fairdraw {
 namespace {
 
 Error check_window(std::int32_t window) {
-  if (window >= 1 && window <= kMostWatermarkWindow) return {};
+  if (window >= 1 && window <= kMaxWatermarkWindow) return {};
   return out_of_range("window", std::to_string(window),
-                      "1 to " + std::to_string(kMostWatermarkWindow));
+                      "1 to " + std::to_string(kMaxWatermarkWindow));
 }
 
 }  // namespace

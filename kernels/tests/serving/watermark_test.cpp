@@ -37,7 +37,7 @@ using Real = boost::multiprecision::cpp_bin_float_100;
 // A fixed seed makes the test deterministic; RC_PARAMS can set others.
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20261128 max_success=5000", 0) == 0;
 
-constexpr std::uint64_t kMostWord = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMaxWord = std::numeric_limits<std::uint64_t>::max();
 
 /// Returns words at both ends, near powers of two, and random ones.
 std::vector<std::uint64_t> words_of_every_kind(std::uint64_t random) {
@@ -45,7 +45,7 @@ std::vector<std::uint64_t> words_of_every_kind(std::uint64_t random) {
   for (int bit = 0; bit < 64; ++bit) {
     for (std::uint64_t near = 0; near < 5; ++near) {
       words.push_back((std::uint64_t{1} << bit) + near - 2);
-      words.push_back(kMostWord - (std::uint64_t{1} << bit) + near - 2);
+      words.push_back(kMaxWord - (std::uint64_t{1} << bit) + near - 2);
     }
   }
   harness::Dice dice(41);
@@ -83,7 +83,7 @@ TEST(Watermark, ArrivalTimesAreTheModelsAndWithinTheStatedError) {
     ASSERT_GT(time, 0);
   }
   // By hand: z = 2^65 - 1 is just below 2^65, z = 1 is 2^65 octaves below.
-  EXPECT_EQ(integer_of(arrival_time(kMostWord)), 1);
+  EXPECT_EQ(integer_of(arrival_time(kMaxWord)), 1);
   EXPECT_EQ(integer_of(arrival_time(0)), cpp_int(65) << 64);
 }
 
@@ -156,7 +156,7 @@ TEST(Watermark, WordsAreKnown) {
 
 TEST(Watermark, WordsAndRepetitionsAreTheModels) {
   EXPECT_TRUE(rc::check("words and repeated contexts are the model's", [] {
-    const auto window = *rc::gen::inRange<std::int32_t>(1, kMostWatermarkWindow + 1);
+    const auto window = *rc::gen::inRange<std::int32_t>(1, kMaxWatermarkWindow + 1);
     const Ids output = *rc::gen::container<Ids>(rc::gen::inRange(0, 3));
     const auto key = *rc::gen::arbitrary<std::uint64_t>();
     const auto length = static_cast<std::int64_t>(output.size());
@@ -377,11 +377,8 @@ TEST(Watermark, RefusesByNameValueAndRange) {
   EXPECT_FALSE(sample_marked(valid.request, valid.watermark, valid.result));
   refuse([](SmallCall& c) { c.watermark.key = std::uint64_t{0}; },
          "key is 0; allowed: 1 to 2^64 - 1, or an array, with 0 for rows that are not marked");
-  refuse(
-      [](SmallCall& c) {
-        c.watermark.key = {c.keys.data(), 3};
-      },
-      "length of key is 3; allowed: 2 (one per row of logits)");
+  refuse([](SmallCall& c) { c.watermark.key = {c.keys.data(), 3}; },
+         "length of key is 3; allowed: 2 (one per row of logits)");
   refuse([](SmallCall& c) { c.watermark.window = 0; }, "window is 0; allowed: 1 to 32");
   refuse([](SmallCall& c) { c.watermark.window = 33; }, "window is 33; allowed: 1 to 32");
   refuse([](SmallCall& c) { c.watermark.second_share = 1.5F; },
@@ -392,11 +389,8 @@ TEST(Watermark, RefusesByNameValueAndRange) {
          "num_samples is 2; allowed: 1, because each marked row has one token");
   refuse([](SmallCall& c) { c.request.processing.output = {}; },
          "output is null; allowed: lists of the ids that each request has generated");
-  refuse(
-      [](SmallCall& c) {
-        c.request.indices = {c.tokens.data(), 2};
-      },
-      "indices is an array; allowed: null, because each marked row has one token");
+  refuse([](SmallCall& c) { c.request.indices = {c.tokens.data(), 2}; },
+         "indices is an array; allowed: null, because each marked row has one token");
 }
 
 TEST(Watermark, AnUnknownIdFailsItsRowIfThatIsMarked) {

@@ -128,9 +128,7 @@ class _Client:
             keep(kept)
             if self.failures >= MAX_FAILURES:
                 url = self.transport.base_url
-                raise Unreachable(
-                    f"{MAX_FAILURES} requests in a row to {url} failed: {kept.error}"
-                )
+                raise Unreachable(f"{MAX_FAILURES} requests in a row to {url} failed: {kept.error}")
 
         tasks = [asyncio.ensure_future(one(item)) for item in stage.items]
         try:

@@ -1,5 +1,4 @@
-"""Helps adapters of draft verifiers with requests in the engines' packed layout, row after row.
-"""
+"""Helps adapters of draft verifiers with requests in the engines' packed layout, row after row."""
 
 from __future__ import annotations
 

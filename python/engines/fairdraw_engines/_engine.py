@@ -121,8 +121,7 @@ def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
 
 
 def report_kept(batch: Batch, kept: np.ndarray[Any, Any]) -> None:
-    """Writes the tokens that survive the filters, [rows, vocab] bool, if the judge requested them.
-    """
+    """Writes the tokens that survive the filters, [rows, vocab] bool, if the judge requested them."""
     if batch.out_mask is not None:
         words = (batch.vocab + 31) // 32
         padded = np.zeros((batch.rows, words * 32), bool)

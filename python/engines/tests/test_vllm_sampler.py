@@ -69,8 +69,7 @@ def metadata_of(vllm, temperature, top_k=None, top_p=None, generators=None, logp
 
 
 def mixed():
-    """Returns logits of greedy and random rows, filters of all kinds, and generators for some rows.
-    """
+    """Returns logits of greedy and random rows, filters of all kinds, and generators for some rows."""
     temperature = torch.tensor([0.7, 0, 1, 1.3, 0, 0.9, 1, 0.5])
     top_k = torch.tensor([5, 3, VOCAB, 40, VOCAB, 1, VOCAB, 20], dtype=torch.int32)
     top_p = torch.tensor([0.9, 0.5, 1, 0.8, 1, 0.9, 0.6, 1])

@@ -67,7 +67,6 @@ def importing(package, names, facts, source, real=None):
 
 
 def forget(package):
-    """Removes all modules of the package from sys.modules, so that later imports do not find them.
-    """
+    """Removes all modules of the package from sys.modules, so that later imports do not find them."""
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
