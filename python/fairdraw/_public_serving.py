@@ -48,7 +48,6 @@ from .speculative import (
 from .stop_criteria import FinishReason, StopStep, check_stop
 from .watermark import (
     MarkedSample,
-    WatermarkEvidence,
     detect_watermark,
     sample_marked,
     watermark_threshold,
