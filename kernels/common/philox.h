@@ -5,7 +5,8 @@
 // out0 | out1 << 32, so that two different purposes, siblings, offsets or indices never share bits.
 // The sibling is 0 with three exceptions: for the purpose accept in a drafted tree
 // (fairdraw/speculative.h); for draws by proposals, where the sibling is the number of the
-// attempt (proposals.h); and the coin of a mark with two keys, sibling 65 (fairdraw/watermark.h).
+// attempt (proposals.h); and for the coin of a mark with two keys, sibling 65
+// (fairdraw/watermark.h).
 #pragma once
 
 #include <Random123/philox.h>

@@ -7,11 +7,11 @@ The operations have the names and arguments of flashinfer.sampling (fairdraw/sam
 judges a callable (fairdraw/verification.py) or a `RunningBatch` (fairdraw/running_batch.py).
 `BatchState` keeps a running batch (fairdraw/serving.py), and `FusedSamplingProcessor` makes the
 batch's steps (fairdraw/fused_sampling_processor.py). `accept_chain` and `accept_tree` verify
-drafted tokens (fairdraw/speculative.py), and engines name them `verify_chain` and `verify_tree`. `BeamSearch` does beam search
-(fairdraw/beam_search.py). `check_stop` finds the requests that have ended, `best_of` picks the
-outputs to return, and `from_vllm` and similar functions translate an engine's request. `sample_marked` draws tokens that a key chooses, and
-`detect_watermark` finds them (fairdraw/watermark.py). `python -m
-fairdraw` runs the command line.
+drafted tokens (fairdraw/speculative.py), and engines name them `verify_chain` and `verify_tree`.
+`BeamSearch` does beam search (fairdraw/beam_search.py). `check_stop` finds the requests that have
+ended, `best_of` picks the outputs to return, and `from_vllm` and similar functions translate an
+engine's request. `sample_marked` draws tokens that a key chooses, and `detect_watermark` finds them
+(fairdraw/watermark.py). `python -m fairdraw` runs the command line.
 
 All submodules are imported when the first name is used, because pytest imports this package for its
 plugin even in test folders that do not use the package.

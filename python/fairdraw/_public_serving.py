@@ -48,6 +48,7 @@ from .speculative import (
 from .stop_criteria import FinishReason, StopStep, check_stop
 from .watermark import (
     MarkedSample,
+    WatermarkEvidence,
     detect_watermark,
     sample_marked,
     watermark_threshold,
@@ -81,6 +82,7 @@ __all__ = [
     "VerifiedChains",
     "VerifiedTrees",
     "VllmRequest",
+    "WatermarkEvidence",
     "accept_chain",
     "accept_chain_with_kept_sets",
     "accept_tree",

@@ -203,6 +203,13 @@ class Changes {
     }
   }
 
+  /// Adds shares outside [0, 1].
+  void add(const std::string& name, float& field) {
+    for (const float value : {-0.5F, 1.5F, std::numeric_limits<float>::quiet_NaN()}) {
+      change(name + " = " + std::to_string(value), last(name) + " is ", false, field, value);
+    }
+  }
+
   /// Adds changes to enumerators that do not exist.
   template <class T>
     requires std::is_enum_v<T>
