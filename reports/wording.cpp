@@ -116,6 +116,7 @@ std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
     group.name = harness::cause_of(cause.name);
     group.bug = cause.name;
     group.reason = cause.reason;
+    group.is_doubtful = cause.is_doubtful;
     group.text = cause.text;
     for (const std::size_t place : cause.cases) {
       group.cases.push_back(&record.cases[place]);
@@ -124,7 +125,7 @@ std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
   }
   const std::size_t causes = groups.size();
   for (const char* name : {"no known cause", "could not be run", "too few draws"}) {
-    groups.push_back({name, "", "", harness::text_of_cause(name), {}});
+    groups.push_back({name, "", "", false, harness::text_of_cause(name), {}});
   }
   for (const harness::CaseRecord* const one : red_cases(record)) {
     if (explained.contains(one)) continue;

@@ -50,6 +50,7 @@ struct FailureGroup {
                      ///< "could not be run"
   std::string bug;   ///< full name of the cause; empty if there is none
   std::string reason;
+  bool is_doubtful = false;                       ///< as in harness::Cause
   harness::CauseText text;                        ///< explanation of the cause for the reader
   std::vector<const harness::CaseRecord*> cases;  ///< the cases of the group; those that name the
                                                   ///< cause come first

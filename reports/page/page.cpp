@@ -43,7 +43,7 @@ Json group_data(const FailureGroup& group, const harness::RunRecord& record, std
   // A bug's name without details is shared by many bugs.
   bool is_same = bug.find(':') != bug.npos;
   // A single case can fail by one or two rows, which are no evidence against an engine.
-  if (group.cases.size() < 2) most = 0;
+  if (group.cases.size() < 2 || group.is_doubtful) most = 0;
   for (const harness::EngineBug& one : harness::engine_bugs_like(bug, most)) {
     is_same = is_same && one.suspect == bug;
     engines.push_back(Json::array({one.source, one.wrong}));

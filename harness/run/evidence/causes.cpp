@@ -1,5 +1,7 @@
 #include "harness/run/evidence/causes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -196,9 +198,17 @@ bool can_show(std::string_view cause, const CausePlace& place, const CaseRecord&
   return !filter || says_no_filter || record.filter.find(*filter) != record.filter.npos;
 }
 
+/// Returns whether the sampler's mistake shows only in some rows of a call.
+bool depends_on_calls(const SamplerRecord& sampler) {
+  return std::ranges::any_of(sampler.conditions, [](const SharedCondition& one) {
+    return one.subject == "row" || one.subject == "batch";
+  });
+}
+
 /// Returns whether everything that a case reports follows from the cause at `place`: symptoms of
 /// this step or of a later one. A symptom explains no symptoms at its own step.
-bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place) {
+bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place,
+                const SamplerRecord& sampler) {
   if (place.step == Step::call) return false;  // a wrong write or a crash is seen directly
   // Dependence on other calls is the default hint of its check, and explains only itself.
   if (place.step == Step::batch && place.kind == Kind::symptom) return false;
@@ -206,8 +216,13 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const CausePla
          std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
            CausePlace seen = place_of(hint.bug);
            // The default hint of a check is only a symptom.
-           if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
-           if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
+           const bool is_default = hint.bug == default_cause(record.check);
+           if (is_default) seen.kind = Kind::symptom;
+           // A mistake in only some rows of a call makes results depend on the call.
+           if (seen.step == Step::batch && depends_on_calls(sampler)) return true;
+           if (record.check == "batches" || (record.check == "sequences" && is_default)) {
+             seen.step = std::max(seen.step, Step::draw);
+           }
            // A bad row that did not fail has log-probabilities that it should not have. A bad row
            // does not explain wrong log-probabilities of right rows.
            if (place.step == Step::rows && seen.step < Step::reports) return false;
@@ -228,7 +243,7 @@ Support support_of(const CaseRecord& record, std::string_view cause, const Cause
     if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, sampler) * share, &hint};
     share /= 2;
   }
-  if (!is_reached(record, cause, place)) return {};
+  if (!is_reached(record, cause, place, sampler)) return {};
   if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
   const SeenDefinition* const difference = sampler.seen ? seen_at(cause, *sampler.seen) : nullptr;
   const bool is_seen = difference != nullptr && follows_definitions(*sampler.seen);
@@ -311,15 +326,12 @@ class Ranking {
   /// Returns whether a known mistake shows only in some rows of a call. Dependence on the batch is
   /// then a condition under which the mistake shows, and not a cause.
   bool shows_in_some_rows_of_calls() const {
-    const auto is_of_calls = [](const SharedCondition& one) {
-      return one.subject == "row" || one.subject == "batch";
-    };
     const auto is_mistake = [](const Suspect& hint) {
       const CausePlace place = place_of(hint.bug);
       return place.kind == Kind::cause && place.step >= Step::processing &&
              hint.bug.find(": rows ") == hint.bug.npos;
     };
-    return std::ranges::any_of(sampler_.conditions, is_of_calls) &&
+    return depends_on_calls(sampler_) &&
            std::ranges::any_of(failures_, [&is_mistake](const Failure& one) {
              return std::ranges::any_of(one.record->evidence.suspects, is_mistake);
            });
@@ -382,17 +394,38 @@ class Ranking {
   SamplerRecord sampler_;
 };
 
+/// Returns the conditions as words: "rows with top_k and calls with logits processing".
+std::string words_of(const std::vector<SharedCondition>& conditions) {
+  std::string words;
+  for (const SharedCondition& one : conditions) words += (words.empty() ? "" : " and ") + one.text;
+  return words;
+}
+
 /// Adds the conditions under which a cause shows, unless its name implies them.
 void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
-  const std::vector<SharedCondition> unsaid = unsaid_conditions(conditions, cause.name);
+  std::vector<SharedCondition> unsaid = unsaid_conditions(conditions, cause.name);
   if (unsaid.empty() || unsaid.size() > kMaxConditions) return;
-  SharedCondition& all = cause.condition;
-  all = unsaid.front();
-  if (unsaid.size() == kMaxConditions) all.text += " and " + unsaid.back().text;
+  cause.conditions = std::move(unsaid);
   std::string& sentence = cause.text.sentence;
   if (sentence.empty()) return;
   if (sentence.front() >= 'A' && sentence.front() <= 'Z') sentence.front() += 'a' - 'A';
-  sentence = "Only in " + all.text + ": " + sentence;
+  sentence = "Only in " + words_of(cause.conditions) + ": " + sentence;
+}
+
+/// Says in the sentence of a sampler's first cause that no known mistake explains the failures, if
+/// the cause explains too few of the sampler's `failed` cases.
+void doubt_first(std::size_t failed, Cause& first) {
+  constexpr double kExplained = 0.95;
+  const auto explained = static_cast<double>(first.cases.size());
+  if (explained >= kExplained * static_cast<double>(failed)) return;
+  first.is_doubtful = true;
+  const CauseText nearest = text_of_cause(first.name);
+  first.text.sentence =
+      "No known mistake explains this" +
+      (first.conditions.empty() ? "."
+                                : "; the wrong rows share: " + words_of(first.conditions) + ".");
+  first.text.change = fmt::format("The nearest mistake explains {} of {} failed cases: {} {}",
+                                  first.cases.size(), failed, nearest.sentence, nearest.change);
 }
 
 }  // namespace
@@ -442,9 +475,11 @@ std::vector<Cause> ranked_causes(const RunRecord& record) {
     const auto known_sampler = std::ranges::find(record.samplers, sampler, &SamplerRecord::name);
     const SamplerRecord* const of =
         known_sampler == record.samplers.end() ? nullptr : &*known_sampler;
+    const std::size_t failed = failures[sampler].size();
     std::vector<Cause> own = Ranking(std::move(failures[sampler]), of).causes();
     for (Cause& cause : own) cause.text = text_of_cause(cause.name);
     if (of != nullptr && !own.empty()) add_conditions(of->conditions, own.front());
+    if (!own.empty()) doubt_first(failed, own.front());
     for (Cause& cause : own) {
       const auto known = std::ranges::find_if(causes, [&cause](const Cause& one) {
         return cause_of(one.name) == cause_of(cause.name);

@@ -22,9 +22,12 @@ struct Cause {
   std::string name;    ///< name for programs: "top_p: ignored"
   std::string reason;  ///< the observation behind the cause, in one sentence
   CauseText text;      ///< text for readers; its sentence includes the condition
-  /// Condition of the rows in which the cause shows, if it shows in no others; only for a sampler's
-  /// first cause.
-  SharedCondition condition = {};
+  /// Conditions of the rows in which the cause shows, if it shows in no others and its name does
+  /// not imply them; only for a sampler's first cause.
+  std::vector<SharedCondition> conditions = {};
+  /// Whether a sampler's first cause explains less than 95 % of the failed cases. Its sentence then
+  /// says that no known mistake explains the failures, and which conditions the wrong rows share.
+  bool is_doubtful = false;
   /// Indices in the record of the failed cases that this cause explains and no earlier cause does.
   /// Cases that name the cause come before cases that have its symptoms.
   std::vector<std::size_t> cases;

@@ -59,7 +59,8 @@ TEST(RankedCauses, TiesAreSaidToBeOfAFilter) {
   record.samplers.front().conditions = {{"top_k", "rows with top_k"}, {"dtype", "rows of 16 bits"}};
   const std::vector<Cause> causes = ranked_causes(record);
   ASSERT_EQ(causes.size(), 1U);
-  EXPECT_EQ(causes[0].condition.text, "rows of 16 bits");
+  ASSERT_EQ(causes[0].conditions.size(), 1U);
+  EXPECT_EQ(causes[0].conditions[0].text, "rows of 16 bits");
   EXPECT_TRUE(is_said_by("definition of ties at the end of the nucleus: lowest_id",
                          {"top_p", "rows with top_p"}));
   EXPECT_FALSE(is_said_by("definition of ties with the k-th largest: lowest_id",
@@ -74,8 +75,46 @@ TEST(RankedCauses, TheFirstCauseSaysInWhichRowsItShows) {
   const std::vector<Cause> causes = ranked_causes(record);
   ASSERT_EQ(causes.size(), 1U);
   EXPECT_EQ(causes[0].name, "top_p: ignored");
-  EXPECT_EQ(causes[0].condition.text, "rows with top_k");
+  ASSERT_EQ(causes[0].conditions.size(), 1U);
+  EXPECT_EQ(causes[0].conditions[0].text, "rows with top_k");
   EXPECT_EQ(causes[0].text.sentence, "Only in rows with top_k: top_p is ignored.");
+}
+
+// The headline names a mistake only if the mistake explains 95 % of the failed cases: here 19 of
+// 20, but not 18.
+TEST(RankedCauses, ACauseThatExplainsTooLittleIsDoubtful) {
+  std::vector<CaseRecord> cases;
+  for (int i = 0; i < 19; ++i) cases.push_back(failed("a", "mask", {{"min_p: ignored", ""}}));
+  cases.push_back(failed("b", "support", {{"a hint of another version", ""}}));
+  RunRecord record = run_of(cases);
+  EXPECT_FALSE(ranked_causes(record).front().is_doubtful);
+  record.cases.erase(record.cases.begin());
+  Cause first = ranked_causes(record).front();
+  EXPECT_TRUE(first.is_doubtful);
+  EXPECT_EQ(first.name, "min_p: ignored");
+  EXPECT_EQ(first.text.sentence, "No known mistake explains this.");
+  EXPECT_TRUE(first.text.change.starts_with(
+      "The nearest mistake explains 18 of 19 failed cases: min_p is ignored."))
+      << first.text.change;
+  record.samplers.front().conditions = {{"top_k", "rows with top_k"}, {"dtype", "rows of 16 bits"}};
+  first = ranked_causes(record).front();
+  EXPECT_EQ(first.text.sentence,
+            "No known mistake explains this; the wrong rows share: rows with top_k and rows of 16 "
+            "bits.");
+}
+
+// A mistake in only some rows of a call makes results depend on the call, and sequences of calls
+// show every mistake.
+TEST(RankedCauses, AMistakeInSomeRowsOfCallsExplainsDependenceOnCalls) {
+  RunRecord record = run_of({failed("a", "mask", {{"top_k: ignored", ""}}),
+                             failed("b", "sequences", {{"batch dependence or state", ""}}),
+                             failed("c", "replay", {{"batch dependence or state", ""}})});
+  EXPECT_EQ(ranked_causes(record).front().cases, (Places{0, 1}));
+  record.samplers.front().conditions = {{"batch", "calls of more than 4 rows"}};
+  const std::vector<Cause> causes = ranked_causes(record);
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(causes[0].cases, (Places{0, 1, 2}));
+  EXPECT_EQ(causes[0].text.sentence, "Only in calls of more than 4 rows: top_k is ignored.");
 }
 
 TEST(RankedCauses, ARowThatIsWrongAloneDependsOnNoOther) {
