@@ -265,18 +265,24 @@ void write_json(const OutputFile& file, const KillMatrix& matrix, const SeedChoi
   file.write(reports::dump(all, 2) + "\n");
 }
 
-void write_records(const std::string& folder, const KillMatrix& matrix) {
+void write_record(const std::string& folder, const std::string& name,
+                  const harness::RunRecord& record) {
+  if (folder.empty()) return;
   std::filesystem::create_directories(folder);
-  for (const MutantOutcome& outcome : matrix.mutants) {
-    const std::string path = folder + "/" + outcome.mutant->name + ".json";
-    OutputFile("--records", path).write(reports::to_json(outcome.record));
-  }
+  OutputFile("--records", folder + "/" + name + ".json").write(reports::to_json(record));
 }
 
 // Runs mutants under random conditions: the mutants that were held out, or those used for tuning.
 int run_conditions(const MutantOptions& options, const suites::KillOptions& kill) {
   const auto count = static_cast<std::size_t>(options.conditions);
-  const auto outcomes = suites::run_conditional_trial(options.only_held_out, count, kill, {});
+  RunProgress progress(count, {static_cast<double>(count), kill.threads}, options.verbosity,
+                       "wrong");
+  const auto outcomes = suites::run_conditional_trial(
+      options.only_held_out, count, kill,
+      {.begun = [&progress](const std::string& name) { progress.begun(name, 1); },
+       .ended = [&progress](const std::string& name, const std::string& line,
+                            bool) { progress.ended(name, line, false); }});
+  progress.close();
   std::map<std::string, int> counts;
   Json all = Json::array();
   for (const suites::ConditionalOutcome& one : outcomes) {
@@ -290,6 +296,7 @@ int run_conditions(const MutantOptions& options, const suites::KillOptions& kill
     of["condition"] = one.mutant.text;
     of["first_sentence"] = name;
     all.push_back(of);
+    write_record(options.records, one.mutant.mutant.name, one.outcome.record);
   }
   std::string line;
   for (const char* const name : suites::kFirstSentences) {
@@ -342,7 +349,9 @@ int run(const MutantOptions& options) {
   }
   print_verdict(matrix, options.verbosity.quiet);
   if (file.wanted()) write_json(file, matrix, seed);
-  if (!options.records.empty()) write_records(options.records, matrix);
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    write_record(options.records, outcome.mutant->name, outcome.record);
+  }
   return matrix.complete() ? 0 : 1;
 }
 

@@ -1,10 +1,12 @@
 #include "suites/gate/identify/conditions_seen.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "harness/contract/semantics_text.h"
@@ -28,6 +30,77 @@ enum class Said {
   nothing,      ///< all rows of the case have the condition
   contradicts,  ///< the case fails in rows without the condition
   agrees,       ///< the case fails only in rows with the condition, and has other rows
+};
+
+bool failed(const CaseRecord& one) {
+  return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
+}
+
+// Returns whether the sampler crashed in a case, so that each repetition would have to wait for the
+// crash.
+bool breaks(const CaseRecord& one) {
+  return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
+    return hint.bug.starts_with("the sampler itself stops");
+  });
+}
+
+// Returns a bound on the values that a repeated case reads: half a row per draw, because some
+// checks have a row of logits for each draw.
+double cost_of(const CaseRecord& one) {
+  return static_cast<double>(one.vocab) *
+         (static_cast<double>(one.rows + 1) + static_cast<double>(one.draws) / 2);
+}
+
+constexpr double kMaxCost = 1e8;  // of a case that is repeated
+
+// The rows that cases ask for. They are found by running a case again.
+class CaseRows {
+ public:
+  using Rows = std::vector<harness::RowFacts>;
+
+  CaseRows(const std::vector<Job>& jobs, const harness::TimeLimit& limit)
+      : jobs_(jobs), limit_(limit) {}
+
+  // Returns the job that repeats a case; nullptr if the case costs too much or ends the sampler.
+  const Job* job_of(const CaseRecord& one) const {
+    if (cost_of(one) > kMaxCost || breaks(one)) return nullptr;
+    const auto job = std::ranges::find_if(jobs_, [&one](const Job& known) {
+      return known.record.id == one.id && known.record.sampler == one.sampler;
+    });
+    return job == jobs_.end() || !job->check ? nullptr : &*job;
+  }
+
+  // Returns the rows of all calls of a case, equal ones once and without their places in a call;
+  // nullptr if the case cannot be repeated.
+  const Rows* of(const CaseRecord& one) {
+    const auto known = rows_.find(one.id);
+    if (known != rows_.end()) return &known->second;
+    const Job* const job = limit_.is_over() ? nullptr : job_of(one);
+    if (job == nullptr) return nullptr;
+    std::set<std::tuple<float, std::int32_t, float, float, std::int64_t, std::uint32_t,
+                        std::int64_t, bool>>
+        seen;
+    Rows rows;
+    Job noting = *job;
+    noting.make_sampler = [&] {
+      return std::make_unique<MixedSampler>(
+          job->make_sampler(), job->make_sampler(), [&](const harness::RowFacts& row) {
+            const auto& of = row.parameters;
+            const bool is_new = seen.insert({of.temperature, of.top_k, of.top_p, of.min_p,
+                                             row.vocab, row.dtype, row.rows, row.processed})
+                                    .second;
+            if (is_new) rows.push_back(row);
+            return true;
+          });
+    };
+    harness::run_jobs({noting}, 1, {});
+    return &rows_.emplace(one.id, std::move(rows)).first->second;
+  }
+
+ private:
+  const std::vector<Job>& jobs_;
+  const harness::TimeLimit& limit_;
+  std::map<std::string, Rows> rows_;  // by id of the case
 };
 
 std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics) {
@@ -69,31 +142,13 @@ class Question {
   std::string semantics_;
 };
 
-bool failed(const CaseRecord& one) {
-  return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
-}
-
-// Returns whether the sampler crashed in a case, so that each repetition would have to wait for the
-// crash.
-bool breaks(const CaseRecord& one) {
-  return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
-    return hint.bug.starts_with("the sampler itself stops");
-  });
-}
-
-double cost_of(const CaseRecord& one) {
-  return static_cast<double>(one.vocab) * static_cast<double>(one.rows + 1) +
-         static_cast<double>(one.draws);
-}
-
 // Returns the cheapest failed cases of a cause, exact checks first, with different checks if
 // possible.
-std::vector<Question> questions(const std::vector<Job>& jobs, const harness::RunRecord& record,
+std::vector<Question> questions(const CaseRows& cases_again, const harness::RunRecord& record,
                                 const harness::SamplerRecord& sampler,
                                 const std::vector<std::size_t>& places,
                                 const harness::TimeLimit& limit) {
   constexpr std::size_t kMax = 3, kTries = 6;
-  constexpr double kMaxCost = 1e8;
   std::vector<const CaseRecord*> cases;
   for (const std::size_t place : places) cases.push_back(&record.cases[place]);
   std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) {
@@ -103,14 +158,10 @@ std::vector<Question> questions(const std::vector<Job>& jobs, const harness::Run
   std::set<std::string> checks, tried;
   for (const bool again : {false, true}) {
     for (const CaseRecord* one : cases) {
-      if (list.size() == kMax || tried.size() == kTries || cost_of(*one) > kMaxCost) break;
-      if (limit.is_over()) break;
-      if (breaks(*one) || (!again && !checks.insert(one->check).second)) continue;
+      if (list.size() == kMax || tried.size() == kTries || limit.is_over()) break;
+      const Job* const job = cases_again.job_of(*one);
+      if (job == nullptr || (!again && !checks.insert(one->check).second)) continue;
       if (!tried.insert(one->id).second) continue;
-      const auto job = std::ranges::find_if(jobs, [one](const Job& known) {
-        return known.record.id == one->id && known.record.sampler == one->sampler;
-      });
-      if (job == jobs.end() || !job->check) continue;
       const Question question(*job, sampler.semantics);
       if (question.is_fair()) list.push_back(question);
     }
@@ -118,59 +169,36 @@ std::vector<Question> questions(const std::vector<Job>& jobs, const harness::Run
   return list;
 }
 
-// Returns whether no row of a case has the condition, according to its id and filter.
-bool lacks(const CaseRecord& one, const Condition& condition) {
-  const auto says = [&one](const char* text) { return one.id.find(text) != std::string::npos; };
-  if (condition.text == "rows of float16") return !says("/float16");
-  if (condition.text == "rows of bfloat16") return !says("/bfloat16");
-  if (condition.subject == "dtype") return !says("float16");
-  if (condition.subject == "processing") {
-    return one.check != "processing" && one.check != "sequences" && !says("/processed");
-  }
-  if (one.filter.empty() || one.filter == "mixed") return false;
-  if (condition.text == "rows at temperatures other than 1") {
-    return says("/t1/") || one.id.ends_with("/t1");
-  }
-  if (one.filter.find(condition.subject) == std::string::npos) {
-    return condition.text.starts_with("rows with ");
-  }
-  if (condition.text != "rows with a top_k of the vocabulary") return false;
-  const auto sampled = one.measures.find("sampled_top_k");
-  const auto vocab = static_cast<double>(one.vocab);
-  return sampled != one.measures.end() ? sampled->second < vocab
-                                       : !says(("top_k_" + std::to_string(one.vocab)).c_str());
-}
-
 // Returns whether a case tells the type of a condition from the other type of 16 bits. Rows of
 // float32 do not.
-bool tells_type(const CaseRecord& one, const Condition& condition) {
-  if (condition.text == "rows of float16") return one.id.find("/bfloat16") != std::string::npos;
-  if (condition.text == "rows of bfloat16") return one.id.find("/float16") != std::string::npos;
+bool tells_type(const CaseRows::Rows& rows, const Condition& condition) {
+  const auto has = [&rows](const char* type) {
+    const auto other = std::ranges::find(harness::row_conditions(), type, &Condition::text);
+    return std::ranges::any_of(rows, other->holds);
+  };
+  if (condition.text == "rows of float16") return has("rows of bfloat16");
+  if (condition.text == "rows of bfloat16") return has("rows of float16");
   return true;
-}
-
-// Returns whether other cases confirm a condition that holds for all rows of the failed cases.
-bool told_by_others(const Condition& condition, const harness::RunRecord& record,
-                    const std::string& sampler) {
-  std::set<std::string> checks;
-  for (const CaseRecord& one : record.cases) {
-    if (one.sampler != sampler || !failed(one)) continue;
-    if (lacks(one, condition)) return false;
-    checks.insert(one.check);
-  }
-  if (condition.subject == "processing") checks.insert({"mask", "tokens", "support"});
-  return std::ranges::any_of(record.cases, [&](const CaseRecord& one) {
-    return one.sampler == sampler && one.verdict == Verdict::passed && checks.contains(one.check) &&
-           lacks(one, condition) && tells_type(one, condition);
-  });
 }
 
 class Conditions {
  public:
-  Conditions(const std::vector<Job>& jobs, const std::vector<Question>& asked,
+  Conditions(const std::vector<Job>& jobs, const std::vector<Question>& asked, CaseRows& rows,
              const harness::TimeLimit& limit, const harness::RunRecord& record,
              harness::SamplerRecord& sampler)
-      : jobs_(jobs), asked_(asked), limit_(limit), record_(record), sampler_(sampler) {}
+      : jobs_(jobs), asked_(asked), limit_(limit), record_(record), sampler_(sampler) {
+    const auto add = [&rows](const CaseRecord& one, std::vector<Known>& list) {
+      if (std::ranges::count(list, one.check, &Known::check) == kCasesOfCheck) return;
+      if (const auto* const of = rows.of(one)) list.push_back({one.check, of});
+    };
+    for (const CaseRecord* const one : cheapest(Verdict::failed)) {
+      checks_.insert(one->check);
+      add(*one, wrong_);
+    }
+    for (const CaseRecord* const one : cheapest(Verdict::passed)) {
+      if (checks_.contains(one->check) || kOfDraws.contains(one->check)) add(*one, right_);
+    }
+  }
 
   void find(std::string_view cause) {
     for (const Condition& condition : harness::row_conditions()) {
@@ -181,7 +209,7 @@ class Conditions {
     }
     find_rows();
     if (harness::unsaid_conditions(sampler_.conditions, cause).size() > harness::kMaxConditions) {
-      sampler_.conditions.clear();
+      keep_best(cause);
     }
     // Few rows are in small calls, and few tokens in small vocabularies, so that a mistake that
     // some other condition explains may be missing there by chance.
@@ -193,20 +221,49 @@ class Conditions {
 
  private:
   bool holds(const Condition& condition) const {
-    if (limit_.is_over()) return false;
-    bool agrees = false, silent = false;
+    const auto lacks = [&condition](const Known& one) {
+      return std::ranges::none_of(*one.rows, condition.holds);
+    };
+    if (limit_.is_over() || std::ranges::any_of(wrong_, lacks)) return false;
+    bool agrees = false, silent = asked_.empty();
     for (const Question& one : asked_) {
       const Said said = one.said_of(condition);
       if (said == Said::contradicts) return false;
       (said == Said::agrees ? agrees : silent) = true;
     }
-    return agrees || (silent && told_by_others(condition, record_, sampler_.name));
+    return agrees || (silent && told_by_others(condition));
   }
 
-  bool try_one(const Condition& condition) {
-    if (!holds(condition)) return false;
+  // Returns whether other cases confirm a condition that holds for all rows of the failed cases:
+  // each failed case has rows with the condition, and cases without any of them pass.
+  bool told_by_others(const Condition& condition) const {
+    const auto lacks = [&condition](const Known& one) {
+      return std::ranges::none_of(*one.rows, condition.holds);
+    };
+    if (wrong_.empty()) return false;
+    // Few rows are in small calls, so that a mistake may be missing there by chance.
+    const std::ptrdiff_t enough = condition.subject == "batch" ? 3 : 1;
+    return std::ranges::count_if(right_, [&](const Known& one) {
+             return tells(one.check, condition) && lacks(one) && tells_type(*one.rows, condition);
+           }) >= enough;
+  }
+
+  void try_one(const Condition& condition) {
+    if (!holds(condition)) return;
     sampler_.conditions.push_back({std::string(condition.subject), condition.text});
-    return true;
+    right_with_[condition.text] = std::ranges::count_if(right_, [&](const Known& one) {
+      return checks_.contains(one.check) && std::ranges::any_of(*one.rows, condition.holds);
+    });
+  }
+
+  // Keeps, of the conditions that the cause's name does not imply, the one that the fewest passed
+  // cases contradict: few wrong rows have many conditions in common.
+  void keep_best(std::string_view cause) {
+    const std::vector<harness::SharedCondition> unsaid =
+        harness::unsaid_conditions(sampler_.conditions, cause);
+    const auto best = std::ranges::min_element(
+        unsaid, {}, [this](const auto& one) { return right_with_[one.text]; });
+    sampler_.conditions = {*best};
   }
 
   // Finds the widest class of wrong rows, because a narrower class may agree by chance. If few rows
@@ -283,11 +340,44 @@ class Conditions {
 
   static constexpr std::size_t kSizesOfVocab = 3;  // cases that must pass at smaller sizes
 
+  // The rows of a case.
+  struct Known {
+    std::string check;
+    const CaseRows::Rows* rows;
+  };
+
+  // Returns whether passed cases of a check tell in which rows the failed ones are right: cases of
+  // the same check, and because all cases of check `processing` have processing, of others for it.
+  bool tells(const std::string& check, const Condition& condition) const {
+    const bool is_of_processing =
+        condition.subject == "processing" && checks_ == std::set<std::string>{"processing"};
+    return checks_.contains(check) || (is_of_processing && kOfDraws.contains(check));
+  }
+
+  // Returns the sampler's cases with this verdict, the cheapest first.
+  std::vector<const CaseRecord*> cheapest(Verdict verdict) const {
+    std::vector<const CaseRecord*> cases;
+    for (const CaseRecord& one : record_.cases) {
+      const bool is_global = one.check == harness::kGlobalCheck;
+      if (one.verdict == verdict && !is_global) cases.push_back(&one);
+    }
+    std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) { return cost_of(*one); });
+    return cases;
+  }
+
+  // Checks whose rows have no processing: their passed cases tell that processing is a condition.
+  static inline const std::set<std::string> kOfDraws = {"mask", "tokens", "support"};
+  static constexpr std::ptrdiff_t kCasesOfCheck = 6;  // some of so many lack any of the conditions
+
   const std::vector<Job>& jobs_;
   const std::vector<Question>& asked_;
   const harness::TimeLimit& limit_;
   const harness::RunRecord& record_;
   harness::SamplerRecord& sampler_;
+  std::set<std::string> checks_;  ///< checks of failed cases
+  std::vector<Known> wrong_, right_;
+  // Numbers of passed cases that have rows with a condition, by the condition's text.
+  std::map<std::string, std::ptrdiff_t> right_with_;
 };
 
 }  // namespace
@@ -301,16 +391,17 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
     const std::vector<harness::Cause> causes = harness::ranked_causes(own);
     if (causes.empty()) continue;
     const harness::TimeLimit limit(seconds);
-    const std::vector<Question> asked = questions(jobs, own, sampler, causes.front().cases, limit);
-    Conditions(jobs, asked, limit, own, sampler).find(causes.front().name);
+    CaseRows rows(jobs, limit);
+    const std::vector<Question> asked = questions(rows, own, sampler, causes.front().cases, limit);
+    Conditions(jobs, asked, rows, limit, own, sampler).find(causes.front().name);
   }
 }
 
 void ask_failed_samplers(const std::vector<Job>& jobs, const SamplerMaker& make,
                          harness::RunRecord& record) {
-  constexpr double kMinSeconds = 5;  // a run of few cases takes less than its conditions
+  constexpr double kLeastSeconds = 5;  // a run of few cases takes less than its conditions
   note_seen_definitions(make, record);
-  note_conditions(jobs, std::max(kMinSeconds, record.seconds), record);
+  note_conditions(jobs, std::max(kLeastSeconds, record.seconds), record);
 }
 
 }  // namespace fairdraw::suites

@@ -22,6 +22,8 @@ struct Moot {
 const std::vector<Moot>& moot() {
   static const std::vector<Moot> all = {
       {"top_k", {"top_k", "top-k", "topk", "largest"}},
+      {"top_p", {"top_p", "top-p", "topp", "nucleus"}},
+      {"min_p", {"min_p", "min-p", "minp"}},
       {"temperature", {"temperature", "greedy", "argmax"}},
       {"dtype", {"16", "half"}},
       {"processing", {"penal", "bias", "histor", "process", "bad word", "allowed id", "sigma"}},
@@ -48,6 +50,16 @@ std::vector<Condition> planted() {
   return all;
 }
 
+// Returns whether the mistake is itself about the subject of a condition, so that the condition
+// says nothing more.
+bool is_moot(const Mutant& mutant, std::string_view subject) {
+  const std::string said = mutant.name + " " + mutant.wrong;
+  const auto found = std::ranges::find(moot(), subject, &Moot::subject);
+  return std::ranges::any_of(found->words, [&said](std::string_view word) {
+    return said.find(word) != std::string::npos;
+  });
+}
+
 // Returns whether a cause is batch dependence, which counts as finding the condition.
 bool is_of_batches(const std::string& cause) { return names_class(cause, "batch-dependence"); }
 
@@ -59,13 +71,6 @@ bool is_shared_condition(const std::string& cause) {
 }  // namespace
 
 std::vector<ConditionalMutant> under_conditions(const Mutant& mutant) {
-  const std::string said = mutant.name + " " + mutant.wrong;
-  const auto is_moot = [&said](const Condition& condition) {
-    const auto found = std::ranges::find(moot(), condition.subject, &Moot::subject);
-    return std::ranges::any_of(found->words, [&said](std::string_view word) {
-      return said.find(word) != std::string::npos;
-    });
-  };
   const auto twin = std::ranges::find(twins(), mutant.twin, &Twin::name);
   std::vector<Condition> conditions = planted();
   std::ranges::sort(conditions, {}, [&mutant](const Condition& one) {
@@ -73,7 +78,7 @@ std::vector<ConditionalMutant> under_conditions(const Mutant& mutant) {
   });
   std::vector<ConditionalMutant> all;
   for (const Condition& condition : conditions) {
-    if (is_moot(condition)) continue;
+    if (is_moot(mutant, condition.subject)) continue;
     ConditionalMutant one = {&mutant, mutant, std::string(condition.subject), condition.text};
     one.mutant.name += "@" + std::string(condition.subject);
     one.mutant.make = [wrong = mutant.make, right = twin->make, holds = condition.holds] {
@@ -88,12 +93,22 @@ FirstSentence judge_first_sentence(const ConditionalMutant& mutant,
                                    const std::vector<harness::Cause>& causes) {
   if (causes.empty()) return FirstSentence::none;
   const harness::Cause& first = causes.front();
-  const std::string subject(first.condition.subject);
-  const bool has_threshold = subject == "batch" || subject == "vocabulary";
-  const bool condition =
-      subject == mutant.subject && (has_threshold || first.condition.text == mutant.text);
-  const bool no_condition = first.condition.text.empty();
+  const bool has_threshold = mutant.subject == "batch" || mutant.subject == "vocabulary";
+  std::size_t planted = 0, others = 0;
+  for (const harness::SharedCondition& one : first.conditions) {
+    const bool is_planted =
+        one.subject == mutant.subject && (has_threshold || one.text == mutant.text);
+    planted += is_planted ? 1U : 0U;
+    others += is_planted || is_moot(*mutant.of, one.subject) ? 0U : 1U;
+  }
+  const bool condition = planted > 0 && others == 0;
+  const bool no_condition = planted == 0 && others == 0;
   const bool defect = is_right(first.name, *mutant.of);
+  if (first.is_doubtful) {
+    return others > 0    ? FirstSentence::misleading
+           : planted > 0 ? FirstSentence::place
+                         : FirstSentence::none;
+  }
   if (is_shared_condition(first.name)) {
     const bool shared = condition || first.name.starts_with(mutant.subject + ":");
     return shared ? FirstSentence::place : FirstSentence::misleading;
@@ -121,7 +136,7 @@ std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t
   for (const Mutant* one : mutants) left.push_back(under_conditions(*one));
   KillOptions smoke = options;
   smoke.causes = true;
-  smoke.smoke_alone = true;
+  smoke.smoke_alone = smoke.whole_smoke = true;
   std::vector<ConditionalOutcome> outcomes(left.size());
   harness::in_parallel(left.size(), options.threads, [&](std::size_t i) {
     KillOptions one = smoke;

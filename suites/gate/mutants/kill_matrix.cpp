@@ -67,7 +67,7 @@ class Judge {
       note_seen_definitions([&mutant](const std::string&) { return mutant.make(); },
                             outcome.record);
       if (options_.conditions) {
-        constexpr double kSeconds = 300;
+        constexpr double kSeconds = 60;
         note_conditions(plan_for(mutant.name, mutant.make).jobs, kSeconds, outcome.record);
       }
     }
@@ -138,15 +138,16 @@ class Judge {
     return jobs;
   }
 
-  // Judges a detected mutant by more cases of suite smoke, the cheapest cases of each check.
-  // Findings in these cases do not count as detections.
+  // Judges a detected mutant by more cases of suite smoke, all of them or the cheapest cases of
+  // each check. Findings in these cases do not count as detections.
   void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
     std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
     std::map<std::string, int> judged;  // by check
     for (const harness::Job& job : ordered_jobs(mutant)) {
-      if (job.record.suite != "smoke" || cost_.at(job.record.id) > kMaxCost) continue;
+      if (job.record.suite != "smoke") continue;
       int& of_check = judged[job.record.check];
-      if (of_check == kCasesOfCheck || !known.insert(job.record.id).second) continue;
+      const bool is_enough = of_check == kCasesOfCheck || cost_.at(job.record.id) > kMaxCost;
+      if ((is_enough && !options_.whole_smoke) || !known.insert(job.record.id).second) continue;
       CaseRecord record = run(job);
       of_check += record.verdict == Verdict::skipped ? 0 : 1;
       // On some rows, even a correct float32 sampler exceeds the slack of its profile.

@@ -31,6 +31,8 @@ struct KillOptions {
   bool conditions = true;
   /// Runs only cases of suite smoke and expected cases, and no correct samplers.
   bool smoke_alone = false;
+  /// With `causes`: judges all cases of suite smoke after the first kill, as a run of it does.
+  bool whole_smoke = false;
   std::uint64_t seed = 0;
   unsigned threads = 1;
   std::vector<std::shared_ptr<const harness::CapturedLogits>> captured;

@@ -38,9 +38,14 @@ TEST(ConditionalMutants, AFirstSentenceIsRightWithDefectAndCondition) {
   EXPECT_EQ(judge_first_sentence(mutant, {}), FirstSentence::none);
   cause.name = "temperature: ignored";
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::place);
-  cause.condition = {"top_k", "rows with top_k"};
+  cause.conditions = {{"top_k", "rows with top_k"}};
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::right);
-  cause.condition = {"top_k", "rows with top_k 1"};
+  // The condition that the mistake itself is about says nothing more.
+  cause.conditions.push_back({"temperature", "rows at temperatures other than 1"});
+  EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::right);
+  cause.conditions = {{"top_k", "rows with top_k"}, {"dtype", "rows of 16 bits"}};
+  EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
+  cause.conditions = {{"top_k", "rows with top_k 1"}};
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
   cause.name = "logit bias: ignored";
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
@@ -83,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ConditionalMutants, AMistakeThatShowsEverywhereHasNoCondition) {
   const MutantOutcome outcome = judged(mutant_named("p-one-percent"));
   ASSERT_FALSE(outcome.causes.empty());
-  EXPECT_EQ(outcome.causes.front().condition.text, "");
+  EXPECT_TRUE(outcome.causes.front().conditions.empty());
   // A report read from a file ranks causes in the same order as the run.
   const harness::RunRecord read = reports::from_json(reports::to_json(outcome.record));
   EXPECT_EQ(harness::ranked_causes(read).front().text.sentence,
