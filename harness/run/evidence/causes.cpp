@@ -1,7 +1,5 @@
 #include "harness/run/evidence/causes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -208,7 +206,7 @@ bool depends_on_calls(const SamplerRecord& sampler) {
 /// Returns whether everything that a case reports follows from the cause at `place`: symptoms of
 /// this step or of a later one. A symptom explains no symptoms at its own step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place,
-                const SamplerRecord& sampler) {
+                const SamplerRecord& sampler, bool fails_unprocessed) {
   if (place.step == Step::call) return false;  // a wrong write or a crash is seen directly
   // Dependence on other calls is the default hint of its check, and explains only itself.
   if (place.step == Step::batch && place.kind == Kind::symptom) return false;
@@ -222,6 +220,12 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const CausePla
            if (seen.step == Step::batch && depends_on_calls(sampler)) return true;
            if (record.check == "batches" || (record.check == "sequences" && is_default)) {
              seen.step = std::max(seen.step, Step::draw);
+           }
+           // A mistake that shows in rows without processing shows in rows with it, too, whichever
+           // step of processing the case resembles.
+           if (fails_unprocessed && seen.step == Step::processing && place.step > seen.step &&
+               place.kind == Kind::cause) {
+             return true;
            }
            // A bad row that did not fail has log-probabilities that it should not have. A bad row
            // does not explain wrong log-probabilities of right rows.
@@ -237,13 +241,13 @@ struct Support {
 };
 
 Support support_of(const CaseRecord& record, std::string_view cause, const CausePlace& place,
-                   const SamplerRecord& sampler) {
+                   const SamplerRecord& sampler, bool fails_unprocessed) {
   double share = 1;
   for (const Suspect& hint : record.evidence.suspects) {
     if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, sampler) * share, &hint};
     share /= 2;
   }
-  if (!is_reached(record, cause, place, sampler)) return {};
+  if (!is_reached(record, cause, place, sampler, fails_unprocessed)) return {};
   if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
   const SeenDefinition* const difference = sampler.seen ? seen_at(cause, *sampler.seen) : nullptr;
   const bool is_seen = difference != nullptr && follows_definitions(*sampler.seen);
@@ -257,7 +261,13 @@ double weight_of(std::string_view check) { return looks_at_tokens(check) ? kOfTo
 class Ranking {
  public:
   Ranking(std::vector<Failure> failures, const SamplerRecord* sampler)
-      : failures_(std::move(failures)), sampler_(sampler == nullptr ? SamplerRecord() : *sampler) {}
+      : failures_(std::move(failures)), sampler_(sampler == nullptr ? SamplerRecord() : *sampler) {
+    // Any step of processing tells whether a case has processing.
+    fails_unprocessed_ = std::ranges::any_of(failures_, [](const Failure& one) {
+      const CausePlace place = {"bad words", Step::processing, Kind::cause};
+      return one.record->check != "global" && !can_show(place.name, place, *one.record);
+    });
+  }
 
   std::vector<Cause> causes() {
     std::vector<Cause> causes;
@@ -299,7 +309,7 @@ class Ranking {
     std::map<std::string_view, std::pair<double, std::size_t>> checks;
     for (const Failure& one : failures_) {
       auto& [sum, count] = checks[one.record->check];
-      sum += support_of(*one.record, cause, place, sampler_).worth;
+      sum += support_of(*one.record, cause, place, sampler_, fails_unprocessed_).worth;
       ++count;
     }
     double score = 0;
@@ -350,7 +360,7 @@ class Ranking {
     std::vector<std::size_t> reached;
     std::vector<Failure> left;
     for (const Failure& one : failures_) {
-      const Support support = support_of(*one.record, name, place, sampler_);
+      const Support support = support_of(*one.record, name, place, sampler_, fails_unprocessed_);
       if (support.worth <= 0) {
         left.push_back(one);
         continue;
@@ -392,6 +402,7 @@ class Ranking {
 
   std::vector<Failure> failures_;
   SamplerRecord sampler_;
+  bool fails_unprocessed_ = false;  ///< some failed case has no processing
 };
 
 /// Returns the conditions as words: "rows with top_k and calls with logits processing".
@@ -424,8 +435,9 @@ void doubt_first(std::size_t failed, Cause& first) {
       "No known mistake explains this" +
       (first.conditions.empty() ? "."
                                 : "; the wrong rows share: " + words_of(first.conditions) + ".");
-  first.text.change = fmt::format("The nearest mistake explains {} of {} failed cases: {} {}",
-                                  first.cases.size(), failed, nearest.sentence, nearest.change);
+  first.text.change = "The nearest mistake explains " + std::to_string(first.cases.size()) +
+                      " of " + std::to_string(failed) + " failed cases: " + nearest.sentence + " " +
+                      nearest.change;
 }
 
 }  // namespace
@@ -456,6 +468,8 @@ std::vector<SharedCondition> unsaid_conditions(const std::vector<SharedCondition
 }
 
 bool is_of_filters(std::string_view hint) { return place_of(hint).step == Step::filters; }
+
+bool is_symptom(std::string_view cause) { return place_of(cause).kind == Kind::symptom; }
 
 std::string definition_cause(std::string_view meaning, std::string_view value) {
   return std::string(kDefinition) + std::string(meaning) + ": " + std::string(value);

@@ -25,7 +25,7 @@ struct Cause {
   /// Conditions of the rows in which the cause shows, if it shows in no others and its name does
   /// not imply them; only for a sampler's first cause.
   std::vector<SharedCondition> conditions = {};
-  /// Whether a sampler's first cause explains less than 95 % of the failed cases. Its sentence then
+  /// True if a sampler's first cause explains less than 95 % of the failed cases. Its sentence then
   /// says that no known mistake explains the failures, and which conditions the wrong rows share.
   bool is_doubtful = false;
   /// Indices in the record of the failed cases that this cause explains and no earlier cause does.
@@ -40,6 +40,9 @@ std::vector<Cause> ranked_causes(const RunRecord& record);
 
 /// Returns whether a hint is about which tokens are kept: temperature, filters, bitmask.
 bool is_of_filters(std::string_view hint);
+
+/// Returns whether a cause says what is wrong with the results, but names no mistake in the code.
+bool is_symptom(std::string_view cause);
 
 /// Returns whether a cause's name implies the condition: top_p cannot be misread in rows without
 /// top_p.

@@ -201,6 +201,17 @@ class Conditions {
   }
 
   void find(std::string_view cause) {
+    if (wrong_.size() >= kFewestWrong) find_in_rows(cause);
+    // A cause of batches implies a condition on them, which is then no explanation.
+    find_vocab(harness::unsaid_conditions(sampler_.conditions, cause));
+    if (limit_.is_over()) sampler_.conditions.clear();
+  }
+
+ private:
+  // Few wrong rows agree with some condition by chance.
+  static constexpr std::size_t kFewestWrong = 3;
+
+  void find_in_rows(std::string_view cause) {
     for (const Condition& condition : harness::row_conditions()) {
       const bool known = std::ranges::any_of(sampler_.conditions, [&condition](const auto& one) {
         return one.subject == condition.subject;
@@ -214,12 +225,8 @@ class Conditions {
     // Few rows are in small calls, and few tokens in small vocabularies, so that a mistake that
     // some other condition explains may be missing there by chance.
     if (sampler_.conditions.empty()) find_batch();
-    // A cause of batches implies a condition on them, which is then no explanation.
-    if (harness::unsaid_conditions(sampler_.conditions, cause).empty()) find_vocab();
-    if (limit_.is_over()) sampler_.conditions.clear();
   }
 
- private:
   bool holds(const Condition& condition) const {
     const auto lacks = [&condition](const Known& one) {
       return std::ranges::none_of(*one.rows, condition.holds);
@@ -295,8 +302,9 @@ class Conditions {
   }
 
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
-  // because a row cannot be repeated with fewer tokens. So it needs no question.
-  void find_vocab() {
+  // because a row cannot be repeated with fewer tokens. So it needs no question. If wrong rows have
+  // another condition, rows with this condition must be right at the other sizes.
+  void find_vocab(const std::vector<harness::SharedCondition>& unsaid) {
     std::set<std::string> checks;
     std::uint64_t smallest = UINT64_MAX;
     for (const CaseRecord& one : record_.cases) {
@@ -307,8 +315,25 @@ class Conditions {
     const std::vector<std::uint64_t> right = right_below(smallest, checks);
     if (right.size() < kSizesOfVocab) return;
     const auto largest = static_cast<std::int64_t>(*std::ranges::max_element(right));
+    if (!unsaid.empty() && !are_right_up_to(largest, unsaid)) return;
     const Condition condition = harness::vocab_above(largest);
     sampler_.conditions.push_back({std::string(condition.subject), condition.text});
+  }
+
+  // Returns whether enough passed cases have rows of at most `vocab` tokens with the only
+  // condition.
+  bool are_right_up_to(std::int64_t vocab,
+                       const std::vector<harness::SharedCondition>& conditions) const {
+    const auto only =
+        std::ranges::find(harness::row_conditions(), conditions.front().text, &Condition::text);
+    if (conditions.size() > 1 || only == harness::row_conditions().end()) return false;
+    const auto has = [&](const Known& one) {
+      return checks_.contains(one.check) &&
+             std::ranges::any_of(*one.rows, [&](const harness::RowFacts& row) {
+               return row.vocab <= vocab && only->holds(row);
+             });
+    };
+    return std::ranges::count_if(right_, has) >= static_cast<std::ptrdiff_t>(kSizesOfVocab);
   }
 
   // Returns the sizes below `smallest` of cases of these checks that pass. Judges cases of suite

@@ -114,7 +114,8 @@ FirstSentence judge_first_sentence(const ConditionalMutant& mutant,
     return shared ? FirstSentence::place : FirstSentence::misleading;
   }
   if (defect && condition) return FirstSentence::right;
-  if (defect && no_condition) return FirstSentence::place;
+  const bool names_nothing_wrong = defect || harness::is_symptom(first.name);
+  if (names_nothing_wrong && (condition || no_condition)) return FirstSentence::place;
   const bool of_batch = mutant.subject == "row" || mutant.subject == "batch";
   if (of_batch && is_of_batches(first.name)) return FirstSentence::place;
   return FirstSentence::misleading;

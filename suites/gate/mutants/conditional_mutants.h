@@ -28,7 +28,7 @@ std::vector<ConditionalMutant> under_conditions(const Mutant& mutant);
 enum class FirstSentence {
   right,       ///< the sentence names the defect and the condition
   place,       ///< it names one of them and nothing wrong about the other, or a property that the
-               ///< wrong rows share
+               ///< wrong rows or their results share
   misleading,  ///< it names another defect, or another condition
   none,        ///< no cause
 };

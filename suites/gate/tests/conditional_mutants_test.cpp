@@ -19,7 +19,7 @@ const Mutant& mutant_named(const std::string& name) {
 
 MutantOutcome judged(const Mutant& mutant) {
   KillOptions options;
-  options.causes = options.smoke_alone = true;
+  options.causes = options.smoke_alone = options.whole_smoke = true;
   options.seed = 1;
   return run_kill_matrix({&mutant}, options, {}).mutants.front();
 }
@@ -47,6 +47,9 @@ TEST(ConditionalMutants, AFirstSentenceIsRightWithDefectAndCondition) {
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
   cause.conditions = {{"top_k", "rows with top_k 1"}};
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
+  cause.name = "boundary of the mask";  // is true of the rows, and names no other mistake
+  cause.conditions = {{"top_k", "rows with top_k"}};
+  EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::place);
   cause.name = "logit bias: ignored";
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
 }
