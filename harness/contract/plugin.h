@@ -21,7 +21,7 @@
  * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it
  * gets its status, and the function returns 0.
  *
- * Definition: docs/semantics.md and the profile that the plugin declares (reference/semantics.h);
+ * Definition: docs/semantics.md and the profile that the plugin declares;
  * for drafts Leviathan et al. 2023, or Sun et al. 2024 for blocks. */
 #ifndef FAIRDRAW_PLUGIN_H
 #define FAIRDRAW_PLUGIN_H

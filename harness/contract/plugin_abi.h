@@ -5,8 +5,8 @@
  * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it
  * gets its status, and the function returns 0.
  *
- * Definition: docs/semantics.md and the profile that the plugin declares (reference/semantics.h);
- * harness/contract/operation.h for operations on rows. */
+ * Definition: docs/semantics.md and the profile that the plugin declares; FlashInfer
+ * (flashinfer.sampling) for operations on rows. */
 #ifndef FAIRDRAW_PLUGIN_ABI_H
 #define FAIRDRAW_PLUGIN_ABI_H
 
@@ -64,10 +64,10 @@ extern "C" {
 #define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22)  /**< fairdraw_batch.processing; host memory */
 #define FAIRDRAW_CAN_TOP_N_SIGMA (UINT64_C(1) << 23) /**< fairdraw_processing.top_n_sigma */
 #define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 24)      /**< verifies requests with drafts */
-#define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 25) /**< fairdraw_verification.parents */
-/** fairdraw_verification.draft_law other than 0 for trees, and its field siblings */
+#define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 25) /**< the parents of drafts */
+/** trees whose drafts have a known distribution: a draft_law other than 0, and siblings */
 #define FAIRDRAW_CAN_DRAFT_TREE_LAWS (UINT64_C(1) << 26)
-/** fairdraw_verification.processing, in host memory */
+/** requests with drafts and processing, in host memory */
 #define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
 /** accepts each draft by a test of its own, with probability min(1, p / q). A plugin declares at
  * most one of this rule and the next. Without either, the emitted tokens must have the target's

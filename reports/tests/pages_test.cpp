@@ -195,9 +195,9 @@ TEST(Html, one_case_alone_and_doubtful_causes_blame_no_engine) {
   EXPECT_FALSE(cites());
   record.cases.push_back(record.cases[0]);
   EXPECT_TRUE(cites());
-  // The cause explains four of five failed cases.
+  // One of five failed cases names another mistake.
   for (int i = 0; i < 3; ++i) record.cases.push_back(record.cases[0]);
-  record.cases.back().evidence.suspects = {{"a hint of another version", ""}};
+  record.cases.back().evidence.suspects = {{"top_k: ignored", ""}};
   EXPECT_FALSE(cites());
 }
 

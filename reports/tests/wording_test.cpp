@@ -147,11 +147,11 @@ TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
   ASSERT_EQ(groups.size(), 4u);
   EXPECT_EQ(groups[0].name, "top_k");
   EXPECT_EQ(groups[0].cases.size(), 3u);
-  // The cause explains less than 95 % of the failed cases.
+  // No cause explains one of four failed cases, more than 5 %.
   EXPECT_TRUE(groups[0].is_doubtful);
   EXPECT_EQ(groups[0].text.sentence, "No known mistake explains this.");
   EXPECT_TRUE(groups[0].text.change.starts_with(
-      "The nearest mistake explains 3 of 4 failed cases: top_k is ignored."));
+      "The nearest mistake does not explain 1 of 4 failed cases: top_k is ignored."));
   EXPECT_EQ(share_text(groups[0], record), "3 of 4 failed cases");
   EXPECT_EQ(groups[1].name, "no known cause");
   EXPECT_EQ(groups[1].cases, std::vector<const harness::CaseRecord*>{&record.cases[3]});

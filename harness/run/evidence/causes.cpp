@@ -423,20 +423,34 @@ void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause
   sentence = "Only in " + words_of(cause.conditions) + ": " + sentence;
 }
 
+/// Returns the number of failed cases that speak against a sampler's first cause: cases that name
+/// another mistake, and cases that no cause explains. Symptoms and wrong reported values follow from
+/// many mistakes, so they speak against none.
+std::size_t against_first(std::size_t failed, const std::vector<Cause>& causes) {
+  std::size_t against = failed;
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    const CausePlace place = place_of(causes[i].name);
+    const bool is_other = i > 0 && place.kind == Kind::cause && place.step < Step::reports;
+    if (!is_other) against -= causes[i].cases.size();
+  }
+  return against;
+}
+
 /// Says in the sentence of a sampler's first cause that no known mistake explains the failures, if
-/// the cause explains too few of the sampler's `failed` cases.
-void doubt_first(std::size_t failed, Cause& first) {
-  constexpr double kExplained = 0.95;
-  const auto explained = static_cast<double>(first.cases.size());
-  if (explained >= kExplained * static_cast<double>(failed)) return;
+/// too many of the `failed` cases speak against the cause.
+void doubt_first(std::size_t failed, std::vector<Cause>& causes) {
+  constexpr double kMaxAgainst = 0.05;
+  const std::size_t against = against_first(failed, causes);
+  if (static_cast<double>(against) <= kMaxAgainst * static_cast<double>(failed)) return;
+  Cause& first = causes.front();
   first.is_doubtful = true;
   const CauseText nearest = text_of_cause(first.name);
-  first.text.sentence =
-      "No known mistake explains this" +
-      (first.conditions.empty() ? "."
-                                : "; the wrong rows share: " + words_of(first.conditions) + ".");
-  first.text.change = "The nearest mistake explains " + std::to_string(first.cases.size()) +
-                      " of " + std::to_string(failed) + " failed cases: " + nearest.sentence + " " +
+  first.text.sentence = "No known mistake explains this" +
+                        (first.conditions.empty()
+                             ? "."
+                             : "; the wrong rows share: " + words_of(first.conditions) + ".");
+  first.text.change = "The nearest mistake does not explain " + std::to_string(against) + " of " +
+                      std::to_string(failed) + " failed cases: " + nearest.sentence + " " +
                       nearest.change;
 }
 
@@ -493,7 +507,7 @@ std::vector<Cause> ranked_causes(const RunRecord& record) {
     std::vector<Cause> own = Ranking(std::move(failures[sampler]), of).causes();
     for (Cause& cause : own) cause.text = text_of_cause(cause.name);
     if (of != nullptr && !own.empty()) add_conditions(of->conditions, own.front());
-    if (!own.empty()) doubt_first(failed, own.front());
+    if (!own.empty()) doubt_first(failed, own);
     for (Cause& cause : own) {
       const auto known = std::ranges::find_if(causes, [&cause](const Cause& one) {
         return cause_of(one.name) == cause_of(cause.name);

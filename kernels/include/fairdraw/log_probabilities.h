@@ -35,8 +35,8 @@
 // Outputs have the statuses of `sample`, and index_out_of_range if one of their token ids is
 // outside the vocabulary.
 //
-// Definition: vLLM (logprobs_mode) for the modes and the ranks, reference/log_probabilities.h for
-// the values and their bound.
+// Definition: vLLM (logprobs_mode) for the modes and the ranks; this comment for the values and
+// their bound.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,7 @@
 // Errors: tile_index() returns the codes of fairdraw/sample.h, and writes nothing then; its comment
 // lists the statuses of rows.
 //
-// Definition: this comment; docs/decisions/tiles.md has the reasons, kernels/common/tile_weights.h
-// the arithmetic.
+// Definition: this comment; docs/decisions/tiles.md has the reasons.
 #pragma once
 
 #include <cstdint>

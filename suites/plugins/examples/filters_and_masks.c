@@ -155,9 +155,7 @@ static void prepare(const fairdraw_batch* batch, int64_t r, struct row* row) {
 }
 
 static void report_row(const fairdraw_batch* batch, const struct row* row) {
-  if (row->status == FAIRDRAW_ROW_INACTIVE)
-    return; /* returns early, because padding rows are not
-            /* written */
+  if (row->status == FAIRDRAW_ROW_INACTIVE) return; /* because padding rows are not written */
   uint32_t* const mask = batch->mask ? batch->mask + row->number * batch->mask_stride : 0;
   float* const probs = batch->probs ? batch->probs + row->number * batch->probs_stride : 0;
   if (mask) memset(mask, 0, (size_t)((batch->vocab + 31) / 32) * sizeof(*mask));
