@@ -424,8 +424,8 @@ void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause
 }
 
 /// Returns the number of failed cases that speak against a sampler's first cause: cases that name
-/// another mistake, and cases that no cause explains. Symptoms and wrong reported values follow from
-/// many mistakes, so they speak against none.
+/// another mistake, and cases that no cause explains. Symptoms and wrong reported values follow
+/// from many mistakes, so they speak against none.
 std::size_t against_first(std::size_t failed, const std::vector<Cause>& causes) {
   std::size_t against = failed;
   for (std::size_t i = 0; i < causes.size(); ++i) {
@@ -445,10 +445,10 @@ void doubt_first(std::size_t failed, std::vector<Cause>& causes) {
   Cause& first = causes.front();
   first.is_doubtful = true;
   const CauseText nearest = text_of_cause(first.name);
-  first.text.sentence = "No known mistake explains this" +
-                        (first.conditions.empty()
-                             ? "."
-                             : "; the wrong rows share: " + words_of(first.conditions) + ".");
+  first.text.sentence =
+      "No known mistake explains this" +
+      (first.conditions.empty() ? "."
+                                : "; the wrong rows share: " + words_of(first.conditions) + ".");
   first.text.change = "The nearest mistake does not explain " + std::to_string(against) + " of " +
                       std::to_string(failed) + " failed cases: " + nearest.sentence + " " +
                       nearest.change;

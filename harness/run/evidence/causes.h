@@ -25,9 +25,9 @@ struct Cause {
   /// Conditions of the rows in which the cause shows, if it shows in no others and its name does
   /// not imply them; only for a sampler's first cause.
   std::vector<SharedCondition> conditions = {};
-  /// True if more than 5 % of a sampler's failed cases speak against its first cause: they name other
-  /// mistakes, or no cause explains them. The sentence then says that no known mistake explains the
-  /// failures, and which conditions the wrong rows share.
+  /// True if more than 5 % of a sampler's failed cases speak against its first cause: they name
+  /// other mistakes, or no cause explains them. The sentence then says that no known mistake
+  /// explains the failures, and which conditions the wrong rows share.
   bool is_doubtful = false;
   /// Indices in the record of the failed cases that this cause explains and no earlier cause does.
   /// Cases that name the cause come before cases that have its symptoms.

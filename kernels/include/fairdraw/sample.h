@@ -42,8 +42,8 @@
 // several faults of an output the first counts: index_out_of_range, inactive, a parameter of the
 // row, a value of the row, a list of its processing, processing_overflow, no_allowed_token.
 //
-// Definition: docs/semantics.md for the steps, this comment for the integers, and Salmon et al. 2011
-// for Philox4x32-10.
+// Definition: docs/semantics.md for the steps, this comment for the integers, and Salmon et al.
+// 2011 for Philox4x32-10.
 #pragma once
 
 #include <cstdint>
