@@ -96,11 +96,11 @@ Error detect_watermark(const WatermarkText& text, WatermarkEvidence& evidence) {
 
 Error watermark_threshold(std::int64_t scored, std::int64_t keys, double false_positive_rate,
                           double& score) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
-  if (scored < 1 || scored > kMost) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 32;
+  if (scored < 1 || scored > kMax) {
     return out_of_range("scored", std::to_string(scored), "1 to 2^32");
   }
-  if (keys < 1 || keys > kMost) return out_of_range("keys", std::to_string(keys), "1 to 2^32");
+  if (keys < 1 || keys > kMax) return out_of_range("keys", std::to_string(keys), "1 to 2^32");
   if (!(false_positive_rate > 0 && false_positive_rate <= 1)) {
     return out_of_range("false_positive_rate", std::to_string(false_positive_rate),
                         "above 0, at most 1");

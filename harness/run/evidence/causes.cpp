@@ -263,10 +263,7 @@ class Ranking {
   Ranking(std::vector<Failure> failures, const SamplerRecord* sampler)
       : failures_(std::move(failures)), sampler_(sampler == nullptr ? SamplerRecord() : *sampler) {
     // Any step of processing tells whether a case has processing.
-    fails_unprocessed_ = std::ranges::any_of(failures_, [](const Failure& one) {
-      const CausePlace place = {"bad words", Step::processing, Kind::cause};
-      return one.record->check != "global" && !can_show(place.name, place, *one.record);
-    });
+    fails_unprocessed_ = fails_without({"bad words", Step::processing, Kind::cause});
   }
 
   std::vector<Cause> causes() {
@@ -319,18 +316,22 @@ class Ranking {
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
     // A step of processing, or the bitmask, is at fault only if rows without this step are right.
-    const bool fails_without =
-        (place.step == Step::processing || cause == "bitmask") &&
-        std::ranges::any_of(failures_, [&](const Failure& one) {
-          return one.record->check != "global" && !can_show(cause, place, *one.record);
-        });
+    const bool is_elsewhere =
+        (place.step == Step::processing || cause == "bitmask") && fails_without(place);
     const bool is_condition = place.step == Step::batch && shows_in_some_rows_of_calls();
     // A row that is wrong even alone in its call does not depend on other rows.
     const bool is_refuted =
         cause == "batch dependence" && std::ranges::any_of(failures_, [](const Failure& one) {
           return one.record->message.find("a batch of 1 rows: ") != std::string::npos;
         });
-    return fails_without || is_condition || is_refuted ? kOfChance * score : score;
+    return is_elsewhere || is_condition || is_refuted ? kOfChance * score : score;
+  }
+
+  /// Returns whether some remaining case fails in which a cause at `place` cannot show.
+  bool fails_without(const CausePlace& place) const {
+    return std::ranges::any_of(failures_, [&place](const Failure& one) {
+      return one.record->check != "global" && !can_show(place.name, place, *one.record);
+    });
   }
 
   /// Returns whether a known mistake shows only in some rows of a call. Dependence on the batch is

@@ -305,14 +305,11 @@ class Conditions {
   // because a row cannot be repeated with fewer tokens. So it needs no question. If wrong rows have
   // another condition, rows with this condition must be right at the other sizes.
   void find_vocab(const std::vector<harness::SharedCondition>& unsaid) {
-    std::set<std::string> checks;
     std::uint64_t smallest = UINT64_MAX;
     for (const CaseRecord& one : record_.cases) {
-      if (!failed(one)) continue;
-      checks.insert(one.check);
-      smallest = std::min(smallest, one.vocab);
+      if (failed(one)) smallest = std::min(smallest, one.vocab);
     }
-    const std::vector<std::uint64_t> right = right_below(smallest, checks);
+    const std::vector<std::uint64_t> right = right_below(smallest);
     if (right.size() < kSizesOfVocab) return;
     const auto largest = static_cast<std::int64_t>(*std::ranges::max_element(right));
     if (!unsaid.empty() && !are_right_up_to(largest, unsaid)) return;
@@ -336,14 +333,13 @@ class Conditions {
     return std::ranges::count_if(right_, has) >= static_cast<std::ptrdiff_t>(kSizesOfVocab);
   }
 
-  // Returns the sizes below `smallest` of cases of these checks that pass. Judges cases of suite
-  // smoke that the run has left out, if those that it judged are too few; if one of them fails, the
-  // size is no condition.
-  std::vector<std::uint64_t> right_below(std::uint64_t smallest,
-                                         const std::set<std::string>& checks) const {
+  // Returns the sizes below `smallest` of cases of the failed checks that pass. Judges cases of
+  // suite smoke that the run has left out, if those that it judged are too few; if one of them
+  // fails, the size is no condition.
+  std::vector<std::uint64_t> right_below(std::uint64_t smallest) const {
     constexpr std::uint64_t kEnough = 31;  // number of tokens; most mistakes show from this size on
     const auto tells = [&](const CaseRecord& one) {
-      return one.sampler == sampler_.name && checks.contains(one.check) && one.vocab >= kEnough &&
+      return one.sampler == sampler_.name && checks_.contains(one.check) && one.vocab >= kEnough &&
              one.vocab < smallest;
     };
     std::vector<std::uint64_t> right;
