@@ -83,6 +83,14 @@ struct RowCluster {
 #endif
   }
 
+  /// Makes this thread's earlier writes to shared memory visible to blocks that await this block's
+  /// announcement.
+  __device__ void release() const {
+#if __CUDA_ARCH__ >= 900
+    if (blocks > 1) asm volatile("fence.acq_rel.cluster;" ::: "memory");
+#endif
+  }
+
   /// Returns the address, in block number `block`, of the shared variable that has the address
   /// `mine` in this block.
   template <class T>

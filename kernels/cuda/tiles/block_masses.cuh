@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/shared_memory.cuh"
 
 namespace fairdraw::cuda {
 
@@ -38,7 +39,8 @@ __device__ __forceinline__ bool sync_end_or(bool mine) {
 
 /// Returns the sum of `value` over the threads that finish a row; the sum must be below 2^128.
 /// `slot` is an array in shared memory with one sum per warp. The function has one barrier.
-__device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
+__device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slots) {
+  uint128_t* const slot = &in_shared(*slots);
   const uint128_t of_warp = reduce_warp(value, Add{});
   if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;
   sync_end();

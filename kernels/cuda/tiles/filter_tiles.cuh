@@ -115,16 +115,16 @@ template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
   RowEnd& end = *place.end();
   sync_end();  // wait until the first thread has written
-  const RowOfTiles<kForm> values = place.asked->row;
+  const RowOfTiles<kForm> values = place.asked().row;
   const IndexedRow<RowOfTiles<kForm>, kFromProbs, CutRule> row(
-      values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
+      values, end.index(), end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
   row.sum_groups(end.groups, kEndWarps);
   sync_end();
   if (warp_of_thread() != 0) return;
   const DrawnToken drawn = row.draw(end.groups, end.filters.word);
   if (lane_of_thread() == 0) {
     const std::int32_t token = end.token >= 0 ? end.token : drawn.token;
-    write_drawn(place.asked->outputs, token, end.keys.largest, cut, drawn.total, end.floor);
+    write_drawn(place.asked().outputs, token, end.keys.largest, cut, drawn.total, end.floor);
   }
 }
 
@@ -132,13 +132,13 @@ __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
 /// row fail, and the tiles for which float arithmetic is not exact. The tiles have a function of
 /// their own, because a pass that called functions for them would have few registers.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow<kForm> place,
-                                                 TileWeighing rule) {
+__device__ __noinline__ std::int32_t index_slowly(const RowsTask& task, SharedRow<kForm> place,
+                                                  TileWeighing rule) {
   const RowOfTiles<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
   const RowBlocks blocks = place.blocks(row.tiles());
   const TileSteps steps = blocks.steps();
   using Pass = TilePass<kForm, kFromProbs>;
-  LargestTile largest;
+  std::int32_t largest = INT_MIN;
 #pragma unroll 1
   for (int tile = steps.first; tile < steps.end; tile += steps.step) {
     RawTile raw;
@@ -146,7 +146,7 @@ __device__ __noinline__ LargestTile index_slowly(const RowsTask& task, SharedRow
     float x[kLaneValues];
     const std::int32_t key = Pass::largest(row, raw, x);
     blocks.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0});
-    if (key > largest.key) largest = {key, tile};
+    largest = max(largest, key);
   }
   return largest;
 }
@@ -166,11 +166,11 @@ class FilterTilesRow {
 
   __device__ __forceinline__ FilterTilesRow(const RowsTask& task, const SharedRow<kForm>& place)
       : place_(place),
-        asked_(*place.asked),
+        asked_(place.asked()),
         task_(task),
         number_(place.number()),
         row_(task_.rows, task_.allowed, number_, kFromProbs, task_.edits),
-        ring_(place.dynamic),
+        ring_(place.ring()),
         groups_(place.groups(row_.tiles())),
         blocks_(place.blocks(row_.tiles())) {}
 
@@ -182,6 +182,7 @@ class FilterTilesRow {
       fail(RowStatus::inactive);
       return;
     }
+    blocks_.clear_largest(asked_.largest);
     blocks_.cluster().announce();
     if (warp_of_thread() == 0) asked_.arriving.start(task_, number_);
     ArrivingParameters::commit();
@@ -200,9 +201,10 @@ class FilterTilesRow {
     if (way_ == Way::by_proposals && blocks_.is_first()) {
       if (task_.edits.fault_of(number_) == RowFault::none) token = called_propose(place_);
       if (token >= 0 && task_.records == nullptr) {
-        if (threadIdx.x == 0) write_drawn(RowOutputs::of(task_, number_), token, 0, {}, 0);
         tell_blocks(place_, {PassKind::row_has_ended, {}, 0, 0});
         blocks_.cluster().arrive();
+        // The token is written after the arrival, which would otherwise wait for the write.
+        if (threadIdx.x == 0) write_drawn(RowOutputs::of(task_, number_), token, 0, {}, 0);
         return;
       }
     }
@@ -240,7 +242,7 @@ class FilterTilesRow {
   }
 
   __device__ __forceinline__ void index_all() {
-    LargestTile largest;
+    std::int32_t largest = INT_MIN;
     bool left = false;  // whether tiles are left for index_slowly
     visit_tiles(
         row_, ring_, blocks_.steps(), [&] { prepare(); },
@@ -262,16 +264,14 @@ class FilterTilesRow {
           }
           left = left || fault || !exact;
           blocks_.send(tile, {key, sum});
-          if (key > largest.key) largest = {key, tile};
+          largest = max(largest, key);
         });
     if (left) largest = index_slowly<kForm, kFromProbs>(task_, place_, rule_);
     if (hints_) {
       const float above = reduce_warp(left ? NAN : above_hint_, Add{});
       if (lane_of_thread() == 0) place_.proposals()->above_hint[warp_of_thread()] = above;
     }
-    if (way_ != Way::by_list) {
-      blocks_.send_largest(largest, way_ == Way::by_min_p, largest_of_warps());
-    }
+    blocks_.raise_largest(largest, way_ == Way::by_min_p, asked_.largest);
   }
 
   /// Prepares the row's parameters while the first tiles are in flight.
@@ -339,10 +339,6 @@ class FilterTilesRow {
            row.tiles() >= warps_of_block();
   }
 
-  /// Returns the memory with the largest key of each warp. The keys are valid only for rows without
-  /// keys of groups.
-  __device__ LargestOfWarps& largest_of_warps() const { return *place_.largest_of_warps(); }
-
   __device__ __forceinline__ void fail(RowStatus status) const {
     if (blocks_.is_first() && threadIdx.x == 0) {
       write_failure(RowOutputs::of(task_, number_), status);
@@ -355,15 +351,15 @@ class FilterTilesRow {
 
   /// Finishes a row without top_k and top_p, with all blocks that still take part.
   __device__ __forceinline__ void end_plain() {
-    const LargestTile largest = blocks_.largest_of(largest_of_warps());
-    const RowStatus status = status_of(largest.key);
+    const std::int32_t largest = asked_.largest;
+    const RowStatus status = status_of(largest);
     if (status != RowStatus::ok) {
       fail(status);
       return;
     }
     MinPRule keep;
     if (way_ == Way::by_min_p) {
-      keep = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest.key), rule_.scale);
+      keep = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest), rule_.scale);
     }
     const PlainRow<kForm, kFromProbs> plain(task_, number_, row_, blocks_, rule_, keep, largest);
     if (way_ == Way::by_min_p) {
@@ -391,16 +387,15 @@ class FilterTilesRow {
   /// no proposal is accepted or the row fails. The function is out of line for the same reason as
   /// called_end_filtered.
   __device__ __noinline__ static std::int32_t called_propose(SharedRow<kForm> place) {
-    RowAsked<kForm>& asked = *place.asked;
+    RowAsked<kForm>& asked = place.asked();
     const RowOfTiles<kForm> row = asked.row;
-    const LargestTile largest = place.blocks(row.tiles()).largest_of(*place.largest_of_warps());
+    const std::int32_t largest = asked.largest;
     // If the row fails, its status is written later.
-    if (asked.status != RowStatus::ok || largest.key <= kEmptyTileKey ||
-        largest.key >= kNegativeKey) {
+    if (asked.status != RowStatus::ok || largest <= kEmptyTileKey || largest >= kNegativeKey) {
       return -1;
     }
     const std::int32_t token =
-        RowProposals<kForm, kFromProbs>(place, row, largest.key, floor_key(asked, largest.key))
+        RowProposals<kForm, kFromProbs>(place, row, largest, floor_key(asked, largest))
             .run(asked.words, asked.word[warp_of_thread()], may_hint(place, row, asked.filters));
     if (token < 0 && threadIdx.x == 0) asked.word[0] = asked.words.of_survivors();
     return token;
@@ -412,13 +407,13 @@ class FilterTilesRow {
                                                           SharedRow<kForm> place,
                                                           std::int32_t token) {
     RowEnd& end = *place.end();
-    const RowBlocks blocks = place.blocks(place.asked->row.tiles());
+    const RowBlocks blocks = place.blocks(place.asked().row.tiles());
     if (threadIdx.x == 0) {
       // Other threads read these members after a barrier.
-      end.filters = place.asked->filters;
-      end.filters.word = place.asked->word[0];
-      end.rule = place.asked->rule;
-      end.index = blocks.index();
+      end.filters = place.asked().filters;
+      end.filters.word = place.asked().word[0];
+      end.rule = place.asked().rule;
+      end.index_in_shared = blocks.index();
       end.sums = blocks.sums();
       end.bracket_capacity = bracket_capacity<kForm>();
       end.token = token;
@@ -429,7 +424,7 @@ class FilterTilesRow {
   __device__ __forceinline__ static void end_filtered(const RowsTask& task,
                                                       const SharedRow<kForm>& place, RowEnd& end,
                                                       const RowIndex& index) {
-    const RowAsked<kForm>& asked = *place.asked;
+    const RowAsked<kForm>& asked = place.asked();
     const TileKeys keys = find_tile_keys(index);
     RowStatus status = asked.status;
     if (status == RowStatus::ok) {
@@ -467,7 +462,7 @@ class FilterTilesRow {
   __device__ __forceinline__ static bool end_with_list(const SharedRow<kForm>& place, RowEnd& end,
                                                        const RowIndex& index, const TileKeys& keys,
                                                        const RowCut& floor) {
-    const RowAsked<kForm>& asked = *place.asked;
+    const RowAsked<kForm>& asked = place.asked();
     const RowFilters filters = asked.filters;
     if (filters.by_row_mass) {
       sync_end();  // wait until the first thread has written

@@ -42,7 +42,7 @@ template <RowForm kForm, bool kFromProbs>
 class RowIndexer {
  public:
   __device__ RowIndexer(const TileIndexRequest& request, const TileIndexResult& result,
-                        int blocks_log2, LargestOfWarps& largest, unsigned char* dynamic)
+                        int blocks_log2, std::int32_t& largest, unsigned char* dynamic)
       : request_(request),
         result_(result),
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
@@ -59,12 +59,13 @@ class RowIndexer {
       write_status(RowStatus::inactive);
       return;
     }
+    blocks_.clear_largest(largest_);
     blocks_.cluster().announce();
     index();
     blocks_.cluster().arrive();
     blocks_.cluster().wait();
     RowStatus status = parameters_;
-    if (status == RowStatus::ok) status = status_of_key(blocks_.largest_of(largest_).key);
+    if (status == RowStatus::ok) status = status_of_key(largest_);
     if (status != RowStatus::ok) empty_tiles();
     write_status(status);
   }
@@ -72,7 +73,7 @@ class RowIndexer {
  private:
   __device__ __forceinline__ void index() {
     TileWeighing rule{1.0F, true};
-    LargestTile largest;
+    std::int32_t largest = INT_MIN;
     visit_tiles(
         row_, ring_, blocks_.steps(),
         [&] {
@@ -81,6 +82,7 @@ class RowIndexer {
             parameters_ = check(RowParameters{temperature});
             rule.scale = logit_scale(temperature == 0.0F ? 1.0F : temperature);
           }
+          if (blocks_.cluster().blocks == 1) sync_block();  // wait until the word is cleared
           blocks_.cluster().await_all();
         },
         [&](int tile, const RawTile& raw) {
@@ -92,9 +94,9 @@ class RowIndexer {
             keys_[tile] = key;
             sums_[tile] = sum;
           }
-          if (key > largest.key) largest = {key, tile};
+          largest = max(largest, key);
         });
-    blocks_.send_largest(largest, true, largest_);
+    blocks_.raise_largest(largest, true, largest_);
   }
 
   /// Overwrites the entries of this warp's tiles as empty. The lane that wrote an entry also
@@ -119,7 +121,7 @@ class RowIndexer {
   RowOfTiles<kForm> row_;
   TileRing<kForm> ring_;
   RowBlocks blocks_;
-  LargestOfWarps& largest_;
+  std::int32_t& largest_;
   std::int32_t* keys_;
   std::uint64_t* sums_;
   RowStatus parameters_ = RowStatus::ok;
@@ -129,7 +131,7 @@ template <DType kType, TileAccess kAccess, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     index_tiles_kernel(const __grid_constant__ TileIndexRequest request,
                        const __grid_constant__ TileIndexResult result, int blocks_log2) {
-  __shared__ LargestOfWarps largest;
+  __shared__ std::int32_t largest;
   extern __shared__ __align__(16) unsigned char dynamic[];
   RowIndexer<RowForm{kType, kAccess}, kFromProbs>(request, result, blocks_log2, largest, dynamic)
       .run();

@@ -3,7 +3,8 @@
 // The keys of the candidates are in registers, and the k-th largest key is found by comparisons
 // with pivots (tile_search.cuh). The weight of each candidate that top_k keeps is computed once,
 // and stored in memory that only the candidate's thread reads. The threshold of the nucleus is
-// bisected over the keys in at most 32 steps, each of which adds up these weights. Prefix sums over
+// bisected over the keys, until one candidate is left or after 32 steps; each step adds up these
+// weights and counts the candidates. Prefix sums over
 // the threads then find the thread whose candidates contain the drawn position, and this thread
 // finds the token among its candidates.
 #pragma once
@@ -21,6 +22,10 @@ namespace fairdraw::cuda {
 template <bool kFromProbs>
 class LongListEnd {
   static constexpr int kOfThread = CandidateList::kMax / kEndThreads;
+  /// First bit of a count of candidates that is summed together with their weights, which are below
+  /// 2^104 each.
+  static constexpr int kCountAt = 116;
+  static_assert(CandidateList::kMax < 1 << (kCountAt - 104) && kCountAt <= 128 - 11);
 
  public:
   __device__ __forceinline__ LongListEnd(RowEnd& row, int n)
@@ -108,7 +113,8 @@ class LongListEnd {
       const CandidateList::Entry entry = row_.list.entry(i);
       typename RowWeigher<kFromProbs>::Shifted weight{0, 0};
       if (cut.keeps(entry.key, entry.id)) {
-        weight = weigher.shifted(from_order_key(entry.key), row_.index.keys[entry.id / kTileSize]);
+        weight =
+            weigher.shifted(from_order_key(entry.key), row_.index().keys[entry.id / kTileSize]);
       }
       row_.list.weight.of_tile[i] = weight.of_tile;
       row_.list.weight.shift[i] = static_cast<std::int8_t>(weight.shift);
@@ -119,13 +125,15 @@ class LongListEnd {
     return row_weight(row_.list.weight.of_tile[entry], row_.list.weight.shift[entry]);
   }
 
-  /// Returns the total weight of this thread's kept candidates with keys from low to high.
-  __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high) const {
+  /// Returns the total weight of this thread's kept candidates with keys from low to high, plus
+  /// `each` per candidate in this range.
+  __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high,
+                                            uint128_t each = 0) const {
     uint128_t sum = 0;
 #pragma unroll 1
     for (int i = begin_; i < end_; ++i) {
       const std::int32_t key = row_.list.key[i];
-      if (key >= low && key <= high) sum += weight_of(i);
+      if (key >= low && key <= high) sum += weight_of(i) + each;
     }
     return sum;
   }
@@ -136,20 +144,32 @@ class LongListEnd {
   __device__ __forceinline__ std::int32_t top_p(std::int32_t low, const uint128_t& target) {
     std::int32_t high = row_.keys.largest;
     uint128_t above = 0;  // weight of the candidates with keys above `high`
+    // The search ends as soon as a single candidate is left, usually after half of the steps.
+    int left = n_;  // at least the number of candidates with keys from `low` to `high`
 #pragma unroll 1
-    while (low < high) {
+    while (low < high && left > 1) {
       const std::uint32_t half =
           (static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low) + 1U) / 2U;
       const auto middle = static_cast<std::int32_t>(static_cast<std::uint32_t>(high) - half + 1U);
-      const uint128_t sum = above + masses_.sum(mass(middle, high));
+      const uint128_t counted = masses_.sum(mass(middle, high, uint128_t{1} << kCountAt));
+      const auto listed = static_cast<int>(counted >> kCountAt);
+      const uint128_t sum = above + (counted & ((uint128_t{1} << kCountAt) - 1));
       if (sum >= target) {
         low = middle;
+        left = listed;
       } else {
         above = sum;
         high = middle - 1;
+        left -= listed;
       }
     }
-    return low;
+    if (low == high) return low;
+    std::uint32_t mine = 0;  // key of the candidate on the thread that has it
+#pragma unroll
+    for (const std::int32_t key : key_) {
+      if (key >= low && key <= high) mine = static_cast<std::uint32_t>(key);
+    }
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(masses_.sum(mine)));
   }
 
   /// Returns the list index of this thread's candidate that contains a position in the thread's
@@ -175,8 +195,9 @@ class LongListEnd {
 /// Finishes a row whose candidate list is long. Preconditions: the list has all n values that are
 /// at least `bound`, a barrier has followed the writing of the list, and top_k is on.
 template <bool kFromProbs>
-__device__ __noinline__ void end_long_list(const RowOutputs& outputs, RowEnd& row, int n,
+__device__ __noinline__ void end_long_list(const RowOutputs& outputs, RowEnd& passed, int n,
                                            std::int32_t bound) {
+  RowEnd& row = in_shared(passed);
   LongListEnd<kFromProbs>(row, n).run(outputs, bound);
 }
 

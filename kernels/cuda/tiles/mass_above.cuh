@@ -60,8 +60,6 @@ struct ProposalMemory {
     float value, octave;
   };
 
-  LargestOfWarps largest;  ///< first member, so that its place is the same as in rows without
-                           ///< filters
   uint128_t of_warp[kMaxBlockWarps][kPivots];    ///< for each warp of this block, the masses above
                                                  ///< the pivots
   uint128_t of_block[kMaxBlocksOfRow][kPivots];  ///< for each block of the row, the masses above

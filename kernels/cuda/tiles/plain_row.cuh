@@ -51,10 +51,10 @@ class PlainRow {
   using Pass = TilePass<kForm, kFromProbs>;
 
  public:
-  /// `largest` has the largest key of the row, and the first tile with this key.
+  /// `largest` is the largest key of the row.
   __device__ __forceinline__ PlainRow(const RowsTask& task, std::int64_t number, const Row& row,
                                       const RowBlocks& blocks, const TileWeighing& rule,
-                                      const MinPRule& keep, const LargestTile& largest)
+                                      const MinPRule& keep, std::int32_t largest)
       : task_(task),
         number_(number),
         row_(row),
@@ -83,8 +83,8 @@ class PlainRow {
   /// Finishes a greedy row in the first block.
   __device__ __forceinline__ void end_greedy() const {
     if (warp_of_thread() != 0) return;
-    const std::int32_t token = indexed().first_largest(largest_);
-    if (threadIdx.x == 0) write_greedy(RowOutputs::of(task_, number_), token, largest_.key);
+    const std::int32_t token = indexed().first_largest();
+    if (threadIdx.x == 0) write_greedy(RowOutputs::of(task_, number_), token, largest_);
   }
 
   /// Draws a token with a random word. All threads of the first block must call this function after
@@ -95,14 +95,14 @@ class PlainRow {
     if (threadIdx.x != 0) return;
     RowCut cut{kFromProbs ? 1 : kEmptyTileKey + 1, row_.vocab()};
     if (min_p > 0.0F && task_.records != nullptr) {
-      cut.low = smallest_key_kept<kFromProbs>(min_p, rule_.scale, cut.low, largest_.key);
+      cut.low = smallest_key_kept<kFromProbs>(min_p, rule_.scale, cut.low, largest_);
     }
-    write_drawn(RowOutputs::of(task_, number_), drawn.token, largest_.key, cut, drawn.total);
+    write_drawn(RowOutputs::of(task_, number_), drawn.token, largest_, cut, drawn.total);
   }
 
  private:
   __device__ __forceinline__ IndexedRow<Row, kFromProbs, MinPRule> indexed() const {
-    return {row_, blocks_.index(), rule_, keep_, largest_.key};
+    return {row_, blocks_.index(), rule_, keep_, largest_};
   }
 
   const RowsTask& task_;
@@ -111,7 +111,7 @@ class PlainRow {
   const RowBlocks& blocks_;
   TileWeighing rule_;
   MinPRule keep_;
-  LargestTile largest_;
+  std::int32_t largest_;
 };
 
 }  // namespace fairdraw::cuda

@@ -36,8 +36,8 @@ __device__ __noinline__ ProposalMemory::Hint find_hint(SharedRow<kForm> place) {
                                      // value that is searched
   constexpr float kLess = 0.02F;  // part of the mass by which the mass above the hint is smaller,
                                   // so that proposals from the hint up are likely to be accepted
-  const RowOfTiles<kForm> row = place.asked->row;
-  const float scale = place.asked->rule.scale;
+  const RowOfTiles<kForm> row = place.asked().row;
+  const float scale = place.asked().rule.scale;
   ProposalMemory& memory = *place.proposals();
   RawTile raw;
   load_again(row, warp_of_thread(), raw);
@@ -55,7 +55,7 @@ __device__ __noinline__ ProposalMemory::Hint find_hint(SharedRow<kForm> place) {
     weights[i] = rough_exp2(__fmaf_rn(x[i], scale, -octave));
     all += weights[i];
   }
-  const float wanted = (place.asked->filters.top_p - kLess) * reduce_warp(all, Add{});
+  const float wanted = (place.asked().filters.top_p - kLess) * reduce_warp(all, Add{});
   float high = largest;
   float low = largest - kOctaves / scale;
 #pragma unroll 1

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/device/shared_memory.cuh"
 #include "cuda/tiles/block_masses.cuh"
 #include "cuda/tiles/brackets/bracket_guess.cuh"
 #include "cuda/tiles/brackets/bracket_pass.cuh"
@@ -28,11 +29,11 @@ struct RowEnd {
   RowFilters filters;
   TileWeighing rule;
   TileKeys keys;
-  RowIndex index;
-  std::uint64_t* sums;  ///< sums of the tiles in the index
-  RowCut cut;           ///< cut that the passes of all blocks have found
-  std::int32_t token;   ///< accepted proposal; -1: none
-  float floor;          ///< smallest value that min_p keeps, which is written to RowRecord
+  RowIndex index_in_shared;  ///< result of index()
+  std::uint64_t* sums;       ///< sums of the tiles in the index
+  RowCut cut;                ///< cut that the passes of all blocks have found
+  std::int32_t token;        ///< accepted proposal; -1: none
+  float floor;               ///< smallest value that min_p keeps, which is written to RowRecord
 
   TileSearchMemory search;
   KeySelection::Memory selection;
@@ -48,6 +49,11 @@ struct RowEnd {
   CandidateList list;  ///< last member, because the entries of a bracket's list replace it and also
                        ///< use the memory after it
 
+  /// Returns the index of the row.
+  __device__ __forceinline__ RowIndex index() const {
+    return {&in_shared(*index_in_shared.keys), &in_shared(*index_in_shared.sums),
+            index_in_shared.tiles};
+  }
   __device__ BracketList::Entry* bracket_entries() const {
     return reinterpret_cast<BracketList::Entry*>(
         const_cast<std::int32_t*>(&list.key[0]));  // NOLINT: of memory that is not const

@@ -1,10 +1,10 @@
 // Index of a row while the row is being processed, in the shared memory of the row's first block.
 //
 // Contract. From 1 to 16 blocks share a row as a cluster of thread blocks (device/row_cluster.cuh).
-// Each warp of these blocks sends the entries of its tiles, and its largest key, to the shared
-// memory of the first block. After all warps have arrived at a barrier, the first block finishes
-// the row. If all blocks need the row's largest key, each warp sends the largest key of its tiles
-// to all blocks.
+// Each warp of these blocks sends the entries of its tiles to the shared memory of the first block,
+// and raises the largest key there to its own largest key. After all warps have arrived at a
+// barrier, the first block finishes the row. If all blocks need the row's largest key, each warp
+// raises it in all blocks.
 //
 // The alternative to a cluster is a counter, by which the last block learns that it is the last. A
 // cluster needs no initialisation, so nothing can be left over from a row that failed, from a
@@ -38,23 +38,6 @@ struct RowIndex {
   const std::int32_t* keys;
   const std::uint64_t* sums;
   int tiles;
-};
-
-/// Largest key among some tiles, with the first tile that has this key.
-struct LargestTile {
-  std::int32_t key = INT_MIN;
-  std::int32_t tile = INT_MAX;
-};
-
-/// Returns the largest key of all lanes and the first tile that has this key, on every lane.
-__device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
-  const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
-  return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX)};
-}
-
-/// Largest key of each warp of a row, in the shared memory of the blocks that need it.
-struct LargestOfWarps {
-  LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
 };
 
 /// Part of a row that belongs to one block: the tiles of the block's warps, and the memory to which
@@ -100,34 +83,18 @@ class RowBlocks {
   __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
-  /// Sends the largest key of this warp's tiles to the first block, or to all blocks of the row.
-  __device__ void send_largest(const LargestTile& mine, bool to_all,
-                               LargestOfWarps& largest) const {
-    const int number = warp();  // all lanes of the warp must call warp()
-    if (lane() < (to_all ? cluster_.blocks : 1)) {
-      *cluster_.at(largest.of_warps + number, lane()) = mine;
-    }
+  /// Clears this block's word for the row's largest key, before the blocks announce themselves. A
+  /// thread of the last warp clears the word, because the fence takes 600 cycles, and the last warp
+  /// has no more tiles than the others.
+  __device__ void clear_largest(std::int32_t& largest) const {
+    if (threadIdx.x != blockDim.x - kWarp) return;
+    largest = INT_MIN;
+    cluster_.release();
   }
-  /// Returns the largest key of the row and its first tile. Precondition: a barrier of the row's
-  /// blocks has followed the sending of the keys.
-  __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
-    constexpr int kAtOnce = 4;
-    LargestTile mine;
-#pragma unroll 1
-    for (int first = lane(); first < warps(); first += kAtOnce * kWarp) {
-      LargestTile other[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        other[i] = largest.of_warps[min(first + i * kWarp, warps() - 1)];
-      }
-#pragma unroll
-      for (const LargestTile& tile : other) {
-        const bool is_larger =
-            tile.key > mine.key || (tile.key == mine.key && tile.tile < mine.tile);
-        mine = is_larger ? tile : mine;
-      }
-    }
-    return warp_largest(mine);
+  /// Raises the largest key in the first block, or in all blocks of the row, to the largest key of
+  /// this warp's tiles. `largest` is the word of this block, at the same place in all blocks.
+  __device__ void raise_largest(std::int32_t key, bool in_all, std::int32_t& largest) const {
+    if (lane() < (in_all ? cluster_.blocks : 1)) atomicMax(cluster_.at(&largest, lane()), key);
   }
 
   /// Returns the index of the row, if this is the first block. Precondition: a barrier of the row's

@@ -53,7 +53,7 @@ class RowProposals {
         memory_(*place.proposals()),
         largest_(largest),
         floor_(floor),
-        indexed_(row, place.blocks(row.tiles()).index(), place.asked->rule, ProposedTiles{floor},
+        indexed_(row, place.blocks(row.tiles()).index(), place.asked().rule, ProposedTiles{floor},
                  largest) {}
 
   /// Returns the accepted token, or -1 if no proposal is accepted. `word` is the random word of the
@@ -108,8 +108,8 @@ class RowProposals {
   static_assert(kRoughUnit == 103);
   static_assert(kSome <= kMinThreadsOfBlock / kWarp);
 
-  __device__ __forceinline__ const RowFilters& filters() const { return place_.asked->filters; }
-  __device__ __forceinline__ float scale() const { return place_.asked->rule.scale; }
+  __device__ __forceinline__ const RowFilters& filters() const { return place_.asked().filters; }
+  __device__ __forceinline__ float scale() const { return place_.asked().rule.scale; }
 
   /// Returns whether every pass must sum integers, because float sums would not be accurate enough.
   __device__ __forceinline__ bool is_exact() const {
@@ -202,7 +202,7 @@ class RowProposals {
     const RowCluster cluster = place_.cluster();
     if (lane_of_thread() < cluster.blocks) {
       cluster.at(&memory_, lane_of_thread())->order = order;
-      cluster.at(place_.asked, lane_of_thread())->order = {PassKind::mass_above, {}, 0, 0};
+      cluster.at(&place_.asked(), lane_of_thread())->order = {PassKind::mass_above, {}, 0, 0};
     }
     if (lane_of_thread() == 0) memory_.outcome = kPass;
   }

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/device/shared_memory.cuh"
 #include "cuda/tiles/mass_above.cuh"
 #include "cuda/tiles/row_end.cuh"
 #include "cuda/tiles/row_results.cuh"
@@ -53,7 +54,9 @@ template <RowForm kForm>
 struct RowAsked {
   RowStatus status;  ///< status that follows from the parameters alone
   bool greedy;
-  float min_p;  ///< result of min_p_asked(), in rows with min_p as their only filter
+  std::int32_t largest;  ///< largest key of the row, in the first block and, in rows with min_p
+                         ///< alone, in all blocks; read after the barrier that follows the index
+  float min_p;           ///< result of min_p_asked(), in rows with min_p as their only filter
   TileWeighing rule;
   RowFilters filters;  ///< filters of the row, without its random word
   RowOfTiles<kForm> row;
@@ -68,31 +71,29 @@ struct RowAsked {
 /// Place of a row in shared memory.
 template <RowForm kForm>
 struct SharedRow {
-  RowAsked<kForm>* asked;
+  RowAsked<kForm>* row_asked;  ///< result of asked()
   unsigned char* dynamic;
   int blocks_log2;
 
-  __device__ RowEnd* end() const { return reinterpret_cast<RowEnd*>(dynamic); }
+  __device__ __forceinline__ RowAsked<kForm>& asked() const { return in_shared(*row_asked); }
+  __device__ __forceinline__ unsigned char* memory() const { return &in_shared(*dynamic); }
+  __device__ __forceinline__ TileRing<kForm> ring() const { return TileRing<kForm>(memory()); }
+  __device__ __forceinline__ RowEnd* end() const { return reinterpret_cast<RowEnd*>(memory()); }
   __device__ std::int64_t number() const {
     return blockIdx.x >> static_cast<unsigned>(blocks_log2);
   }
   /// Returns the blocks of the row, for code of the first block that does not ask for its own rank.
   __device__ RowCluster cluster() const { return {1 << blocks_log2, 0}; }
   __device__ __forceinline__ GroupKeys groups(int tiles) const {
-    return GroupKeys(dynamic + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
-  }
-  /// Returns the memory of the warps' largest keys, which replaces the keys of groups in rows that
-  /// need no keys of groups.
-  __device__ __forceinline__ LargestOfWarps* largest_of_warps() const {
-    return &proposals()->largest;
+    return GroupKeys(memory() + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
   }
   __device__ __forceinline__ RowBlocks blocks(int tiles) const {
     const auto threads = static_cast<int>(blockDim.x);
-    return {blocks_log2, tiles, dynamic + end_bytes<kForm>(threads) + middle_bytes(tiles)};
+    return {blocks_log2, tiles, memory() + end_bytes<kForm>(threads) + middle_bytes(tiles)};
   }
   /// Returns the memory of a row that draws by proposals, which also replaces the keys of groups.
   __device__ __forceinline__ ProposalMemory* proposals() const {
-    return reinterpret_cast<ProposalMemory*>(dynamic +
+    return reinterpret_cast<ProposalMemory*>(memory() +
                                              end_bytes<kForm>(static_cast<int>(blockDim.x)));
   }
 };
@@ -100,10 +101,10 @@ struct SharedRow {
 /// Runs this block's part of a pass for proposals, with sums of integers.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_exact_mass_above(SharedRow<kForm> place) {
-  const RowOfTiles<kForm> row = place.asked->row;
-  const TileRing<kForm> ring(place.dynamic);
+  const RowOfTiles<kForm> row = place.asked().row;
+  const TileRing<kForm> ring = place.ring();
   const RowBlocks blocks = place.blocks(row.tiles());
-  MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals(), place.asked->rule.scale)
+  MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals(), place.asked().rule.scale)
       .run();
 }
 
@@ -116,21 +117,21 @@ __device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
     called_exact_mass_above<kForm, kFromProbs>(place);
     return;
   }
-  const RowOfTiles<kForm> row = place.asked->row;
-  const TileRing<kForm> ring(place.dynamic);
+  const RowOfTiles<kForm> row = place.asked().row;
+  const TileRing<kForm> ring = place.ring();
   const RowBlocks blocks = place.blocks(row.tiles());
-  RoughMassAbove<kForm>(row, ring, blocks, memory, place.asked->rule.scale).run();
+  RoughMassAbove<kForm>(row, ring, blocks, memory, place.asked().rule.scale).run();
 }
 
 /// Runs this block's part of the pass that the order requests.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
-  const PassOrder& order = place.asked->order;
+  const PassOrder& order = place.asked().order;
   if (order.kind == PassKind::mass_above) {
     called_mass_above<kForm, kFromProbs>(place);
     return;
   }
-  const RowOfTiles<kForm> row = place.asked->row;
+  const RowOfTiles<kForm> row = place.asked().row;
   RowEnd& end = *place.end();
   if (order.kind == PassKind::sample) {
     SamplePass<kForm, kFromProbs>(row, place.blocks(row.tiles()), end.guess).run();
@@ -138,7 +139,7 @@ __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
   }
   BracketPass<kForm, kFromProbs>(row, place.blocks(row.tiles()), order, end.list_size,
                                  end.bracket_entries(), bracket_capacity<kForm>(),
-                                 place.asked->rule.scale)
+                                 place.asked().rule.scale)
       .run();
 }
 
@@ -148,7 +149,7 @@ template <RowForm kForm>
 __device__ __forceinline__ void tell_blocks(const SharedRow<kForm>& place, const PassOrder& order) {
   const RowCluster cluster = place.cluster();
   if (static_cast<int>(threadIdx.x) < cluster.blocks) {
-    *cluster.at(&place.asked->order, static_cast<int>(threadIdx.x)) = order;
+    *cluster.at(&place.asked().order, static_cast<int>(threadIdx.x)) = order;
   }
 }
 
@@ -177,7 +178,7 @@ __device__ __noinline__ void take_part(SharedRow<kForm> place) {
 #pragma unroll 1
   while (true) {
     place.cluster().sync();
-    if (place.asked->order.kind == PassKind::row_has_ended) return;
+    if (place.asked().order.kind == PassKind::row_has_ended) return;
     pass_of_block<kForm, kFromProbs>(place);
     place.cluster().sync();
   }

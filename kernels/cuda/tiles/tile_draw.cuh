@@ -110,7 +110,12 @@ class IndexedRow {
  public:
   __device__ IndexedRow(const Row& row, const RowIndex& index, const TileWeighing& rule,
                         const Keep& keep, std::int32_t largest)
-      : row_(row), index_(index), rule_(rule), keep_(keep), octave_(rule.scale, largest) {}
+      : row_(row),
+        index_(index),
+        rule_(rule),
+        keep_(keep),
+        largest_(largest),
+        octave_(rule.scale, largest) {}
 
   __device__ __forceinline__ const RowIndex& index() const { return index_; }
 
@@ -172,16 +177,22 @@ class IndexedRow {
     return {token.token, token.value, drawn.total};
   }
 
-  /// Returns, on all lanes of a warp, the first id in a tile whose value has the row's largest key.
-  __device__ std::int32_t first_largest(const LargestTile& largest) const {
+  /// Returns, on all lanes of a warp, the first id whose value has the row's largest key.
+  __device__ std::int32_t first_largest() const {
+    int tile = INT_MAX;
+#pragma unroll 4
+    for (int other = lane_of_thread(); other < index_.tiles; other += kWarp) {
+      if (index_.keys[other] == largest_) tile = min(tile, other);
+    }
+    tile = __reduce_min_sync(kAllLanes, tile);
     float x[kLaneValues];
-    row_.read_in_order(largest.tile, x);
+    row_.read_in_order(tile, x);
     int place = kLaneValues;
 #pragma unroll
-    for (int i = kLaneValues - 1; i >= 0; --i) place = order_key(x[i]) == largest.key ? i : place;
+    for (int i = kLaneValues - 1; i >= 0; --i) place = order_key(x[i]) == largest_ ? i : place;
     const unsigned lanes = __ballot_sync(kAllLanes, place < kLaneValues);
     const int lane = __ffs(static_cast<int>(lanes)) - 1;
-    return largest.tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
+    return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
   }
 
  private:
@@ -266,6 +277,7 @@ class IndexedRow {
   RowIndex index_;
   TileWeighing rule_;
   Keep keep_;
+  std::int32_t largest_;
   RowOctave<kFromProbs> octave_;
 };
 

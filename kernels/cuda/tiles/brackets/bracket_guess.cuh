@@ -287,8 +287,9 @@ class RowSample {
 /// Returns the bracket in which the histogram places a threshold at `target` tokens, or at a mass
 /// of `target`, with a margin of `deviations` standard deviations on each side.
 template <bool kFromProbs>
-__device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
+__device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& passed, double target,
                                                     float deviations, std::int32_t lowest) {
+  GuessMemory& memory = in_shared(passed);
   constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
   const auto thread = static_cast<int>(threadIdx.x);
   const BinRule<kFromProbs> bins(memory.rule.largest, memory.rule.bins_of_distance,

@@ -39,14 +39,15 @@ struct ListedBracket {
 #pragma unroll 1
     for (int i = begin; i < min(begin + share, size); ++i) {
       const BracketList::Entry entry = row.bracket_entries()[i];
-      if (entry.key >= lowest) visit(entry.key, entry.id, row.index.keys[entry.id / kTileSize]);
+      if (entry.key >= lowest) visit(entry.key, entry.id, row.index().keys[entry.id / kTileSize]);
     }
   }
 };
 
 /// Returns the total weight of the tiles that this thread visits, from the sums of an index.
 template <bool kFromProbs>
-__device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFromProbs> weigh) {
+__device__ __noinline__ uint128_t mass_of_tiles(RowIndex passed, RowWeigher<kFromProbs> weigh) {
+  const RowIndex index{&in_shared(*passed.keys), &in_shared(*passed.sums), passed.tiles};
   uint128_t mine = 0;
 #pragma unroll 1
   for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
@@ -58,9 +59,10 @@ __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFrom
 
 /// Returns the total mass of the sums in the row's index. The function has two barriers.
 template <bool kFromProbs>
-__device__ __noinline__ uint128_t mass_of_sums(const RowEnd& row) {
+__device__ __noinline__ uint128_t mass_of_sums(const RowEnd& passed) {
+  const RowEnd& row = in_shared(passed);
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
-  const uint128_t mine = mass_of_tiles(row.index, weigh);
+  const uint128_t mine = mass_of_tiles(row.index(), weigh);
   BlockMasses masses(const_cast<BlockMasses::Memory&>(row.masses));
   const uint128_t mass = masses.sum(mine);
   sync_end();
@@ -81,8 +83,9 @@ __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key,
 /// Adds the weights of listed tokens to the sums of their tiles, for the tokens whose keys are in a
 /// range and that survive a cut. The function has one barrier.
 template <bool kFromProbs>
-__device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
+__device__ __noinline__ void add_listed(const RowEnd& passed, int size, KeyInterval range,
                                         RowCut cut) {
+  const RowEnd& row = in_shared(passed);
   ListedBracket{row, size}.for_each(range.low,
                                     [&](std::int32_t key, int id, std::int32_t tile_key) {
                                       if (range.holds(key) && cut.keeps(key, id))
@@ -93,8 +96,9 @@ __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval
 
 /// Returns any key in [low, high] of the list entries written so far, or INT_MIN if there is no
 /// such key. The function has two barriers.
-__device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t low,
+__device__ __noinline__ inline std::int32_t listed_key(RowEnd& passed, std::int32_t low,
                                                        std::int32_t high) {
+  RowEnd& row = in_shared(passed);
   std::int32_t mine = INT_MIN;
   const auto listed = static_cast<int>(row.bracket_capacity);
 #pragma unroll 1
@@ -117,7 +121,8 @@ __device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t
 /// Finds the cut at the k-th largest value of the list, and adds the weights of the tokens that
 /// survive the cut to their tiles' sums.
 template <bool kFromProbs>
-__device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval bracket, int k) {
+__device__ __noinline__ RowCut kth_in_list(RowEnd& passed, int size, KeyInterval bracket, int k) {
+  RowEnd& row = in_shared(passed);
   KeySelection selection(row.selection);
   selection.clear();
   sync_end();
@@ -140,8 +145,9 @@ struct OpenBins {
 /// Returns the bins near the threshold as one range of keys. The function is one level of
 /// KeySelection, with estimated masses in place of counts.
 template <bool kFromProbs>
-__device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval open,
+__device__ __noinline__ OpenBins bins_about(RowEnd& passed, int size, KeyInterval open,
                                             uint128_t above, uint128_t target) {
+  RowEnd& row = in_shared(passed);
   constexpr int kBins = KeySelection::kBins;
   static_assert(kBins == kEndThreads);
   const auto thread = static_cast<int>(threadIdx.x);
@@ -193,8 +199,9 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval o
 /// the values in the nucleus to their tiles' sums. Returns the smallest key of the nucleus, or
 /// INT_MAX if all these values together do not reach the target.
 template <bool kFromProbs>
-__device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInterval open, int count,
-                                                 uint128_t above, uint128_t target) {
+__device__ __noinline__ std::int32_t rank_listed(RowEnd& passed, int size, KeyInterval open,
+                                                 int count, uint128_t above, uint128_t target) {
+  RowEnd& row = in_shared(passed);
   const auto thread = static_cast<int>(threadIdx.x);
   int* ranked = &row.guess.edges[0];
   if (thread == 0) *ranked = 0;
@@ -221,7 +228,7 @@ __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInter
   const bool kept = there && above + larger < target;
   if (kept) {
     const int id = row.ranked.id[thread];
-    add_to_tile<kFromProbs>(row, key, id, row.index.keys[id / kTileSize]);
+    add_to_tile<kFromProbs>(row, key, id, row.index().keys[id / kTileSize]);
   }
   const std::int32_t of_warp = __reduce_min_sync(kAllLanes, kept ? key : INT_MAX);
   if (lane_of_thread() == 0) row.low_of_warp[warp_of_thread()] = of_warp;
@@ -236,8 +243,9 @@ __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInter
 /// `target`. If the sums contradict the estimate or do not reach the target, the function returns
 /// INT_MAX, and the tiles' sums have no meaning afterwards.
 template <bool kFromProbs>
-__device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, KeyInterval open,
+__device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& passed, int size, KeyInterval open,
                                                        uint128_t above, uint128_t target) {
+  RowEnd& row = in_shared(passed);
   const RowCut all{open.low, row.filters.vocab};
 #pragma unroll 1
   while (true) {
@@ -261,8 +269,9 @@ __device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, Ke
 /// Finds the smallest key of the nucleus by exact sums over the list, one bit of the key at a time,
 /// without changing the tiles' sums. Returns INT_MAX if the list does not reach the target.
 template <bool kFromProbs>
-__device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInterval bracket,
+__device__ __noinline__ std::int32_t bisect_list(RowEnd& passed, int size, KeyInterval bracket,
                                                  uint128_t above, uint128_t target) {
+  RowEnd& row = in_shared(passed);
   sync_end();
   KeySelection selection(row.selection);
   BlockMasses masses(row.masses);
@@ -301,15 +310,16 @@ __device__ __forceinline__ int tie_in_tile(const RowOfTiles<kForm>& row, int til
 /// such tokens. Precondition: the sum of each tile in the index is the number of the tile's tokens
 /// with this key.
 template <RowForm kForm>
-__device__ __noinline__ int end_of_ties(RowEnd& row, const RowOfTiles<kForm>& values,
+__device__ __noinline__ int end_of_ties(RowEnd& passed, const RowOfTiles<kForm>& values,
                                         std::int32_t key, int n) {
+  RowEnd& row = in_shared(passed);
   if (warp_of_thread() == 0) {
     int end = row.filters.vocab;
     int before = 0;
 #pragma unroll 1
-    for (int first = 0; first < row.index.tiles; first += kWarp) {
+    for (int first = 0; first < row.index().tiles; first += kWarp) {
       const int tile = first + lane_of_thread();
-      const int mine = tile < row.index.tiles ? static_cast<int>(row.index.sums[tile]) : 0;
+      const int mine = tile < row.index().tiles ? static_cast<int>(row.index().sums[tile]) : 0;
       const int upto = before + warp_inclusive_sum(mine);
       const unsigned reached = __ballot_sync(kAllLanes, upto >= n);
       if (reached != 0) {

@@ -40,10 +40,10 @@ template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(SharedRow<kForm> place, std::int32_t lowest, uint128_t mass,
                                         uint128_t target) {
   RowEnd& row = *place.end();
-  const RowOfTiles<kForm> values = place.asked->row;
+  const RowOfTiles<kForm> values = place.asked().row;
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   BlockMasses masses(row.masses);
-  RowSample<kForm, kFromProbs> sample(row.guess, row.index, row.rule, weigh, row.keys,
+  RowSample<kForm, kFromProbs> sample(row.guess, row.index(), row.rule, weigh, row.keys,
                                       row.filters.vocab, lowest);
   const int warps = static_cast<int>(blockDim.x / kWarp) << place.blocks_log2;
   sample.plan(mass, target, warps, values, masses);
@@ -209,7 +209,7 @@ class BracketSearch {
       pass({PassKind::sum_and_list, floor_, low_ + 1, low_});
       const int ties = static_cast<int>(static_cast<unsigned>(target_) - row_.list_size.above);
       pass({PassKind::count_in_bracket, floor_, low_, low_});
-      cut.tie_end = end_of_ties(row_, place_.asked->row, low_, ties);
+      cut.tie_end = end_of_ties(row_, place_.asked().row, low_, ties);
     }
     sum_kept(cut);
     return cut;
