@@ -124,6 +124,15 @@ Error check_sizes(const DraftedCall& call) {
   return call.knows_distribution() ? check_batch(call.request.draft, "draft") : Error{};
 }
 
+/// Refuses block verification, which has no kernel. The values of an array are not known to the
+/// host, so an array is refused, too.
+Error check_rule(const PerRequest<AcceptRule>& rule) {
+  if (!rule.is_array() && rule.scalar == AcceptRule::token_wise) return {};
+  const char* const given = rule.is_array() ? "an array" : "1 (block)";
+  return {ErrorCode::unsupported,
+          std::string("accept_rule is ") + given + "; allowed on a GPU: 0 (token_wise)"};
+}
+
 void check_pointers(DevicePointers& pointers, const DraftedCall& call, const KeptSets* kept,
                     const Execution& execution) {
   const AcceptTreeRequest& request = call.request;
@@ -259,6 +268,7 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   const AcceptTreeRequest& request = call.request;
   AcceptTreeResult& result = call.result;
   if (Error error = check_drafted_call(call)) return error;
+  if (Error error = check_rule(call.accept_rule)) return error;
   if (Error error = check_sizes(call)) return error;
   if (kept != nullptr) {
     if (Error error = check_kept(*kept, token_places(call), call.width_text())) return error;

@@ -4,7 +4,7 @@
 // and row i + 1 follows drafted token i. The emitted tokens are the accepted drafted tokens, and
 // one token of the target's own after them. The distribution of the emitted tokens is the target's,
 // whatever the draft. A request gets `accepted` + 1 new tokens, and its next step starts at offset
-// + accepted + 1.
+// + accepted + 1 (after block verification: offset + n + 1).
 //
 // One of two rules applies, by what is known of the draft's distribution.
 //   - The first rule needs no knowledge of the distribution (n-gram, prompt lookup, the
@@ -23,6 +23,36 @@
 // A greedy request (temperature 0, top_k 1 or top_p 0) follows the first rule: the largest logit. A
 // request without drafted tokens also follows the first rule, and gets the token that `sample`
 // gives.
+//
+// Block verification (AcceptRule::block) is another form of the second rule, for chains. It accepts
+// at least as many drafted tokens on average. It does not test each drafted token by itself, but
+// each prefix of the chain, and accepts the longest prefix that passes. A request has n drafted
+// tokens x_0 to x_{n-1}. P_i and Q_i are the weights of row i of target and draft, with the sums Zp
+// and Zq. The share r_i says how much of the target the first i drafted tokens may represent, in
+// units of 2^-64 (it is p_i of the paper).
+//     r_0 = 2^64,  r_{i+1} = min(2^64, ceil(r_i P_i(x_i) Zq / (Q_i(x_i) Zp)))
+//     R_i(j) = max(r_i P_i(j) Zq - 2^64 Q_i(j) Zp, 0), and S_i is the sum of R_i
+//     The prefix of i tokens, 0 < i < n, passes if word (S_i + (2^64 - r_i) Zp Zq) < 2^64 S_i.
+//     The whole chain passes if word < r_n, and the empty prefix always passes.
+// After the longest prefix that passes, a token is drawn from R_i; after the whole chain a bonus
+// token is drawn from row n. A share has 65 bits however long the chain is, because it is rounded
+// at each position. All other numbers are exact: the two sides of a comparison have up to 249 bits.
+// A chain of one drafted token gets the tokens of the token-wise rule, bit for bit.
+//   Proof. Without rounding, let r_i, P and Q be fractions of 1, s = sum of max(r_i P - Q, 0), and
+// h_i = s / (s + 1 - r_i) the chance that the prefix of i tokens passes. Let A_i be the probability
+// that at least i drafted tokens are accepted, given the first i of them. Then A_i = r_i. This is
+// so for i = n. If it is so for i + 1, a longer prefix is accepted with the probability sum of Q(j)
+// r_{i+1}(j) = sum of min(Q, r_i P) = r_i - s, and A_i = h_i + (1 - h_i) (r_i - s) = r_i. So token
+// j follows i accepted tokens with the probability min(Q, r_i P)(j), as a drafted token, plus
+// (A_i - (r_i - s)) max(r_i P - Q, 0)(j) / s, as a drawn one. Their sum is r_i P(j), which is A_i
+// times the target's probability. Rounding adds less than 2^-64 to each r and to each h. So A_i is
+// above r_i by less than 2 (n - i) 2^-64, and the emitted tokens are within n (n + 1) 2^-64 of the
+// target in total variation.
+//   Something can always be drawn. If S_i = 0 and r_i = 2^64, the two distributions are equal, and
+// r_{i+1} = 2^64; if S_i > 0 and r_i = 2^64, the prefix passes. So if S_0 = 0, a longer prefix
+// passes.
+//   All words of purpose accept of a block, and all its drafted tokens, take part in the decision.
+// So the next step of the request must start at offset + n + 1, not at offset + accepted + 1.
 //
 // Weights. The filters of `sample` decide which tokens survive, and the first rule draws as
 // `sample` does. If Q is known, the weights of two rows are multiplied, so P and Q have fewer bits
@@ -66,22 +96,27 @@
 // one word of purpose draw. With the second, position i takes one word of purpose accept, and one
 // of purpose recover if the draft is rejected; position n takes one word of purpose bonus. The
 // draft draws its own token at position i with Purpose::draft at offset + i. Words of positions
-// after the first rejection are not used, so that the next step may use these words. In a tree the
-// position is the depth. Child k of a node takes its word of purpose accept with k in bits 8 to 31
-// of the counter's third word, above the purpose, so that siblings share no word. Siblings must be
-// drawn with words of their own too, as the samples of one output are (num_samples). Nodes of one
-// depth that are not siblings may share words, because a path contains only one of these nodes.
+// after the first rejection are not used, so that the next step may use these words. With block
+// verification, the prefix of i + 1 tokens takes the word of purpose accept of position i, and a
+// token drawn after i accepted tokens takes the word of purpose recover of position i. In a tree
+// the position is the depth. Child k of a node takes its word of purpose accept with k in bits 8 to
+// 31 of the counter's third word, above the purpose, so that siblings share no word. Siblings must
+// be drawn with words of their own too, as the samples of one output are (num_samples). Nodes of
+// one depth that are not siblings may share words, because a path contains only one of these nodes.
 //
 // Rows and drafted tokens after the first rejection do not count: a NaN in such a row makes nothing
-// fail. A drafted token outside the vocabulary makes its request fail at any position.
+// fail. With block verification, rows of the positions before n count up to the first share r_{i+1}
+// that is 0, and row n counts if the whole chain passes. A drafted token outside the vocabulary
+// makes its request fail at any position.
 //
 // Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
 // length, and unsupported if this machine has no execution.target; then it writes nothing. A fault
 // of one request fails that request alone, with a status.
 //
-// Definition: Leviathan et al. 2023 and Chen et al. 2023 for chains; Miao et al. 2024, Li et al.
-// 2024, Chen et al. 2024 and Jeon et al. 2024 for trees, as above; docs/semantics.md for the
-// filters of both distributions.
+// Definition: Leviathan et al. 2023 and Chen et al. 2023 for chains; Sun et al. 2024, "Block
+// Verification Accelerates Speculative Decoding", Algorithm 2, for block verification; Miao et al.
+// 2024, Li et al. 2024, Chen et al. 2024 and Jeon et al. 2024 for trees, as above;
+// docs/semantics.md for the filters of both distributions.
 #pragma once
 
 #include <cstdint>
@@ -132,6 +167,13 @@ enum class DraftLaw : std::uint32_t {
               ///< Purpose::draft
 };
 
+/// Rule by which the drafted tokens of a chain are accepted if their distribution is known. Both
+/// rules give the emitted tokens the target's distribution.
+enum class AcceptRule : std::uint32_t {
+  token_wise = 0,  ///< each drafted token has a test of its own
+  block = 1        ///< block verification: the longest prefix that passes its test is accepted
+};
+
 /// A chain of drafted tokens per request: drafted token i follows drafted token i - 1.
 struct AcceptChainRequest {
   TargetRows target;                       ///< rows of the target, against which drafted tokens are
@@ -143,6 +185,9 @@ struct AcceptChainRequest {
   RowsView draft;            ///< one row per place for a drafted token; not read if draft_law is
                              ///< none
   LawFilters draft_filters;  ///< filters of the draft's logits
+  /// scalar or [batch]; without effect if draft_law is none, and in greedy requests. A value that
+  /// is no rule is an error of the call. On a GPU only the scalar token_wise is supported.
+  PerRequest<AcceptRule> accept_rule = AcceptRule::token_wise;
 };
 
 /// Arrays in which the results of chains are written.

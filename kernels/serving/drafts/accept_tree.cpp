@@ -15,13 +15,17 @@
 //     children one by one, or draws from the residual. Filters are part of both distributions: P is
 //     what `sample` would draw from, Q what the draft was drawn from. A greedy draft is a point
 //     mass at its largest logit.
+//   - Block verification of a chain (Sun et al. 2024, Algorithm 2): the walk reads all positions
+//     before the last row, because each drafted token may change how many are accepted, and
+//     computes the shares of the prefixes (block_share.h). Then it tests the prefixes from the
+//     longest to the empty one, and ends at the first that passes.
 //
 // Cost: each emitted token costs a filtered row and a draw; rows that are not on the path are never
 // read. The search for children visits the nodes of a request only once along the whole path,
 // because a child comes after its parent. In a chain, the child is the next token. If the
 // distribution of the drafts is known, each node also costs the draft's row and two passes that
 // write weights. Accepting a child needs no further pass, and rejecting a child takes one pass over
-// the tokens whose residual is positive.
+// the tokens whose residual is positive. Block verification costs all positions but the last.
 //
 // Randomness: a draw at depth d uses offset + d. The draw, the acceptance (one word per child), the
 // recovery and the bonus have different purposes, so no two decisions share bits, at the same depth
@@ -29,12 +33,14 @@
 // depend on order, threads or the instruction set.
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "fairdraw/speculative.h"
 #include "serving/drafts/drafted_requests.h"
 #include "serving/drafts/kept_sets.h"
 #include "serving/drafts/sibling_residual.h"
+#include "serving/rules/block_share.h"
 #include "serving/rules/kept_arguments.h"
 #include "serving/rules/speculative_arguments.h"
 
@@ -54,6 +60,7 @@ class Trees {
   /// `sets` has the sets of all token positions, which are to be filled, or is null.
   Trees(const DraftedCall& call, cpu::Survivors* sets)
       : is_chain_(call.is_chain),
+        accept_rule_(call.accept_rule),
         request_(call.request),
         result_(call.result),
         sets_(sets),
@@ -80,8 +87,13 @@ class Trees {
     if (status == RowStatus::ok) {
       const bool by_distribution =
           request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
-      status = by_distribution ? walk_by_distribution(b, request, worker, tokens, nodes, accepted)
-                               : walk_by_draw(b, request, worker, tokens, nodes, accepted);
+      if (!by_distribution) {
+        status = walk_by_draw(b, request, worker, tokens, nodes, accepted);
+      } else if (accept_rule_.at(b) == AcceptRule::block) {
+        status = walk_by_block(b, request, worker, tokens, accepted);
+      } else {
+        status = walk_by_distribution(b, request, worker, tokens, nodes, accepted);
+      }
     }
     if (status != RowStatus::ok) {
       clear();
@@ -139,9 +151,7 @@ class Trees {
       keep(b, accepted, worker);
       std::int64_t child = child_of(request, node, node + 1);
       if (child == request.drafts) {
-        thread_local cpu::DistributionWeights target;
-        cpu::take_weights(worker, requests_.vocab(), target);
-        tokens[accepted] = cpu::draw(target, requests_.word(b, accepted, Purpose::bonus));
+        tokens[accepted] = bonus(b, accepted, worker);
         return RowStatus::ok;
       }
       const RowStatus found = test_children(b, request, node, accepted, worker, child, tokens);
@@ -159,11 +169,9 @@ class Trees {
   RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
                           std::int32_t depth, Worker& worker, std::int64_t& child,
                           std::int32_t* tokens) const {
-    thread_local Distributions distributions;
+    Distributions& distributions = buffers();
     const std::int32_t* const drafted = requests_.tokens(request);
-    cpu::take_weights(worker, requests_.vocab(), distributions.target);
-    const std::int64_t row = (is_chain_ ? request.place : request.row) + node + 1;
-    const RowStatus status = drafts_.weigh(b, row, worker, distributions.draft);
+    const RowStatus status = weigh(b, request, node, worker, distributions);
     if (status != RowStatus::ok) return status;
     distributions.residual.start(distributions.target, distributions.draft,
                                  static_cast<std::size_t>(requests_.vocab()));
@@ -181,7 +189,93 @@ class Trees {
     return RowStatus::ok;
   }
 
+  static Distributions& buffers() {
+    thread_local Distributions distributions;
+    return distributions;
+  }
+
+  // Draws the token after all drafted tokens of a path. Precondition: the worker's sampler has the
+  // target's distribution after the last drafted token.
+  std::int32_t bonus(std::int64_t b, std::int64_t position, Worker& worker) const {
+    cpu::DistributionWeights& target = buffers().target;
+    cpu::take_weights(worker, requests_.vocab(), target);
+    return cpu::draw(target, requests_.word(b, position, Purpose::bonus));
+  }
+
+  // Computes the weights of both distributions after `node`. Precondition: the worker's sampler has
+  // the target's distribution after the node.
+  RowStatus weigh(std::int64_t b, const DraftedRequest& request, std::int64_t node, Worker& worker,
+                  Distributions& distributions) const {
+    cpu::take_weights(worker, requests_.vocab(), distributions.target);
+    const std::int64_t row = (is_chain_ ? request.place : request.row) + node + 1;
+    return drafts_.weigh(b, row, worker, distributions.draft);
+  }
+
+  // Computes the weights of both distributions after the first `position` drafted tokens.
+  RowStatus read(std::int64_t b, const DraftedRequest& request, std::int64_t position,
+                 Worker& worker, Distributions& distributions) const {
+    const RowStatus status = requests_.filter(b, request, position, worker);
+    if (status != RowStatus::ok) return status;
+    keep(b, position, worker);
+    return weigh(b, request, position - 1, worker, distributions);
+  }
+
+  // The chance of a prefix is at most its share, so a prefix can pass only if its word is below its
+  // share. The weights of the longest such prefix are kept, because it nearly always passes.
+  RowStatus walk_by_block(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                          std::int32_t* tokens, std::int32_t& accepted) const {
+    thread_local std::vector<uint128_t> shares;  // shares of the prefixes, the empty one first
+    thread_local Distributions other;
+    Distributions *current = &buffers(), *kept = &other;
+    const std::int32_t* const drafted = requests_.tokens(request);
+    const auto may_pass = [&](std::int64_t prefix) {
+      return prefix == 0 || word_of_prefix(b, prefix) < shares[static_cast<std::size_t>(prefix)];
+    };
+    shares.assign(1, kWholeShare);
+    std::int64_t prefix = 0, kept_prefix = 0;
+    for (; prefix < request.drafts && shares.back() > 0; ++prefix) {
+      const RowStatus status = read(b, request, prefix, worker, *current);
+      if (status != RowStatus::ok) return status;
+      const auto token = static_cast<std::size_t>(drafted[prefix]);
+      const std::uint64_t q = current->draft.weight[token];
+      if (q == 0) return RowStatus::impossible_draft;
+      shares.push_back(next_share(shares.back(), current->target.weight[token],
+                                  current->target.total, q, current->draft.total));
+      if (may_pass(prefix)) {
+        std::swap(current, kept);
+        kept_prefix = prefix;
+      }
+    }
+    if (prefix == request.drafts && may_pass(prefix)) {
+      const RowStatus status = requests_.filter(b, request, prefix, worker);
+      if (status != RowStatus::ok) return status;
+      keep(b, prefix, worker);
+      tokens[prefix] = bonus(b, prefix, worker);
+    } else {
+      for (prefix = kept_prefix;; --prefix) {
+        if (!may_pass(prefix)) continue;
+        if (prefix != kept_prefix) read(b, request, prefix, worker, *kept);
+        kept->residual.start(kept->target, kept->draft, static_cast<std::size_t>(requests_.vocab()),
+                             shares[static_cast<std::size_t>(prefix)]);
+        if (prefix == 0 || kept->residual.passes(word_of_prefix(b, prefix))) break;
+      }
+      tokens[prefix] = kept->residual.recover(requests_.word(b, prefix, Purpose::recover));
+      for (std::int64_t i = prefix + 1; sets_ != nullptr && i <= request.drafts; ++i) {
+        set_of(b, i).clear();
+      }
+    }
+    std::copy_n(drafted, prefix, tokens);
+    accepted = static_cast<std::int32_t>(prefix);
+    return RowStatus::ok;
+  }
+
+  // Returns the word that decides whether a prefix of a block passes.
+  std::uint64_t word_of_prefix(std::int64_t b, std::int64_t prefix) const {
+    return requests_.word(b, prefix - 1, Purpose::accept);
+  }
+
   bool is_chain_;
+  PerRequest<AcceptRule> accept_rule_;
   const AcceptTreeRequest& request_;
   const AcceptTreeResult& result_;
   cpu::Survivors* sets_;
@@ -193,6 +287,7 @@ class Trees {
 Error accept(const DraftedCall& call, const KeptSets* kept, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_drafted_call(call)) return error;
+  if (Error error = check_accept_rules(call.accept_rule)) return error;
   cpu::Survivors sets;
   const std::int64_t places = product_of(call.request.target.batch, call.width());
   if (kept != nullptr) {

@@ -16,12 +16,32 @@ void SiblingResidual::start(const DistributionWeights& target, DistributionWeigh
   scales_.start();
 }
 
+void SiblingResidual::start(const DistributionWeights& target, DistributionWeights& draft,
+                            std::size_t vocab, uint128_t share) {
+  start(target, draft, vocab);
+  scales_.start(share, target.total, draft.total);
+  list_left();
+}
+
+bool SiblingResidual::passes(std::uint64_t word) const {
+  return count_ > 0 && scales_.passes(word, target_->total, draft_->total, p_sum_, q_sum_);
+}
+
 bool SiblingResidual::accepts(std::int32_t token, std::uint64_t word) const {
   return scales_.accepts(word, p(token), q(token), draft_->total, p_sum_, q_sum_);
 }
 
 void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   scales_.reject(draft_->total, p_sum_, q_sum_);
+  list_left();
+  if (sampling == SiblingSampling::without_replacement) {  // the drafted token is no longer among
+                                                           // the remaining tokens
+    draft_->total -= q(token);
+    draft_->weight[static_cast<std::size_t>(token)] = 0;
+  }
+}
+
+void SiblingResidual::list_left() {
   const SiblingScales::Leading leading = scales_.leading();
   // The loop has no branches, because branches could not be predicted: any token may stay or go.
   std::uint64_t p_sum = 0, q_sum = 0;
@@ -39,11 +59,6 @@ void SiblingResidual::reject(std::int32_t token, SiblingSampling sampling) {
   count_ = count;
   p_sum_ = p_sum;
   q_sum_ = q_sum;
-  if (sampling == SiblingSampling::without_replacement) {  // the drafted token is no longer among
-                                                           // the remaining tokens
-    draft_->total -= q(token);
-    draft_->weight[static_cast<std::size_t>(token)] = 0;
-  }
 }
 
 // Returns the first token whose prefix sum exceeds floor(word S / 2^64).

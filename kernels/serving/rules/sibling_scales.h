@@ -1,5 +1,5 @@
-// Exact residual of the target after rejected siblings (fairdraw/speculative.h). The arithmetic is
-// the same for every backend.
+// Exact residual of the target after rejected siblings, and after a prefix of a block
+// (fairdraw/speculative.h). The arithmetic is the same for every backend.
 //
 // The residual of a node begins as the target's weights, R_0 = P. After child k is rejected, the
 // residual is R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), where Z_k is the sum of Q_k and S_k the
@@ -30,6 +30,12 @@
 // Each test has the form A u > B v with u and v of 165 bits. The difference of the two sides is
 // computed from the leading words of A and B on, until later words can no longer change its sign;
 // this takes three or four words in nearly all cases.
+//
+// The residual of block verification after a prefix with the share r, max(r P(j) Zq - 2^64 Q(j) Zp,
+// 0), has the same form with A = r Zq and B = 2^64 Zp. Its test has the same form, too. S is A P(M)
+// - B Q(M), and (2^64 - r) Zp Zq is B Zq - A Zp. The prefix passes if word (S + B Zq - A Zp) < 2^64
+// S. With the complement 2^64 - word, this is
+//     2^64 (A Zp - B Zq) > (2^64 - word) (A (Zp - P(M)) - B (Zq - Q(M))).
 #pragma once
 
 #include <cstdint>
@@ -54,6 +60,21 @@ class SiblingScales {
     count_ = 1;
     a_[0] = 1;
     b_[0] = 0;
+  }
+
+  /// Starts a node of block verification, where only the share `share` 2^-64 of the target may be
+  /// emitted, 0 < share <= 2^64. Both A and B are divided by 2^64 if the share is 2^64.
+  FAIRDRAW_HOST_DEVICE void start(uint128_t share, std::uint64_t target_total,
+                                  std::uint64_t draft_total) {
+    const auto part = low(share);
+    const uint128_t a = static_cast<uint128_t>(part) * draft_total;
+    const bool is_whole = part == 0;
+    count_ = is_whole ? 1 : 2;
+    a_[0] = is_whole ? draft_total : low(a);
+    b_[0] = is_whole ? target_total : 0;
+    if (is_whole) return;
+    a_[1] = high(a);
+    b_[1] = target_total;
   }
 
   /// Updates A and B after a child has been rejected. Here draft_total is Z_k, and p_sum and q_sum
@@ -109,6 +130,15 @@ class SiblingScales {
     const uint128_t factor = q;
     return exceeds(static_cast<uint128_t>(p) * draft_total, factor * draft_total, factor * p_sum,
                    factor * q_sum, word);
+  }
+
+  /// Returns whether a prefix of block verification passes; p_sum and q_sum are the sums of P and Q
+  /// over M. Precondition: M has a token.
+  FAIRDRAW_HOST_DEVICE bool passes(std::uint64_t word, std::uint64_t target_total,
+                                   std::uint64_t draft_total, std::uint64_t p_sum,
+                                   std::uint64_t q_sum) const {
+    if (word == 0) return true;  // the complement of 0 has 65 bits
+    return exceeds(target_total, draft_total, target_total - p_sum, draft_total - q_sum, ~word + 1);
   }
 
   /// Returns whether a prefix of M, with the sums p and q of its weights, weighs more than

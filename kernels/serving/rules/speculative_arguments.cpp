@@ -79,6 +79,12 @@ Error check_draft(const RowsView& draft, const LawFilters& filters, const Target
   return check_filters(filters, "draft_filters.", target.batch);
 }
 
+Error check_accept_rule(AcceptRule rule, const std::string& name) {
+  if (rule == AcceptRule::token_wise || rule == AcceptRule::block) return {};
+  return out_of_range(name, std::to_string(static_cast<std::uint32_t>(rule)),
+                      "0 (token_wise) or 1 (block)");
+}
+
 Error check_distribution(DraftLaw distribution) {
   if (static_cast<std::uint32_t>(distribution) <= 2) return {};
   return out_of_range("draft_law", std::to_string(static_cast<std::uint32_t>(distribution)),
@@ -109,6 +115,7 @@ DraftedCall::DraftedCall(const AcceptChainRequest& chain, const AcceptChainResul
               .draft = chain.draft,
               .draft_filters = chain.draft_filters},
       result{to.tokens, {}, to.accepted, to.statuses},
+      accept_rule(chain.accept_rule),
       is_chain(true) {}
 
 Error check_drafted_call(const DraftedCall& call) {
@@ -128,6 +135,10 @@ Error check_drafted_call(const DraftedCall& call) {
     return out_of_range("siblings", std::to_string(static_cast<std::uint32_t>(request.siblings)),
                         "0 (with_replacement) or 1 (without_replacement)");
   }
+  if (Error e = check_per_request(call.accept_rule, "accept_rule", batch, kARequest)) return e;
+  if (!call.accept_rule.is_array()) {
+    if (Error e = check_accept_rule(call.accept_rule.scalar, "accept_rule")) return e;
+  }
   if (call.knows_distribution()) {
     const char* const meaning =
         call.is_chain ? "one row per place for a draft" : "one row per row of target.logits";
@@ -145,6 +156,14 @@ Error check_drafted_call(const DraftedCall& call) {
   }
   if (Error e = check_optional(result.accepted, "accepted", batch, kARequest)) return e;
   return check_optional(result.statuses, "statuses", batch, kARequest);
+}
+
+Error check_accept_rules(const PerRequest<AcceptRule>& rules) {
+  for (std::int64_t b = 0; rules.is_array() && b < rules.values.size; ++b) {
+    const std::string name = "accept_rule[" + std::to_string(b) + "]";
+    if (Error e = check_accept_rule(rules.values.data[b], name)) return e;
+  }
+  return {};
 }
 
 Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {

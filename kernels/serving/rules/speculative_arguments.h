@@ -21,6 +21,7 @@ struct DraftedCall {
 
   AcceptTreeRequest request;
   AcceptTreeResult result;
+  PerRequest<AcceptRule> accept_rule = AcceptRule::token_wise;  ///< rule of chains
   bool is_chain;
 
   /// Returns the largest number of tokens that a request may emit.
@@ -38,6 +39,9 @@ struct DraftedCall {
 };
 
 Error check_drafted_call(const DraftedCall& call);
+
+/// Checks the values of an array of rules, which must be in host memory.
+Error check_accept_rules(const PerRequest<AcceptRule>& rules);
 
 Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result);
 
