@@ -99,6 +99,87 @@ void extend_chain(const RowBehind& target, const RowBehind& draft, const RowBehi
   }
 }
 
+// Enumerates block verification. A prefix of the chain passes by a word of its own, so the prefixes
+// are decided from the longest to the shortest: given the words with which the longer ones fail,
+// the steps of a prefix's word lead either to this prefix or to a shorter one.
+class Block {
+ public:
+  Block(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from, std::size_t n,
+        SequenceDistribution& distribution)
+      : target_(target),
+        draft_(draft),
+        drawn_from_(drawn_from),
+        n_(n),
+        distribution_(distribution) {}
+
+  // Adds the outcomes of all chains that begin with the drafted tokens `drafted`.
+  void draw_next(const std::vector<std::int32_t>& drafted, const Probability& probability) {
+    rows_.push_back(target_(drafted));
+    if (drafted.size() == n_) {
+      std::vector<PositionWords> words(n_ + 1);
+      decide(drafted, n_, words, probability);
+    } else {
+      draft_rows_.push_back(draft_(drafted));
+      for (const Step& next : draws_of(drawn_from_(drafted))) {
+        draw_next(with(drafted, next.decision), probability * next.probability);
+      }
+      draft_rows_.pop_back();
+    }
+    rows_.pop_back();
+  }
+
+ private:
+  SpeculationOutcome judge(const std::vector<std::int32_t>& drafted,
+                           const std::vector<PositionWords>& words) const {
+    return accept_chain_model(rows_, draft_rows_, drafted, words, rows_[0].mask.size(), false,
+                              AcceptRule::block);
+  }
+
+  // Adds the outcomes in which at most `prefix` drafted tokens are accepted; `words` decide against
+  // all longer prefixes.
+  void decide(const std::vector<std::int32_t>& drafted, std::size_t prefix,
+              std::vector<PositionWords>& words, const Probability& probability) {
+    if (prefix == 0) {
+      draw_end(drafted, prefix, words, probability);
+      return;
+    }
+    std::uint64_t& word = words[prefix - 1].accept;
+    for (const Step& step : steps_of([&](std::uint64_t each) {
+           word = each;
+           return judge(drafted, words).accepted == static_cast<std::int32_t>(prefix) ? 1 : 0;
+         })) {
+      word = step.word;
+      const Probability reached = probability * step.probability;
+      if (step.decision == 1) {
+        draw_end(drafted, prefix, words, reached);
+      } else {
+        decide(drafted, prefix - 1, words, reached);
+      }
+    }
+  }
+
+  // Adds the tokens that may follow the accepted prefix.
+  void draw_end(const std::vector<std::int32_t>& drafted, std::size_t prefix,
+                std::vector<PositionWords>& words, const Probability& probability) {
+    const std::vector<std::int32_t> accepted(drafted.begin(),
+                                             drafted.begin() + static_cast<std::ptrdiff_t>(prefix));
+    PositionWords& end = words[prefix];
+    for (const Step& last : steps_of([&](std::uint64_t each) {
+           (prefix == n_ ? end.bonus : end.recover) = each;
+           return judge(drafted, words).tokens.at(prefix);
+         })) {
+      distribution_[with(accepted, last.decision)] += probability * last.probability;
+    }
+  }
+
+  const RowBehind& target_;
+  const RowBehind& draft_;
+  const RowBehind& drawn_from_;
+  std::size_t n_;
+  SequenceDistribution& distribution_;
+  std::vector<IntegerRow> rows_, draft_rows_;  // rows after the drafted tokens so far
+};
+
 void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
                  std::span<const std::int32_t> parents, std::int32_t node,
                  const std::vector<std::int32_t>& prefix, const Probability& probability,
@@ -240,6 +321,13 @@ SequenceDistribution chain_distribution(const RowBehind& target, const RowBehind
                                         const RowBehind& drawn_from, std::size_t n) {
   SequenceDistribution distribution;
   extend_chain(target, draft, drawn_from, n, {}, 1, distribution);
+  return distribution;
+}
+
+SequenceDistribution block_distribution(const RowBehind& target, const RowBehind& draft,
+                                        const RowBehind& drawn_from, std::size_t n) {
+  SequenceDistribution distribution;
+  Block(target, draft, drawn_from, n, distribution).draw_next({}, 1);
   return distribution;
 }
 

@@ -30,6 +30,11 @@ using RowBehind = std::function<IntegerRow(std::span<const std::int32_t> prefix)
 SequenceDistribution chain_distribution(const RowBehind& target, const RowBehind& draft,
                                         const RowBehind& drawn_from, std::size_t n);
 
+/// Finds the distribution of the tokens that accept_chain_model emits with AcceptRule::block, in
+/// the same way.
+SequenceDistribution block_distribution(const RowBehind& target, const RowBehind& draft,
+                                        const RowBehind& drawn_from, std::size_t n);
+
 /// Finds the distribution of the emitted tokens for one given chain of drafted tokens, whose own
 /// distribution is unknown.
 SequenceDistribution given_chain_distribution(const RowBehind& target,

@@ -45,6 +45,77 @@ std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::u
   return static_cast<std::int32_t>(found - prefix.begin());
 }
 
+bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
+  return std::any_of(drafted.begin(), drafted.end(), [vocab](std::int32_t token) {
+    return token < 0 || static_cast<std::size_t>(token) >= vocab;
+  });
+}
+
+SpeculationOutcome failed(RowStatus status) { return {status, {}, {}, 0}; }
+
+// The weights max(share P Zq - 2^64 Q Zp, 0) of block verification, and their sum.
+struct BlockResidual {
+  std::vector<cpp_int> of;
+  cpp_int sum = 0;
+
+  BlockResidual(const IntegerRow& target, const IntegerRow& draft, const cpp_int& share) {
+    const cpp_int target_total = target.speculation_total();
+    const cpp_int draft_total = draft.speculation_total();
+    for (std::size_t token = 0; token < target.mask.size(); ++token) {
+      const cpp_int kept = share * mass(target, token) * draft_total;
+      const cpp_int drafted = (mass(draft, token) * target_total) << 64;
+      of.push_back(kept > drafted ? cpp_int(kept - drafted) : cpp_int(0));
+      sum += of.back();
+    }
+  }
+};
+
+// Verifies a chain of known distribution by block (Sun et al. 2024, Algorithm 2).
+SpeculationOutcome walk_by_block(std::span<const IntegerRow> target,
+                                 std::span<const IntegerRow> draft,
+                                 std::span<const std::int32_t> drafted,
+                                 std::span<const PositionWords> words) {
+  const std::size_t n = drafted.size();
+  const cpp_int whole = cpp_int(1) << 64;
+  std::vector<cpp_int> shares = {whole};
+  for (std::size_t i = 0; i < n && shares[i] != 0; ++i) {
+    if (target[i].status != RowStatus::ok) return failed(target[i].status);
+    if (draft[i].status != RowStatus::ok) return failed(draft[i].status);
+    const auto token = static_cast<std::size_t>(drafted[i]);
+    const cpp_int below = mass(draft[i], token) * cpp_int(target[i].speculation_total());
+    if (below == 0) return failed(RowStatus::impossible_draft);
+    const cpp_int above =
+        shares[i] * mass(target[i], token) * cpp_int(draft[i].speculation_total());
+    const cpp_int quotient = (above + below - 1) / below;
+    shares.push_back(quotient < whole ? quotient : whole);
+  }
+  shares.resize(n + 1, 0);
+  SpeculationOutcome outcome;
+  std::size_t accepted = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if (shares[i] == 0) break;
+    const BlockResidual left(target[i], draft[i], shares[i]);
+    const cpp_int others = (whole - shares[i]) * target[i].speculation_total() *
+                           cpp_int(draft[i].speculation_total());
+    if (words[i - 1].accept * (left.sum + others) < whole * left.sum) accepted = i;
+  }
+  if (words[n - 1].accept < shares[n]) accepted = n;
+  outcome.accepted = static_cast<std::int32_t>(accepted);
+  outcome.tokens.assign(drafted.begin(), drafted.begin() + outcome.accepted);
+  if (accepted == n) {
+    if (target[n].status != RowStatus::ok) return failed(target[n].status);
+    outcome.tokens.push_back(target[n].speculation_token_for(words[n].bonus));
+    return outcome;
+  }
+  const BlockResidual left(target[accepted], draft[accepted], shares[accepted]);
+  const cpp_int t = scale(words[accepted].recover, left.sum);
+  cpp_int sum = 0;
+  std::int32_t token = 0;
+  while ((sum += left.of.at(static_cast<std::size_t>(token))) <= t) ++token;
+  outcome.tokens.push_back(token);
+  return outcome;
+}
+
 // The weights of a distribution, some of which may have been reduced.
 struct Masses {
   std::vector<cpp_int> of;
@@ -91,14 +162,6 @@ class Residual {
  private:
   Masses left_, draft_;
 };
-
-bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
-  return std::any_of(drafted.begin(), drafted.end(), [vocab](std::int32_t token) {
-    return token < 0 || static_cast<std::size_t>(token) >= vocab;
-  });
-}
-
-SpeculationOutcome failed(RowStatus status) { return {status, {}, {}, 0}; }
 
 // Walks a tree of drafted tokens whose distribution is known. Precondition: the parents of the tree
 // are valid.
@@ -149,13 +212,16 @@ SpeculationOutcome accept_chain_model(std::span<const IntegerRow> target,
                                       std::span<const IntegerRow> draft,
                                       std::span<const std::int32_t> drafted,
                                       std::span<const PositionWords> words, std::size_t vocab,
-                                      bool greedy) {
+                                      bool greedy, AcceptRule rule) {
   const std::size_t n = drafted.size();
   if (target.size() != n + 1 || words.size() != n + 1 || (!draft.empty() && draft.size() != n)) {
     throw std::invalid_argument("accept_chain_model: an array has the wrong length");
   }
   if (outside(drafted, vocab)) return failed(RowStatus::index_out_of_range);
   const bool by_distribution = !draft.empty() && !greedy;
+  if (by_distribution && rule == AcceptRule::block) {
+    return walk_by_block(target, draft, drafted, words);
+  }
   SpeculationOutcome outcome;
   for (std::size_t i = 0; i <= n; ++i) {
     if (target[i].status != RowStatus::ok) return failed(target[i].status);

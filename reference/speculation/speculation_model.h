@@ -39,12 +39,13 @@ struct SpeculationOutcome {
 /// the request is greedy. The status is the first of these faults: first, a drafted token outside
 /// the vocabulary; then, position by position as far as the chain gets, the target's row, the
 /// draft's row, and a drafted token of weight 0. Throws std::invalid_argument if the lengths of the
-/// arrays do not match.
+/// arrays do not match. With AcceptRule::block, the positions count until a share is 0, and the
+/// last row of the target counts if the whole chain passes.
 SpeculationOutcome accept_chain_model(std::span<const IntegerRow> target,
                                       std::span<const IntegerRow> draft,
                                       std::span<const std::int32_t> drafted,
                                       std::span<const PositionWords> words, std::size_t vocab,
-                                      bool greedy);
+                                      bool greedy, AcceptRule rule = AcceptRule::token_wise);
 
 /// The known distribution of a tree's drafts, if any.
 struct TreeDraft {

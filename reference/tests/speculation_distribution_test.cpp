@@ -73,10 +73,78 @@ TEST(SpeculationDistribution, ChainsHaveTheTargetsDistributionWhateverTheDraft) 
   }
 }
 
+// Bounds the distance of block verification for n drafted tokens: the bound of n + 1 positions
+// covers the draws, and the proof in fairdraw/speculative.h gives n (n + 1) 2^-64 for the rest.
+Probability bound_of_block(std::size_t n) {
+  return bound_of(n + 1) + Probability(cpp_int(n * (n + 1)), cpp_int(1) << 64);
+}
+
+TEST(SpeculationDistribution, BlocksHaveTheTargetsDistributionWhateverTheDraft) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const RowBehind target = rows_of(seed, 4);
+    const std::size_t n = 1 + seed % 3;
+    for (const RowBehind& draft :
+         {rows_of(seed + 1000, 4), rows_of(seed, 4.25F), rows_of(seed, 0), target}) {
+      const SequenceDistribution distribution =
+          completed(block_distribution(target, draft, draft, n), target, n + 1);
+      EXPECT_LE(total_variation(distribution, sequences_of(target, n + 1)), bound_of_block(n))
+          << "seed " << seed;
+      Probability sum = 0;
+      for (const auto& [tokens, probability] : distribution) sum += probability;
+      EXPECT_EQ(sum, 1);
+    }
+  }
+}
+
+Probability mean_length(const SequenceDistribution& distribution) {
+  Probability mean = 0;
+  for (const auto& [tokens, probability] : distribution) {
+    mean += probability * static_cast<std::int64_t>(tokens.size());
+  }
+  return mean;
+}
+
+// Sun et al. 2024 prove that no rule that sees one chain emits more tokens on average. The last
+// drafted token of a longer chain makes a difference, so two tokens are the shortest such chain.
+TEST(SpeculationDistribution, BlocksEmitAtLeastAsManyTokensAsTokens) {
+  std::size_t longer = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const RowBehind target = rows_of(seed, 4), draft = rows_of(seed, 3);
+    const Probability by_token = mean_length(chain_distribution(target, draft, draft, 2));
+    const Probability by_block = mean_length(block_distribution(target, draft, draft, 2));
+    EXPECT_GE(by_block, by_token - 3 * bound_of_block(2)) << "seed " << seed;
+    longer += by_block > by_token + 3 * bound_of_block(2) ? 1 : 0;
+  }
+  EXPECT_GT(longer, 0U);
+}
+
+// An example of Sun et al. 2024: p = (1/3, 2/3), q = (2/3, 1/3) at both positions of a chain of
+// two. Token by token, 10/9 drafted tokens are accepted on average; by block, 11/9.
+TEST(SpeculationDistribution, BlocksGiveTheExampleOfThePaper) {
+  const RowBehind target = always({1.0F, 2.0F}), draft = always({2.0F, 1.0F});
+  const auto expect = [](const Probability& mean, const Probability& expected) {
+    EXPECT_LE(abs(Probability(mean - 1 - expected)), 3 * bound_of_block(2));
+  };
+  expect(mean_length(chain_distribution(target, draft, draft, 2)), Probability(10, 9));
+  expect(mean_length(block_distribution(target, draft, draft, 2)), Probability(11, 9));
+}
+
+// One drafted token leaves no choice between rules, so both rules agree to the last word.
+TEST(SpeculationDistribution, BlocksOfOneTokenAreTokens) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const RowBehind target = rows_of(seed, 4), draft = rows_of(seed + 1000, 4);
+    EXPECT_EQ(block_distribution(target, draft, draft, 1),
+              chain_distribution(target, draft, draft, 1));
+  }
+}
+
 TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
   const RowBehind target = rows_of(5, 4);
   for (const auto& [tokens, probability] : chain_distribution(target, target, target, 2)) {
     EXPECT_EQ(tokens.size(), 3U) << probability;
+  }
+  for (const auto& [tokens, probability] : block_distribution(target, target, target, 3)) {
+    EXPECT_EQ(tokens.size(), 4U) << probability;
   }
 }
 
@@ -292,6 +360,42 @@ TEST(SpeculationModel, StatusesInOrderAndNoFurtherThanTheChainGets) {
   EXPECT_EQ(ended.status, RowStatus::ok);
   EXPECT_EQ(ended.tokens, (Tokens{0}));
   EXPECT_EQ(run({flat, flat, bad}, {flat, flat}, {0, 0}).status, RowStatus::nan_input);
+}
+
+TEST(SpeculationModel, BlocksReadAllPositionsThatHaveAShare) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> flat = {0, 0, 0, 0}, bad = {nan, 0, 0, 0},
+                           sure = {0, -INFINITY, -INFINITY, -INFINITY};
+  std::vector<PositionWords> words(3);
+  const auto run = [&](const std::vector<std::vector<float>>& target,
+                       const std::vector<std::vector<float>>& draft, const Tokens& drafted) {
+    return accept_chain_model(rows_from(target), rows_from(draft), drafted, words, 4, false,
+                              AcceptRule::block);
+  };
+  EXPECT_EQ(run({bad, flat, flat}, {bad, flat}, {0, 4}).status, RowStatus::index_out_of_range);
+  EXPECT_EQ(run({flat, flat, flat}, {flat, bad}, {0, 0}).status, RowStatus::nan_input);
+  EXPECT_EQ(run({flat, flat, flat}, {flat, sure}, {0, 1}).status, RowStatus::impossible_draft);
+  // Token 1 has no mass in the first row, so no prefix has a share, and the rows after it are not
+  // read.
+  EXPECT_EQ(run({sure, bad, bad}, {flat, bad}, {1, 0}).tokens, (Tokens{0}));
+  EXPECT_EQ(run({flat, flat, bad}, {flat, flat}, {0, 0}).status, RowStatus::nan_input);
+  // The second token has no mass, so the whole chain fails and the last row is not read. In the
+  // second row token 0 is left.
+  const SpeculationOutcome first = run({flat, sure, bad}, {flat, flat}, {0, 1});
+  EXPECT_EQ(first.tokens, (Tokens{0, 0}));
+  EXPECT_EQ(first.accepted, 1);
+  // The target has a fourth of the draft's chance of token 0. The next position doubles it: the
+  // shares are 2^62 and 2^63. The word 2^63 - 1 accepts the whole chain, although the first
+  // position alone would be rejected by the same word.
+  const std::vector<float> quarter = {0, 0, 0, 0}, half = {0, 0, -INFINITY, -INFINITY};
+  words[0].accept = words[1].accept = (std::uint64_t{1} << 63) - 1;
+  EXPECT_EQ(run({quarter, half, flat}, {sure, flat}, {0, 0}).tokens, (Tokens{0, 0, 0}));
+  EXPECT_EQ(accept_chain_model(rows_from({quarter, half, flat}), rows_from({sure, flat}),
+                               Tokens{0, 0}, words, 4, false)
+                .accepted,
+            0);
+  words[1].accept = std::uint64_t{1} << 63;
+  EXPECT_EQ(run({quarter, half, flat}, {sure, flat}, {0, 0}).accepted, 0);
 }
 
 TEST(SpeculationModel, GreedyRequestsTakeTheLargestLogitAndNoDistribution) {
