@@ -72,7 +72,7 @@ FAIRDRAW_FIELDS(LawFilters, temperature, top_k, top_p, min_p, tie_rule, filter_o
 FAIRDRAW_FIELDS(TargetRows, logits, filters, allowed, processing, batch, row_begins, active, seed,
                 offset);
 FAIRDRAW_FIELDS(AcceptChainRequest, target, max_draft, draft_tokens, draft_lengths, draft_law,
-                draft, draft_filters);
+                draft, draft_filters, accept_rule);
 FAIRDRAW_FIELDS(AcceptChainResult, tokens, accepted, statuses);
 FAIRDRAW_FIELDS(AcceptTreeRequest, target, max_draft, max_depth, draft_tokens, parents,
                 draft_lengths, draft_law, siblings, draft, draft_filters);

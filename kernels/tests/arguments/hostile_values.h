@@ -94,7 +94,7 @@ class Changes {
   template <class T>
   void fill(const std::string& name, T* data, std::int64_t size) {
     using Value = std::remove_const_t<T>;
-    if constexpr (std::is_same_v<Value, TieRule> || std::is_same_v<Value, FilterOrder>) {
+    if constexpr (std::is_enum_v<Value> && !std::is_same_v<Value, RowStatus>) {
       contents.emplace_back(name + " holds no rule", [data = const_cast<Value*>(data), size] {
         std::fill_n(data, size, static_cast<Value>(0xffffffffU));
       });

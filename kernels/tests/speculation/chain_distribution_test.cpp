@@ -22,6 +22,7 @@ struct Drafter {
   DraftLaw distribution;
   std::uint32_t model;
   LawFilters filters;
+  AcceptRule rule = AcceptRule::token_wise;
 };
 
 std::vector<Drafter> drafters(std::uint32_t target) {
@@ -33,7 +34,11 @@ std::vector<Drafter> drafters(std::uint32_t target) {
   return {{"another model, sharp and filtered", DraftLaw::logits, 77, sharp},
           {"the target's own model, flatter", DraftLaw::logits, target, flat},
           {"another model, greedy", DraftLaw::logits, 77, greedy},
-          {"another model, its distribution kept secret", DraftLaw::none, 77, {}}};
+          {"another model, its distribution kept secret", DraftLaw::none, 77, {}},
+          {"another model, sharp and filtered, by block", DraftLaw::logits, 77, sharp,
+           AcceptRule::block},
+          {"the target's own model, flatter, by block", DraftLaw::logits, target, flat,
+           AcceptRule::block}};
 }
 
 /// A serving loop, with the tokens that it has generated for many requests.
@@ -90,6 +95,7 @@ class Loop {
     request.draft_law = drafter_.distribution;
     request.draft = {draft_rows.data(), DType::float32, requests * kDrafted, kTokens, kTokens};
     request.draft_filters = drafter_.filters;
+    request.accept_rule = drafter_.rule;
     std::vector<std::int32_t> out(tokens_.size() * (kDrafted + 1)), accepted(tokens_.size());
     std::vector<RowStatus> statuses(tokens_.size());
     const Error error = accept_chain(request, {{out.data(), requests * (kDrafted + 1)},
@@ -101,7 +107,9 @@ class Loop {
       for (std::int32_t i = 0; i <= accepted[b]; ++i) {
         tokens_[b].push_back(out[b * (kDrafted + 1) + static_cast<std::size_t>(i)]);
       }
-      offsets_[b] += static_cast<std::uint64_t>(accepted[b]) + 1;
+      // The words of all positions of a block take part in its decision.
+      const bool by_block = drafter_.rule == AcceptRule::block;
+      offsets_[b] += static_cast<std::uint64_t>(by_block ? kDrafted : accepted[b]) + 1;
       drafts_that_stood += accepted[b];
     }
   }

@@ -480,6 +480,7 @@ SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vo
     call.draft_rows.push_back(values);
     call.draft.set_row(row / (call.max_draft + 1) * call.max_draft + position, values.data());
     call.draft_tokens.push_back(static_cast<std::int32_t>(drafted));
+    call.parents.push_back(static_cast<std::int32_t>(position) - 1);
   }
   return call;
 }
@@ -525,8 +526,8 @@ SpeculationOutputs expected_chain_outputs(const SpeculationCall& call) {
     const bool greedy = is_greedy(parameters_of(call.target, b));
     SpeculationOutcome outcome{parts.status, {}, {}, 0};
     if (parts.status == RowStatus::ok) {
-      outcome =
-          accept_chain_model(parts.target, parts.draft, parts.drafted, parts.words, vocab, greedy);
+      outcome = accept_chain_model(parts.target, parts.draft, parts.drafted, parts.words, vocab,
+                                   greedy, call.accept_rule.at(b));
     }
     write(outcome, b, call.max_draft, outputs);
   }

@@ -19,6 +19,7 @@ struct SpeculationCall {
                      ///< and active flags per request
   OwnedCall draft;   ///< the draft's rows and rules; filters per request
   DraftLaw draft_law = DraftLaw::none;
+  harness::CallParameter<AcceptRule> accept_rule{AcceptRule::token_wise, {}};
   bool trees = false;  ///< true: draft rows are parallel to the target's rows, not to positions
   SiblingSampling siblings = SiblingSampling::with_replacement;
   std::vector<std::int64_t> row_begins;
@@ -108,6 +109,7 @@ AcceptChainRequest chain_in(const SpeculationCall& call, Arrays& arrays) {
   request.draft_law = call.draft_law;
   if (call.draft_law != DraftLaw::none) request.draft = request_in(call.draft, arrays).logits;
   request.draft_filters = filters_in(call.draft, arrays);
+  request.accept_rule = call.accept_rule.in(arrays);
   return request;
 }
 

@@ -459,6 +459,12 @@ TEST(SpeculationArguments, ErrorsNameTheField) {
       {"draft_law", [](Request r, Result) { r.draft_law = static_cast<DraftLaw>(3); }},
       {"draft", [](Request r, Result) { r.draft.rows -= 1; }},
       {"draft.vocab", [](Request r, Result) { r.draft.vocab -= 1; }},
+      {"accept_rule", [](Request r, Result) { r.accept_rule = static_cast<AcceptRule>(2); }},
+      {"accept_rule",
+       [](Request r, Result) {
+         static const AcceptRule rule = AcceptRule::block;
+         r.accept_rule = {&rule, 99};
+       }},
       {"draft_filters.min_p", [](Request r, Result) { r.draft_filters.min_p.values.size += 1; }},
       {"tokens", [](Request, Result r) { r.tokens.size -= 1; }},
       {"tokens", [](Request, Result r) { r.tokens.data = nullptr; }},
