@@ -51,22 +51,26 @@ def _named(enum: Any) -> _Lend:
     return lambda backend, name, value, rows: _member(name, value, members)
 
 
-def _named_by_row(enum: Any) -> _Lend:
+def _named_by_row(enum: Any, *, bad_rows_fail: bool = True) -> _Lend:
+    """Returns the conversion of a rule that is one name, a list of names or numbers, or an array of
+    numbers. A number in a list that no rule has makes its row fail, or raises ValueError."""
     members = enum.__members__
+
+    def number(name: str, row: int, each: Any) -> int:
+        if not isinstance(each, int):
+            return _member(f"{name}[{row}]", each, members).value
+        if not (bad_rows_fail or 0 <= each < len(members)):
+            raise ValueError(
+                f"{name}[{row}] is {each}; allowed: 0 to {len(members) - 1}, or a name"
+            )
+        # No rule has a number outside this range, and each bound must fit into int32.
+        return max(-1, min(each, len(members)))
 
     def lend(backend: Backend, name: str, value: Any, rows: int | None) -> Any:
         if isinstance(value, str):
             return _member(name, value, members)
         if isinstance(value, list | tuple):
-            value = backend.from_ints(
-                [
-                    # No rule has a number outside this range, and each bound must fit into int32.
-                    max(-1, min(each, len(members)))
-                    if isinstance(each, int)
-                    else _member(f"{name}[{row}]", each, members).value
-                    for row, each in enumerate(value)
-                ]
-            )
+            value = backend.from_ints([number(name, row, each) for row, each in enumerate(value)])
         return backend.parameter(value, "int32", rows)
 
     return lend
@@ -94,6 +98,7 @@ KINDS = {
     "FilterOrder": Kind("str", _named(_core.FilterOrder)),
     "TieRules": Kind("str", _named_by_row(_core.TieRule)),
     "FilterOrders": Kind("str", _named_by_row(_core.FilterOrder)),
+    "AcceptRules": Kind("str"),
     "Purpose": Kind("str", _named(_core.Purpose)),
     "RowsHold": Kind("str", _named(_core.TileInput)),
     "LogprobsMode": Kind("str"),

@@ -9,6 +9,9 @@ target's distribution, whatever the drafts are.
 >>> found = fairdraw.accept_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
 >>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
 
+After block verification (accept_rule="block") the next offset is t + n + 1 for a request with n
+drafts, because the words of all positions take part in the decision.
+
 Rows and drafts have one of two layouts, padded or packed. In the padded layout, the logits are
 [batch, n + 1, vocab], and the drafted tokens [batch, n]. In the packed layout, with `row_begins`
 [batch + 1], request b has rows row_begins[b] to row_begins[b + 1] of logits [rows, vocab]. The
@@ -28,7 +31,8 @@ builds the histories. A call waits for a tensor of one seed or offset for severa
 sequences are copied to the GPU, but not while a graph is captured.
 
 Definition: fairdraw/speculative.h, which names the papers: Leviathan et al. 2023 and Chen et al.
-2023 for chains, and those for trees; SGLang for the links of parents_from_links.
+2023 for chains, Sun et al. 2024 for block verification, and those for trees; SGLang for the links
+of parents_from_links.
 
 Raises:
     TypeError: An argument is no array or number, or has a wrong dtype or number of axes.
@@ -43,7 +47,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -61,12 +65,19 @@ from ._operations import (
     Int,
     Operator,
     Sizes,
+    _named_by_row,
     lent,
     operation,
 )
 from .request_processing import RequestProcessing, rows_processing
 
 SiblingSampling = Literal["with_replacement", "without_replacement"]
+AcceptRule = Literal["token_wise", "block"]
+#: A rule of acceptance is one name for the call, or one per request: a list of names, or an array
+#: of the numbers in fairdraw/speculative.h.
+AcceptRules: TypeAlias = AcceptRule | Sequence[AcceptRule] | Any
+
+_accept_rules = _named_by_row(_core.AcceptRule, bad_rows_fail=False)
 
 _UNPROCESSED = "calls with processing cannot be captured"
 
@@ -219,6 +230,7 @@ class _Drafted:
         depth: int,
         parents: Any = None,
         siblings: Any = _core.SiblingSampling.with_replacement,
+        accept_rule: Any = _core.AcceptRule.token_wise,
     ) -> dict[str, Any]:
         """Makes the arrays for tokens, nodes, accepted and statuses, for paths of up to `depth`
         drafted tokens. Without parents the arrays are for chains, which have no nodes."""
@@ -238,6 +250,7 @@ class _Drafted:
                 parents=parents,
                 draft_lengths=self.lengths(draft_lengths),
                 siblings=siblings,
+                accept_rule=accept_rule,
                 **{"nodes": None, **found},
                 workspace=self.backend.allocate,
                 make_sets=None,
@@ -311,7 +324,8 @@ def accept_chain(
     draft_lengths: Array = None, row_begins: Array = None, max_draft: int | None = None,
     temperature: Float = 1.0, top_k: Int = 0, top_p: Float = 1.0, min_p: Float = 0.0,
     tie_rule: TieRule = "keep_all", filter_apply_order: FilterOrder = "top_k_first",
-    allowed: Array = None, processing: Sequence[RequestProcessing] | None = None,
+    accept_rule: AcceptRules = "token_wise", allowed: Array = None,
+    processing: Sequence[RequestProcessing] | None = None,
     active: Array = None, generator: Any = None, seed: Bits = None, offset: Bits = None,
 ) -> VerifiedChains:  # fmt: skip
     """Accepts or rejects chains, in which drafted token i follows drafted token i - 1.
@@ -324,6 +338,12 @@ def accept_chain(
     independently of this call's bits (as by `sample` with purpose "draft"). Greedy requests always
     follow the rule for drafts with an unknown distribution.
 
+    `accept_rule` applies to drafts of a known distribution: "token_wise" (each draft has a test of
+    its own) or "block" (block verification, which accepts the longest prefix of the chain that
+    passes, and at least as many drafts on average), or one per request: a list of names, or int32
+    [batch]. After a block of n drafts, the next offset is offset + n + 1. On a GPU only
+    "token_wise" is supported.
+
     `allowed` holds packed words, one row of words per row of logits. `processing` holds one
     RequestProcessing per request. Row i sees the first i drafted tokens after the request's output.
     `active` [batch] is False for padding requests. `max_draft` (packed rows) is the maximum number
@@ -335,7 +355,10 @@ def accept_chain(
     rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
-    return VerifiedChains(**drafted.accept(target, draft, draft_lengths, drafted.max_draft))
+    rule = _accept_rules(backend, "accept_rule", accept_rule, drafted.batch)
+    return VerifiedChains(
+        **drafted.accept(target, draft, draft_lengths, drafted.max_draft, accept_rule=rule)
+    )
 
 
 verify_chain = accept_chain

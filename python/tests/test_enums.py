@@ -23,7 +23,7 @@ def declared(name):
 
 def test_enums_are_found():
     assert set(ENUMS) == {
-        "DraftLaw", "FilterOrder", "HistoryForm", "LogprobsMode", "Purpose",
+        "AcceptRule", "DraftLaw", "FilterOrder", "HistoryForm", "LogprobsMode", "Purpose",
         "RankRule", "ShardedExchange", "SiblingSampling", "StepRows", "TieRule", "TileInput",
     }  # fmt: skip
 
@@ -42,10 +42,12 @@ def test_statuses_are_those_of_cpp():
 
 
 @pytest.mark.parametrize(
-    "name", ["TieRule", "FilterOrder", "LogprobsMode", "RankRule", "Purpose", "SiblingSampling"]
+    "name",
+    ["AcceptRule", "TieRule", "FilterOrder", "LogprobsMode", "RankRule", "Purpose", "SiblingSampling"],
 )
 def test_types_of_arguments_name_every_member(name):
-    home = fairdraw.speculative if name == "SiblingSampling" else fairdraw.sampling
+    of_drafts = name in ("AcceptRule", "SiblingSampling")
+    home = fairdraw.speculative if of_drafts else fairdraw.sampling
     assert typing.get_args(getattr(home, name)) == tuple(ENUMS[name].__members__)
 
 

@@ -73,7 +73,7 @@ def test_probabilities_sum_to_1_where_the_profile_asks_for_it():
         assert near == sum_to_1
 
 
-def of_logits(batch):
+def of_logits(batch, **rule):
     """Adapts fairdraw.accept_chain to the verifier's contract."""
     filters = None
     if batch.draft_logits is not None:
@@ -100,6 +100,7 @@ def of_logits(batch):
         active=batch.active,
         seed=int(batch.seed[0]) if scalar else batch.seed,
         offset=int(batch.offset[0]) if scalar else batch.offset,
+        **rule,
     )
     batch.out_tokens[...] = found.tokens
     if batch.out_accepted is not None:
@@ -145,6 +146,19 @@ def test_this_packages_own_are_exact():
         of_probabilities, target="probs", abilities=(*abilities, "counts_all_positions")
     )
     assert report.verdict == "passed", report.failures
+
+
+def test_this_packages_blocks_are_right():
+    def by_block(batch):
+        return of_logits(batch, accept_rule="block")
+
+    report = judged(
+        by_block, LAWS["logits"], drafts=("probs", "logits"), acceptance_rule="block"
+    )
+    assert report.verdict == "passed", report.failures
+    # The same tokens are wrong if they are declared as token-wise.
+    report = judged(by_block, LAWS["logits"], drafts=("probs",))
+    assert report.verdict == "failed"
 
 
 #: A wrong verifier, and the causes that the report names for targets of logits and of

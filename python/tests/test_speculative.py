@@ -319,6 +319,63 @@ def test_a_tree_of_one_branch_with_a_law_is_a_chain():
     assert np.array_equal(packed.tokens, by_probs[1].tokens)
 
 
+def block_law(target, draft, ids):
+    """Returns the probabilities that 0, 1 and 2 drafts of a chain are accepted by block
+    verification, in fractions (Sun et al. 2024, Algorithm 2)."""
+    share = min(Fraction(1), target[0][ids[0]] / draft[0][ids[0]])
+    left = sum(max(share * p - q, 0) for p, q in zip(target[1], draft[1], strict=True))
+    one = left / (left + 1 - share) if left else Fraction(0)
+    both = min(Fraction(1), share * target[1][ids[1]] / draft[1][ids[1]])
+    return [(1 - both) * (1 - one), (1 - both) * one, both]
+
+
+def test_blocks_have_the_targets_law_and_accept_as_the_paper_says():
+    """Tests the first two tokens together, which have 16 outcomes, and the number of accepted
+    drafts of each chain, by Hoeffding's inequality with probability 1e-9 in total.
+    """
+    requests = 60000
+    target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
+    logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
+    drafts = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
+    seeds = np.arange(requests, dtype=np.uint64)
+    ids = np.stack(
+        [
+            fairdraw.sample(drafts[:, i], DYADIC, seed=seeds, offset=3 + i, purpose="draft")
+            for i in range(2)
+        ],
+        axis=1,
+    )
+    call = {"draft_logits": drafts, "draft_filters": fairdraw.LawFilters(DYADIC)}
+    call |= {"temperature": DYADIC, "seed": seeds, "offset": 3}
+    found = fairdraw.accept_chain(logits, ids, **call, accept_rule="block")
+    # All words of the block take part in its decision, so the next step starts after the block.
+    second = fairdraw.sample(logits[:, 1], DYADIC, seed=seeds, offset=3 + 3)
+    second = np.where(found.accepted > 0, found.tokens[:, 1], second)
+    counts = np.bincount(found.tokens[:, 0] * 4 + second, minlength=16) / requests
+    bound = math.sqrt(math.log(2 * (16 + 48) / 1e-9) / (2 * requests))
+    p, q = [powers(e) for e in target], [powers(e) for e in draft]
+    assert np.abs(counts - [float(a * b) for a in p[0] for b in p[1]]).max() < bound
+    for x in range(4):
+        for y in range(4):
+            drawn = float(q[0][x] * q[1][y])
+            here = found.accepted[(ids == (x, y)).all(axis=1)]
+            frequency = np.bincount(here, minlength=3) / requests
+            expected = [drawn * float(share) for share in block_law(p, q, (x, y))]
+            assert np.abs(frequency - expected).max() < bound
+
+    # Each request has its own rule, as a name or a number.
+    token_wise = fairdraw.accept_chain(logits, ids, **call)
+    assert (token_wise.tokens != found.tokens).any()
+    rules = ["block" if b % 3 == 0 else "token_wise" for b in range(requests)]
+    mixed = fairdraw.accept_chain(logits, ids, **call, accept_rule=rules)
+    by_block = np.arange(requests) % 3 == 0
+    expected = np.where(by_block[:, None], found.tokens, token_wise.tokens)
+    assert np.array_equal(mixed.tokens, expected)
+    numbers = by_block.astype(np.int32)
+    mixed = fairdraw.accept_chain(logits, ids, **call, accept_rule=numbers)
+    assert np.array_equal(mixed.tokens, expected)
+
+
 @pytest.mark.parametrize("siblings", ["with_replacement", "without_replacement"])
 def test_siblings_leave_the_law_of_the_target(siblings):
     """Tests three children of the root, which have 4 outcomes, by Hoeffding's inequality with
@@ -525,6 +582,15 @@ LOGITS, DRAFT = logits_of(1, 2, 3), np.zeros((2, 2), np.int32)
         (ValueError, "temperature is -1; allowed: 0", {"temperature": -1.0}),
         (ValueError, "tie_rule is 'first'; allowed: 'keep_all'", {"tie_rule": "first"}),
         (ValueError, "filter_apply_order is 'x'", {"filter_apply_order": "x"}),
+        (ValueError, "accept_rule is 'x'; allowed: 'token_wise', 'block'", {"accept_rule": "x"}),
+        (ValueError, r"accept_rule\[1\] is 'x'", {"accept_rule": ["block", "x"]}),
+        (ValueError, r"accept_rule\[0\] is 7; allowed: 0 to 1", {"accept_rule": [7, 0]}),
+        (
+            ValueError,
+            r"accept_rule\[1\] is 7; allowed: 0 \(token_wise\) or 1 \(block\)",
+            {"accept_rule": np.array([1, 7], np.int32)},
+        ),
+        (ValueError, "length of accept_rule is 3; allowed: 2", {"accept_rule": ["block"] * 3}),
         (ValueError, "length of target.seed is 3; allowed: 2", {"seed": np.arange(3)}),
         (ValueError, "offset: is given without a seed", {"seed": None, "offset": 1}),
         (ValueError, "max_draft is 3; allowed: 2", {"max_draft": 3}),

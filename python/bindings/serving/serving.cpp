@@ -15,6 +15,9 @@ void bind_serving(nb::module_& module) {
       .value("none", DraftLaw::none)
       .value("probs", DraftLaw::probs)
       .value("logits", DraftLaw::logits);
+  nb::enum_<AcceptRule>(module, "AcceptRule")
+      .value("token_wise", AcceptRule::token_wise)
+      .value("block", AcceptRule::block);
   nb::enum_<SiblingSampling>(module, "SiblingSampling")
       .value("with_replacement", SiblingSampling::with_replacement)
       .value("without_replacement", SiblingSampling::without_replacement);

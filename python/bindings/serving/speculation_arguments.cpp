@@ -10,6 +10,7 @@ DraftedArguments::DraftedArguments(const Named& given)
       ids_("draft_token_ids", given["draft_token_ids"], place()),
       parents_("parents", given["parents"], place()),
       lengths_("draft_lengths", given["draft_lengths"], place()),
+      accept_rule_("accept_rule", given["accept_rule"], place()),
       draft_(given, target_.axes(), place()),
       tokens_("tokens", given["tokens"],
               target_.view.batch * (given.as<std::int64_t>("max_depth") + 1), place()),

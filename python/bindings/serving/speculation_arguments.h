@@ -122,7 +122,7 @@ class DraftedArguments {
   AcceptTreeResult result;
   AcceptChainRequest chain_request() const {
     return {request.target,    request.max_draft, request.draft_tokens, request.draft_lengths,
-            request.draft_law, request.draft,     request.draft_filters};
+            request.draft_law, request.draft,     request.draft_filters, accept_rule_.value};
   }
   AcceptChainResult chain_result() const {
     return {result.tokens, result.accepted, result.statuses};
@@ -131,6 +131,7 @@ class DraftedArguments {
  private:
   Target target_;
   Input<std::int32_t> ids_, parents_, lengths_;
+  Rules<AcceptRule> accept_rule_;
   Draft draft_;
   Output<std::int32_t> tokens_, nodes_, accepted_;
   Statuses statuses_;
