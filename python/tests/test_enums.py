@@ -43,7 +43,15 @@ def test_statuses_are_those_of_cpp():
 
 @pytest.mark.parametrize(
     "name",
-    ["AcceptRule", "TieRule", "FilterOrder", "LogprobsMode", "RankRule", "Purpose", "SiblingSampling"],
+    [
+        "AcceptRule",
+        "TieRule",
+        "FilterOrder",
+        "LogprobsMode",
+        "RankRule",
+        "Purpose",
+        "SiblingSampling",
+    ],
 )
 def test_types_of_arguments_name_every_member(name):
     of_drafts = name in ("AcceptRule", "SiblingSampling")

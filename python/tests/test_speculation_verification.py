@@ -152,9 +152,7 @@ def test_this_packages_blocks_are_right():
     def by_block(batch):
         return of_logits(batch, accept_rule="block")
 
-    report = judged(
-        by_block, LAWS["logits"], drafts=("probs", "logits"), acceptance_rule="block"
-    )
+    report = judged(by_block, LAWS["logits"], drafts=("probs", "logits"), acceptance_rule="block")
     assert report.verdict == "passed", report.failures
     # The same tokens are wrong if they are declared as token-wise.
     report = judged(by_block, LAWS["logits"], drafts=("probs",))
