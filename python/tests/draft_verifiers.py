@@ -1,8 +1,10 @@
-"""Defines verifiers of drafts for the tests: the textbook's verifier in NumPy, and subclasses that
-make a part of it wrong.
+"""Defines verifiers of drafts for the tests: the textbook's verifier in NumPy, subclasses that make
+a part of it wrong, and the library's own verifier.
 """
 
 import numpy as np
+
+import fairdraw
 
 _ACCEPT, _RECOVER, _BONUS = 1, 2, 3
 
@@ -175,6 +177,48 @@ class Block(Textbook):
         tokens = np.where(np.arange(n + 1) < accepted[:, None], wide, -1)
         tokens[requests, accepted] = own
         return tokens, accepted
+
+
+class Library:
+    """Verifies drafts by fairdraw.accept_chain with one rule of acceptance."""
+
+    def __init__(self, accept_rule="token_wise"):
+        self.accept_rule = accept_rule
+
+    def __call__(self, batch):
+        filters = None
+        if batch.draft_logits is not None:
+            parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
+            rules = (batch.tie_rule, batch.filter_apply_order)
+            filters = fairdraw.LawFilters(*parameters, batch.draft_min_p, *rules)
+        scalar = batch.seed_is_scalar
+        found = fairdraw.accept_chain(
+            batch.target,
+            batch.draft_tokens,
+            draft_probs=batch.draft_probs,
+            draft_logits=batch.draft_logits,
+            draft_filters=filters,
+            draft_lengths=batch.draft_lengths,
+            temperature=batch.temperature,
+            top_k=batch.top_k,
+            top_p=batch.top_p,
+            min_p=batch.min_p,
+            tie_rule=batch.tie_rule,
+            filter_apply_order=batch.filter_apply_order,
+            allowed=None
+            if batch.allowed is None
+            else batch.allowed.reshape(-1, batch.allowed.shape[2]),
+            active=batch.active,
+            seed=int(batch.seed[0]) if scalar else batch.seed,
+            offset=int(batch.offset[0]) if scalar else batch.offset,
+            accept_rule=self.accept_rule,
+        )
+        batch.out_tokens[...] = found.tokens
+        if batch.out_accepted is not None:
+            batch.out_accepted[...] = found.accepted
+        if batch.out_statuses is not None:
+            batch.out_statuses[...] = found.statuses
+        return batch
 
 
 class Matching(Textbook):

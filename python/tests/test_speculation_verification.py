@@ -73,43 +73,6 @@ def test_probabilities_sum_to_1_where_the_profile_asks_for_it():
         assert near == sum_to_1
 
 
-def of_logits(batch, **rule):
-    """Adapts fairdraw.accept_chain to the verifier's contract."""
-    filters = None
-    if batch.draft_logits is not None:
-        parameters = (batch.draft_temperature, batch.draft_top_k, batch.draft_top_p)
-        rules = (batch.tie_rule, batch.filter_apply_order)
-        filters = fairdraw.LawFilters(*parameters, batch.draft_min_p, *rules)
-    scalar = batch.seed_is_scalar
-    found = fairdraw.accept_chain(
-        batch.target,
-        batch.draft_tokens,
-        draft_probs=batch.draft_probs,
-        draft_logits=batch.draft_logits,
-        draft_filters=filters,
-        draft_lengths=batch.draft_lengths,
-        temperature=batch.temperature,
-        top_k=batch.top_k,
-        top_p=batch.top_p,
-        min_p=batch.min_p,
-        tie_rule=batch.tie_rule,
-        filter_apply_order=batch.filter_apply_order,
-        allowed=None
-        if batch.allowed is None
-        else batch.allowed.reshape(-1, batch.allowed.shape[2]),
-        active=batch.active,
-        seed=int(batch.seed[0]) if scalar else batch.seed,
-        offset=int(batch.offset[0]) if scalar else batch.offset,
-        **rule,
-    )
-    batch.out_tokens[...] = found.tokens
-    if batch.out_accepted is not None:
-        batch.out_accepted[...] = found.accepted
-    if batch.out_statuses is not None:
-        batch.out_statuses[...] = found.statuses
-    return batch
-
-
 def of_probabilities(batch):
     """Adapts fairdraw.chain_speculative_sampling to the verifier's contract."""
     scalar = batch.seed_is_scalar
@@ -128,7 +91,7 @@ def of_probabilities(batch):
 def test_this_packages_own_are_exact():
     abilities = ("exact_integer", "per_request_seeds", "bad_drafts", "float16")
     report = judged(
-        of_logits,
+        verifiers.Library(),
         suite="gate",
         drafts=("unknown", "probs", "logits"),
         abilities=(
@@ -149,9 +112,7 @@ def test_this_packages_own_are_exact():
 
 
 def test_this_packages_blocks_are_right():
-    def by_block(batch):
-        return of_logits(batch, accept_rule="block")
-
+    by_block = verifiers.Library("block")
     report = judged(by_block, LAWS["logits"], drafts=("probs", "logits"), acceptance_rule="block")
     assert report.verdict == "passed", report.failures
     # The same tokens are wrong if they are declared as token-wise.

@@ -442,6 +442,11 @@ RIGHT_VERIFIERS = {
         draft_verifiers.Block,
         {**_REPLAYS, "drafts": ["probs"], "acceptance_rule": "block"},
     ),
+    "block_verification_of_the_library": Right(
+        "lossless: the proof in fairdraw/speculative.h",
+        lambda: draft_verifiers.Library("block"),
+        {**_REPLAYS, "acceptance_rule": "block"},
+    ),
     "accepted_while_equal": Right(
         "what is emitted is the target's own draw", draft_verifiers.Matching, _REPLAYS
     ),
