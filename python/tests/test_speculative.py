@@ -181,12 +181,9 @@ def test_with_a_law_every_outcome_has_its_probability():
     assert other.statuses.tolist() == [19] * 4  # RowStatus::impossible_draft
 
 
-def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
-    """Tests the first two tokens together, which have 16 outcomes, by Hoeffding's inequality with
-    probability 1e-9.
-    """
-    requests = 60000
-    target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
+def chains_drafted_by_seed(target, draft, requests):
+    """Returns rows of logits with probabilities 2^-e for exponents of target and draft, two drafts
+    per request that `sample` draws at offsets 3 and 4, and the requests' seeds."""
     logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
     drafts = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
     seeds = np.arange(requests, dtype=np.uint64)
@@ -197,6 +194,16 @@ def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
         ],
         axis=1,
     )
+    return logits, drafts, ids, seeds
+
+
+def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
+    """Tests the first two tokens together, which have 16 outcomes, by Hoeffding's inequality with
+    probability 1e-9.
+    """
+    requests = 60000
+    target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
+    logits, drafts, ids, seeds = chains_drafted_by_seed(target, draft, requests)
     found = fairdraw.accept_chain(
         logits, ids, draft_logits=drafts, draft_filters=fairdraw.LawFilters(DYADIC),
         temperature=DYADIC, seed=seeds, offset=3,
@@ -335,16 +342,7 @@ def test_blocks_have_the_targets_law_and_accept_as_the_paper_says():
     """
     requests = 60000
     target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
-    logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
-    drafts = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
-    seeds = np.arange(requests, dtype=np.uint64)
-    ids = np.stack(
-        [
-            fairdraw.sample(drafts[:, i], DYADIC, seed=seeds, offset=3 + i, purpose="draft")
-            for i in range(2)
-        ],
-        axis=1,
-    )
+    logits, drafts, ids, seeds = chains_drafted_by_seed(target, draft, requests)
     call = {"draft_logits": drafts, "draft_filters": fairdraw.LawFilters(DYADIC)}
     call |= {"temperature": DYADIC, "seed": seeds, "offset": 3}
     found = fairdraw.accept_chain(logits, ids, **call, accept_rule="block")
