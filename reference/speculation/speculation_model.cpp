@@ -95,8 +95,8 @@ SpeculationOutcome walk_by_block(std::span<const IntegerRow> target,
   for (std::size_t i = 1; i < n; ++i) {
     if (shares[i] == 0) break;
     const BlockResidual left(target[i], draft[i], shares[i]);
-    const cpp_int others = (whole - shares[i]) * target[i].speculation_total() *
-                           cpp_int(draft[i].speculation_total());
+    const cpp_int others =
+        (whole - shares[i]) * target[i].speculation_total() * cpp_int(draft[i].speculation_total());
     if (words[i - 1].accept * (left.sum + others) < whole * left.sum) accepted = i;
   }
   if (words[n - 1].accept < shares[n]) accepted = n;

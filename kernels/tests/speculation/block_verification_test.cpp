@@ -217,8 +217,8 @@ TEST(BlockVerification, NamesARuleThatDoesNotExist) {
   call.accept_rule.set(2) = static_cast<AcceptRule>(7);
   SpeculationOutputs got(call, call.max_draft);
   const SpeculationOutputs untouched = got;
-  const Error error = accept_chain(chain_in(call, arrays),
-                                   speculation_result_in<AcceptChainResult>(got, arrays));
+  const Error error =
+      accept_chain(chain_in(call, arrays), speculation_result_in<AcceptChainResult>(got, arrays));
   EXPECT_EQ(error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(error.message, "accept_rule[2] is 7; allowed: 0 (token_wise) or 1 (block)");
   EXPECT_EQ(got, untouched);

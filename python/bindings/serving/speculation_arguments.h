@@ -121,7 +121,7 @@ class DraftedArguments {
   AcceptTreeRequest request;
   AcceptTreeResult result;
   AcceptChainRequest chain_request() const {
-    return {request.target,    request.max_draft, request.draft_tokens, request.draft_lengths,
+    return {request.target,    request.max_draft, request.draft_tokens,  request.draft_lengths,
             request.draft_law, request.draft,     request.draft_filters, accept_rule_.value};
   }
   AcceptChainResult chain_result() const {
