@@ -341,8 +341,7 @@ def accept_chain(
     `accept_rule` applies to drafts of a known distribution: "token_wise" (each draft has a test of
     its own) or "block" (block verification, which accepts the longest prefix of the chain that
     passes, and at least as many drafts on average), or one per request: a list of names, or int32
-    [batch]. After a block of n drafts, the next offset is offset + n + 1. On a GPU only
-    "token_wise" is supported.
+    [batch]. After a block of n drafts, the next offset is offset + n + 1.
 
     `allowed` holds packed words, one row of words per row of logits. `processing` holds one
     RequestProcessing per request. Row i sees the first i drafted tokens after the request's output.

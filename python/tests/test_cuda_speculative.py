@@ -63,6 +63,12 @@ def test_chains_are_those_of_the_cpu(dtype):
     probs = fairdraw.softmax(drafts.reshape(-1, VOCAB)).reshape(drafts.shape)
     found = same_on_both(fairdraw.accept_chain, logits, draft, draft_probs=probs, **named)
     assert (found.statuses == 0).all()
+    # Chains are verified by block: all of them, or some.
+    for rule in ("block", ["block", "token_wise"] * (BATCH // 2) + ["block"] * (BATCH % 2)):
+        block = same_on_both(
+            fairdraw.accept_chain, logits, draft, draft_probs=probs, accept_rule=rule, **named
+        )
+        assert (block.statuses == 0).all()
     # The call has numbers, one seed, a tensor of one value, and other rules for ties and order.
     same_on_both(
         fairdraw.accept_chain, logits, draft, temperature=torch.tensor([0.7]), top_k=20, seed=5,

@@ -89,7 +89,7 @@ std::vector<std::int64_t> first_rows(std::int64_t n) {
   return rows;
 }
 
-class ChainCall final : public ServingCall {
+class ChainCall : public ServingCall {
  public:
   ChainCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,
             const cuda::Stream& stream)
@@ -113,9 +113,21 @@ class ChainCall final : public ServingCall {
     expect_success(cuda::accept_chain(request_, result_, execution(path)), "the call");
   }
 
- private:
+ protected:
   AcceptChainRequest request_;
+
+ private:
   AcceptChainResult result_;
+};
+
+/// A call that verifies the same chains by block.
+class BlockCall final : public ChainCall {
+ public:
+  BlockCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,
+            const cuda::Stream& stream)
+      : ChainCall(host, batch, drafts, distribution, stream) {
+    request_.accept_rule = AcceptRule::block;
+  }
 };
 
 /// A call that verifies trees of drafted tokens. The root and every node after the first have two
@@ -251,6 +263,7 @@ std::optional<MakeCall> drafts_of(const std::string& name, const std::string& pr
 
 std::optional<MakeCall> serving_call(const std::string& name) {
   if (auto chain = drafts_of<ChainCall>(name, "verify_chain_")) return chain;
+  if (auto block = drafts_of<BlockCall>(name, "verify_block_")) return block;
   if (auto tree = drafts_of<TreeCall>(name, "verify_tree_")) return tree;
   if (const auto chain = numbered(name, "chain_speculative_sampling_");
       chain && chain->rest.empty()) {

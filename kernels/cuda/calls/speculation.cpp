@@ -5,7 +5,8 @@
 //   edit_rows      finds the changes of processing, if it is asked for;
 //   filter_rows    filters the target's rows, all at once, and draws a token at each; also the
 //                  draft's rows, if its distribution is known and needed;
-//   accept_tree    walks over the drafts; accept_chain over chains whose distribution is known;
+//   accept_tree    walks over the drafts; accept_chain over chains whose distribution is known, and
+//                  accept_blocks over those that are verified by block;
 //   emitted_rows, mark_kept, pack_kept   make kept sets of the rows at which tokens were emitted.
 // Rows after the first rejected draft token are filtered although no result needs them, because
 // waiting for the walk over the drafts would take longer.
@@ -124,21 +125,13 @@ Error check_sizes(const DraftedCall& call) {
   return call.knows_distribution() ? check_batch(call.request.draft, "draft") : Error{};
 }
 
-/// Refuses block verification, which has no kernel. The values of an array are not known to the
-/// host, so an array is refused, too.
-Error check_rule(const PerRequest<AcceptRule>& rule) {
-  if (!rule.is_array() && rule.scalar == AcceptRule::token_wise) return {};
-  const char* const given = rule.is_array() ? "an array" : "1 (block)";
-  return {ErrorCode::unsupported,
-          std::string("accept_rule is ") + given + "; allowed on a GPU: 0 (token_wise)"};
-}
-
 void check_pointers(DevicePointers& pointers, const DraftedCall& call, const KeptSets* kept,
                     const Execution& execution) {
   const AcceptTreeRequest& request = call.request;
   check_target(pointers, request.target);
   pointers.check("draft_tokens", request.draft_tokens);
   pointers.check("draft_lengths", request.draft_lengths);
+  pointers.check("accept_rule", call.accept_rule);
   pointers.check("tokens", call.result.tokens);
   pointers.check("accepted", call.result.accepted);
   pointers.check("statuses", call.result.statuses);
@@ -263,12 +256,29 @@ Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
   return check_launch("pack_kept", pack_kept(none, stream));
 }
 
+/// Enqueues the kernels that verify chains of known distribution. If the requests have rules of
+/// their own, the second kernel replaces the results of requests that are verified by block.
+Error verify_chains(const DraftedCall& call, const DraftTask& task, const FilteredRows& target,
+                    const FilteredRows& draft, Path path, cudaStream_t stream) {
+  const AcceptTreeResult& result = call.result;
+  const PerRequest<AcceptRule>& rule = call.accept_rule;
+  if (rule.is_array() || rule.scalar == AcceptRule::token_wise) {
+    const AcceptChainResult of_chain{result.tokens, result.accepted, result.statuses};
+    if (Error e = check_launch("accept_chain",
+                               walk_chains(task, target, draft, of_chain, path, stream))) {
+      return e;
+    }
+  }
+  if (!rule.is_array() && rule.scalar == AcceptRule::token_wise) return {};
+  return check_launch("accept_blocks",
+                      walk_blocks(task, target, draft, result, rule, path, stream));
+}
+
 /// Runs a call; `kept` is either the kept sets to make or null.
 Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   const AcceptTreeRequest& request = call.request;
   AcceptTreeResult& result = call.result;
   if (Error error = check_drafted_call(call)) return error;
-  if (Error error = check_rule(call.accept_rule)) return error;
   if (Error error = check_sizes(call)) return error;
   if (kept != nullptr) {
     if (Error error = check_kept(*kept, token_places(call), call.width_text())) return error;
@@ -295,11 +305,7 @@ Error run(DraftedCall call, const KeptSets* kept, const Execution& execution) {
   }
   const FilteredRows target = filtered_target(task, workspace);
   if (call.is_chain && call.knows_distribution()) {
-    const AcceptChainResult of_chain{result.tokens, result.accepted, result.statuses};
-    if (Error e = check_launch("accept_chain",
-                               walk_chains(task, target, draft, of_chain, path, stream))) {
-      return e;
-    }
+    if (Error e = verify_chains(call, task, target, draft, path, stream)) return e;
   } else if (Error e = check_launch("accept_tree",
                                     walk_trees(task, target, draft, result, path, stream))) {
     return e;

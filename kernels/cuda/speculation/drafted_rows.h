@@ -103,6 +103,12 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const AcceptChainResult& result, Path path,
                         cudaStream_t stream);
 
+/// Enqueues the kernel that verifies chains of known distribution by block, for the requests whose
+/// rule is AcceptRule::block. It writes nothing for other requests.
+cudaError_t walk_blocks(const DraftTask& task, const FilteredRows& target,
+                        const FilteredRows& draft, const AcceptTreeResult& result,
+                        const PerRequest<AcceptRule>& rules, Path path, cudaStream_t stream);
+
 /// Enqueues the row kernel for rows of probabilities without filters; for each row, the kernel
 /// stores the fault, the largest value and the weight. `active` is optional, and has one flag per
 /// row.

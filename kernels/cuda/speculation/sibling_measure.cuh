@@ -36,9 +36,11 @@ struct Scales {
   float low, high;  ///< bounds of A / B, with a margin on either side for two roundings to float32
 
   /// Computes the bounds of A / B, with one thread. Precondition: at least one child was rejected,
-  /// so that B is above 0. A / B is between 2^-71 and 2^60: B_k / A_k is at least 2^-60 at first,
-  /// and each child increases it by S / (A Z), which is at most 2^60. So at least 16 bits remain of
-  /// the shorter of A and B.
+  /// or the scales are those of a block, so that B is above 0. After rejected children, A / B is
+  /// between 2^-71 and 2^60: B_k / A_k is at least 2^-60 at first, and each child increases it by S
+  /// / (A Z), which is at most 2^60. So at least 16 bits remain of the shorter of A and B. In a
+  /// block A / B is between 2^-124 and 2^60, so that the bounds are normal numbers or 0. If few
+  /// bits of A remain, the bounds are far apart, and is_left() decides more tokens.
   __device__ void set_bounds() {
     constexpr double kRoom = 0x1p-22;
     leading = exact.leading();
@@ -56,6 +58,10 @@ struct Scales {
   __device__ __noinline__ bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
                                        std::uint64_t draft_total, const WeightSums& left) const {
     return exact.accepts(word, p, q, draft_total, left.p, left.q);
+  }
+  __device__ __noinline__ bool passes(std::uint64_t word, std::uint64_t target_total,
+                                      std::uint64_t draft_total, const WeightSums& left) const {
+    return exact.passes(word, target_total, draft_total, left.p, left.q);
   }
   __device__ __noinline__ bool prefix_exceeds(std::uint64_t word, const WeightSums& prefix,
                                               const WeightSums& left) const {

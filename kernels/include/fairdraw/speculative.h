@@ -186,7 +186,7 @@ struct AcceptChainRequest {
                              ///< none
   LawFilters draft_filters;  ///< filters of the draft's logits
   /// scalar or [batch]; without effect if draft_law is none, and in greedy requests. A value that
-  /// is no rule is an error of the call. On a GPU only the scalar token_wise is supported.
+  /// is no rule is an error of the call; in an array on a GPU it counts as token_wise.
   PerRequest<AcceptRule> accept_rule = AcceptRule::token_wise;
 };
 

@@ -169,8 +169,7 @@ inline TargetRows target_rows(Arrays& a, bool is_packed) {
   return target;
 }
 
-/// On a GPU, `has_rules` must be false.
-inline AcceptChainRequest chain_request(Arrays& a, bool is_packed, bool has_rules) {
+inline AcceptChainRequest chain_request(Arrays& a, bool is_packed) {
   AcceptChainRequest request;
   request.target = target_rows(a, is_packed);
   request.max_draft = 1;
@@ -179,7 +178,7 @@ inline AcceptChainRequest chain_request(Arrays& a, bool is_packed, bool has_rule
   request.draft_law = DraftLaw::logits;
   request.draft = a.rows(kRows, kVocab);
   request.draft_filters = filters_of(a);
-  if (has_rules) request.accept_rule = a.each(kRows, AcceptRule::block);
+  request.accept_rule = a.each(kRows, AcceptRule::block);
   return request;
 }
 

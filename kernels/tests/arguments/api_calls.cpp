@@ -156,8 +156,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
     const char* variant = is_packed ? "packed, prompt as bits" : "prompt as lists";
     const auto add_chain = [&](const char* name, auto function) {
       add("speculative.h", name, variant, [=](const Shared& s, Arrays& a) {
-        return call_of(s, ",result,execution", workspace, function,
-                       chain_request(a, is_packed, !kCuda),
+        return call_of(s, ",result,execution", workspace, function, chain_request(a, is_packed),
                        AcceptChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
                                          a.out<RowStatus>(kRows)},
                        how);
@@ -169,7 +168,7 @@ void add_calls_of_both(std::vector<ApiFunction>& all) {
     const auto add_chain_with_kept_sets = [&](const char* name, auto function) {
       add("kept_sets.h", name, variant, [=](const Shared& s, Arrays& a) {
         return call_of(s, ",result,kept,execution", {"kept.token_ids", "execution.workspace_bytes"},
-                       function, chain_request(a, is_packed, !kCuda),
+                       function, chain_request(a, is_packed),
                        AcceptChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
                                          a.out<RowStatus>(kRows)},
                        kept_sets(a, 2 * kRows), how);

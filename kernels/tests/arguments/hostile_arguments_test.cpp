@@ -118,11 +118,6 @@ TEST(HostileArguments, EveryArrayIsGivenInSomeCall) {
   }
   // On a GPU, the diversity rate of a beam search is a scalar.
   arrays["cuda_beam_search.h beam_search_step"].erase("parameters.diversity_rate");
-  // On a GPU, all chains have the token-wise rule.
-  for (const std::string name : {"accept_chain", "verify_chain"}) {
-    arrays["cuda_speculative.h " + name].erase("accept_rule");
-    arrays["cuda_kept_sets.h " + name + "_with_kept_sets"].erase("accept_rule");
-  }
   // Rows of a marked call are its outputs.
   arrays["watermark.h sample_marked"].erase("indices");
   // In a sharded call, tie rule and filter order are scalars.

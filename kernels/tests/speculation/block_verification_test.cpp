@@ -118,12 +118,7 @@ SpeculationCall random_blocks(std::uint64_t number) {
   // Calls whose number is 0 modulo 3 do not know the distribution.
   SpeculationCall call =
       random_speculation_call(number / 2 * 3 + 1 + number % 2, kVocabs.at(number / 2 % 8));
-  call.accept_rule = AcceptRule::block;
-  if (number % 4 < 2) return call;
-  call.accept_rule.make_array(call.batch);
-  for (std::int64_t b = 0; b < call.batch; ++b) {
-    call.accept_rule.set(b) = static_cast<AcceptRule>((number >> (b + 2)) % 2);
-  }
+  set_block_rules(call, number);
   return call;
 }
 

@@ -485,6 +485,15 @@ SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vo
   return call;
 }
 
+void set_block_rules(SpeculationCall& call, std::uint64_t number) {
+  call.accept_rule = AcceptRule::block;
+  if (number % 4 < 2) return;
+  call.accept_rule.make_array(call.batch);
+  for (std::int64_t b = 0; b < call.batch; ++b) {
+    call.accept_rule.set(b) = static_cast<AcceptRule>((number >> (b + 2)) % 2);
+  }
+}
+
 SpeculationCall long_speculation_call(std::uint64_t number, std::int64_t vocab) {
   std::mt19937_64 random(number);
   SpeculationCall call;

@@ -51,6 +51,10 @@ SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, 
 /// place. For all other tokens, P Zq and Q Zp are equal, or at most 2^-24 apart.
 SpeculationCall exchanged_speculation_call(std::uint64_t number, std::int64_t vocab);
 
+/// Sets the rules of a call of chains by its number: all requests are verified by block, or some of
+/// them.
+void set_block_rules(SpeculationCall& call, std::uint64_t number);
+
 /// Returns chains of 70 drafted tokens, of which 49 in 50 are accepted.
 SpeculationCall long_speculation_call(std::uint64_t number, std::int64_t vocab);
 

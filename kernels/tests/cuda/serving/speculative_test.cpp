@@ -111,6 +111,54 @@ TEST_P(CudaSpeculative, LargeVocabulariesEqualTheCpus) {
   }
 }
 
+TEST(CudaBlockVerification, EqualsTheModel) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  OnGpu gpu;
+  const auto expect_equal = [&gpu](const SpeculationCall& call, std::uint64_t number) {
+    const SpeculationOutputs expected = expected_outputs(call, false);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, false, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+  };
+  const std::uint64_t calls = is_reduced() ? 60 : 4000;
+  for (std::uint64_t number = 0; number < calls && !HasFailure(); ++number) {
+    SpeculationCall call = random_speculation_call(number, small_vocab(number));
+    set_block_rules(call, number);
+    expect_equal(call, number);
+    if (number % 40 != 0) continue;
+    // Weights tie, or the bounds of the totals do not decide.
+    call = exchanged_speculation_call(number, 200);
+    set_block_rules(call, number / 40);
+    expect_equal(call, number);
+    call = open_speculation_call(number, 1000, false);
+    set_block_rules(call, number / 40);
+    expect_equal(call, number);
+  }
+}
+
+TEST(CudaBlockVerification, OfLargeVocabulariesAndLongChainsEqualsTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
+  OnGpu gpu;
+  const auto expect_equal = [&gpu](SpeculationCall call, std::uint64_t number) {
+    set_block_rules(call, number);
+    const SpeculationOutputs expected = run_on_cpu(call, false);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, false, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+  };
+  for (std::uint64_t number = 0; number < 60 && !HasFailure(); ++number) {
+    constexpr std::int64_t kVocabs[] = {5000, 32000, 50257, 128256};
+    expect_equal(random_speculation_call(100000 + number, kVocabs[number % 4]), number);
+    if (number % 6 != 0) continue;
+    expect_equal(exchanged_speculation_call(number, 50257), number / 6);
+    expect_equal(open_speculation_call(number, 128256, false), number / 6);
+    expect_equal(long_speculation_call(number, 1000), number / 6);
+  }
+}
+
 TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const bool tree = GetParam();
