@@ -6,7 +6,8 @@ namespace fairdraw::cuda {
 
 cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   if (spread.threads < kEndThreads) return cudaErrorInvalidConfiguration;
-  if (spread.is_alone && access_of(task.rows) == TileAccess::vectors) {
+  if (spread.is_alone && access_of(task.rows) == TileAccess::vectors &&
+      few_tiles_run_at_once(task, spread)) {
     return filter_few_tiles(task, spread, stream);
   }
   return launch_for_form(task.rows, [&]<RowForm kForm>() {

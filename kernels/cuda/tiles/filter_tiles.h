@@ -19,4 +19,8 @@ cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStr
 /// of its own. Only filter_tiles calls this function.
 cudaError_t filter_few_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
 
+/// Returns whether the device runs all blocks of filter_few_tiles at once. Clusters do not cross
+/// groups of SMs (GPCs), so that 32 clusters of 4 blocks do not always fit on 132 SMs.
+bool few_tiles_run_at_once(const RowsTask& task, const TileSpread& spread);
+
 }  // namespace fairdraw::cuda

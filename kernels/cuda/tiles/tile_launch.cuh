@@ -1,6 +1,7 @@
 // Launches of kernels whose blocks share the tiles of a row.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -15,28 +16,39 @@
 
 namespace fairdraw::cuda {
 
-/// Returns whether the current device can schedule clusters of kMaxBlocksOfRow blocks of a kernel,
-/// with the maximum number of threads for which the kernel is compiled.
+/// Returns the number of clusters of `blocks` blocks of a kernel that the current device runs at
+/// once, with the maximum number of threads for which the kernel is compiled; 0 if there are none.
 template <class... Parameters>
-bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int dynamic_bytes) {
-  const ClusterLaunch one(1, kMaxBlocksOfRow, threads, dynamic_bytes, nullptr);
+int resident_clusters(void (*kernel)(Parameters...), int blocks, int threads, int dynamic_bytes) {
+  const ClusterLaunch one(1, blocks, threads, dynamic_bytes, nullptr);
   int resident = 0;
   cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   if (error == cudaSuccess) {
     error = cudaOccupancyMaxActiveClusters(&resident, kernel, &one.config);
   }
-  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());  // there are none
-  return error == cudaSuccess && resident > 0;
+  if (error == cudaSuccess) return resident;
+  static_cast<void>(cudaGetLastError());
+  return 0;
 }
 
 /// Limits of a device for launches of a kernel.
 struct KernelLimits {
   std::int32_t dynamic_bytes = 0;  ///< maximum size of dynamic shared memory per block, in bytes
-  std::int16_t blocks = 0;         ///< maximum number of blocks per row, or 0 if not known yet
+  std::int8_t blocks = 0;          ///< maximum number of blocks per row, or 0 if not known yet
   bool can_start_early = false;    ///< whether the kernel was compiled for compute capability 9.0
                                    ///< or newer, and therefore waits for the previous kernel
+  std::uint8_t fours = 0;   ///< number of clusters of 4 blocks that run at once, 255 or more as 255
+  std::uint8_t eights = 0;  ///< number of clusters of 8 blocks that run at once
+
+  /// Returns whether all blocks of `rows` rows run at once. Clusters of 2 blocks leave no SM out,
+  /// and calls that use clusters of 16 have few rows.
+  bool runs_at_once(std::int64_t rows, int blocks_of_row) const {
+    if (blocks_of_row == 4) return rows <= fours;
+    return blocks_of_row != 8 || rows <= eights;
+  }
 };
+static_assert(sizeof(KernelLimits) == sizeof(std::uint64_t));  // so that the atomic has no lock
 
 /// Allows a kernel to use all shared memory that the current device has for a block, and finds the
 /// limits of the kernel under this setting. The limits are kept for each kernel and device until
@@ -64,10 +76,14 @@ cudaError_t find_limits(KernelLimits& limits) {
   const int threads = attributes.maxThreadsPerBlock < kMaxThreadsOfBlock
                           ? attributes.maxThreadsPerBlock
                           : kMaxThreadsOfBlock;
-  const bool largest = schedules_largest_clusters(kKernel, threads, dynamic_bytes);
+  const auto clusters = [&](int blocks) {
+    return resident_clusters(kKernel, blocks, threads, dynamic_bytes);
+  };
   limits.dynamic_bytes = dynamic_bytes;
-  limits.blocks = largest ? kMaxBlocksOfRow : kMaxBlocks;
+  limits.blocks = clusters(kMaxBlocksOfRow) > 0 ? kMaxBlocksOfRow : kMaxBlocks;
   limits.can_start_early = attributes.ptxVersion >= 90;
+  limits.fours = static_cast<std::uint8_t>(std::min(clusters(4), UINT8_MAX));
+  limits.eights = static_cast<std::uint8_t>(std::min(clusters(8), UINT8_MAX));
   if (slot != nullptr) slot->store(limits, std::memory_order_relaxed);
   return cudaSuccess;
 }
