@@ -22,7 +22,10 @@ CPP = (".h", ".cpp", ".cuh", ".cu", ".c")
 CPP_TOKEN = re.compile(r'R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"'
                        r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'|(?P<comment>//[^\n]*|/\*.*?\*/)",
                        re.DOTALL)
-DIRECTIVE = re.compile(r"NOLINT|clang-format|IWYU|noqa|type: ignore|fmt: |pylint|shellcheck |SPDX|-{4}|={4}")
+DIRECTIVE = re.compile(r"NOLINT|clang-format|IWYU|noqa|type: ignore|fmt: |pylint|shellcheck |SPDX|-{3}|={4}"
+                       r"|\Anamespace \S+\Z|\A::: ")
+# Code spans, addresses and the targets of links, which have no words of a sentence.
+NO_WORDS = re.compile(r"`+[^`]+`+|<https?://[^>]*>|https?://\S+|(?<=\])\([^)\s]*\)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\[])")
 
 
@@ -119,10 +122,11 @@ def shell_blocks(text):
 
 
 def page_blocks(text):
-    """Yields paragraphs, items of lists and cells of tables, without headings and code."""
+    """Yields paragraphs, items of lists and cells of tables, without headings and code. A paragraph
+    that is indented by four spaces is code, unless a list is above it."""
     text = pages.FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = re.sub(r"<!--.*?-->", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
-    current, first = [], 0
+    current, first, is_list = [], 0, False
 
     def finished(last):
         if current:
@@ -134,6 +138,9 @@ def page_blocks(text):
         item = re.match(r"\s*(?:[-*]|\d+\.)\s+(.*)", line)
         if not line.strip() or re.match(r"#{1,6} |\s*[-|: ]+$", line) or line.startswith("|") or item:
             yield from finished(number - 1)
+        is_list = bool(item) or is_list and (not line.strip() or line.startswith(" ") or bool(current))
+        if line.startswith("    ") and not item and not is_list and not current:
+            continue
         if line.startswith("|") and not re.match(r"[-|: ]+$", line):
             for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")):
                 if cell.strip():
@@ -157,6 +164,13 @@ def blocks(name, text):
     return []
 
 
+def has_words(sentence):
+    """Tells a sentence from a list of names: code, addresses and the targets of links are no words.
+    A sentence that ends with a full stop may have as few as two words beside them."""
+    words = [len(re.findall(r"[A-Za-z]{2,}", text)) for text in (sentence, NO_WORDS.sub("", sentence))]
+    return words[0] >= 4 and words[1] >= (2 if sentence.endswith(".") else 4)
+
+
 def sentences(block):
     """Yields the sentences of a block that have at least four words, without text that is meant for
     tools."""
@@ -167,7 +181,7 @@ def sentences(block):
         if DIRECTIVE.search(paragraph):
             continue
         for sentence in SENTENCE_END.split(" ".join(paragraph.split())):
-            if len(re.findall(r"[A-Za-z]{2,}", sentence)) >= 4:
+            if has_words(sentence):
                 yield sentence
 
 

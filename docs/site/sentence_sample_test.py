@@ -32,6 +32,8 @@ const int kFew = 3;           ///< fewer than one may think,
                               ///< for it goes on here
 const int kSome = 30;         ///< a number between the two
 // NOLINT(of a tool for tools alone)
+// --- a line between two sections ---
+}  // namespace fairdraw::of::many::things
 // Too short.
 """,
     "a/kernel.cu": "/* Adds two rows of numbers. */\n__global__ void add();\n",
@@ -64,6 +66,17 @@ goes on here.
 | the column with its heading | what |
 |---|---|
 | some words in a cell | x |
+| `a call with (four, words, more)`, `and_other_names` | [a_name_of_words](a/page/of/words.md) |
+
+    a command that is indented as code is no prose
+
+See `things.h`, which `others.h` includes.
+
+<https://an.address.of/words/and/more>
+
+- An item with a part
+
+    that goes on in a paragraph of its own.
 """,
 }
 
@@ -81,6 +94,8 @@ SENTENCES = [
     ("page", "README.md", "A paragraph with `code of it`."), ("page", "README.md", "Another one goes on here."),
     ("page", "README.md", "An item of a list."), ("page", "README.md", "One more item of it."),
     ("page", "README.md", "the column with its heading"), ("page", "README.md", "some words in a cell"),
+    ("page", "README.md", "See `things.h`, which `others.h` includes."), ("page", "README.md", "An item with a part"),
+    ("page", "README.md", "that goes on in a paragraph of its own."),
 ]
 SENTENCES = [("header" if kind == "cpp" else kind, file, text) for kind, file, text in SENTENCES]
 
@@ -111,7 +126,7 @@ class Sample(unittest.TestCase):
         drawn = self.printed("--seed", "1", "--count", "6")
         self.assertEqual(drawn, self.printed("--seed", "1", "--count", "6"))
         self.assertEqual(len(set(drawn.splitlines()[1:])), 6)
-        # A draw is one of very many orders of 6 of 21 sentences, so that five other seeds cannot all
+        # A draw is one of very many orders of 6 of 24 sentences, so that five other seeds cannot all
         # give the same draw by accident.
         others = {self.printed("--seed", str(seed), "--count", "6") for seed in range(2, 7)}
         self.assertNotEqual(others, {drawn})
