@@ -157,7 +157,7 @@ def main(words: Sequence[str] | None = None) -> int:
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json", help="the result, with its page")
     sub.add_argument("parts", type=Path, metavar="PART.json", nargs="+")
     sub = verbs.add_parser(
-        "capsules", help="shrinks red cases of a matrix to small rows for issues"
+        "capsules", help="shrinks failed cases of a matrix to small rows for issues"
     )
     sub.add_argument("matrix", type=Path, metavar="MATRIX.json")
     sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")

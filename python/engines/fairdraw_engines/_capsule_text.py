@@ -71,8 +71,8 @@ class Capsule:
         what = symptoms(expected, answer).get(wrong.symptom, wrong.symptom)
         size = f"{wrong.row.vocab} token{'s' if wrong.row.vocab > 1 else ''}"
         return (
-            f"{_subject(wrong.engine)} {what}, in a row of {size} with {trait(wrong.row)} and "
-            f"{_parameters(wrong.row)}."
+            f"Given a row of {size} with {trait(wrong.row)}, at {_parameters(wrong.row)}, "
+            f"{_in_sentence(_subject(wrong.engine))} {what}."
         )
 
     def case(self, text: str) -> str:
@@ -104,14 +104,15 @@ class Capsule:
         row, expected = wrong.row, expected_of(wrong.profile, wrong.row)
         judged = expected["defined"] and not expected["must_fail"]
         if not judged:
-            right = "no token, or one that the filters of the same call keep"
+            right = "A right sampler draws no token, or a token that its own filters keep."
         elif wrong.symptom == "counts":
-            right = "draws by the softmax of what the filters leave"
+            right = "A right sampler draws the kept tokens in proportion to their softmax."
         else:
-            low, high = expected["fewest"], expected["most"]
-            size = f"{low}" if low == high else f"{low} to {high}"
-            right = f"{size} stay, of {_some(expected['may_be_kept'])}"
-        asked = [f"- logits: `{_array(row.logits)}`", f"- {_parameters(row)}"]
+            right = _right_size(expected["fewest"], expected["most"], expected["may_be_kept"])
+        asked = [
+            f"- The logits of the row are `{_array(row.logits)}`.",
+            f"- The row is sampled at {_parameters(row)}.",
+        ]
         return _page(self, text, asked, right, output)
 
 
@@ -142,12 +143,37 @@ class ExampleCapsule:
 
     def page(self, text: str, output: str) -> str:
         example = self.engine.example
-        asked = [f"- {name}: `{json.dumps(value)}`" for name, value in example["call"].items()]
+        asked = [
+            f"- The argument `{name}` is `{json.dumps(value)}`."
+            for name, value in example["call"].items()
+        ]
         return _page(self, text, asked, example["right"], output)
 
 
 def _subject(engine: Engine) -> str:
     return engine.calls.partition(":")[0]
+
+
+def _in_sentence(subject: str) -> str:
+    """Returns a subject that begins with "A" in the form that it has within a sentence."""
+    return f"a {subject[2:]}" if subject.startswith("A ") else subject
+
+
+def _right_size(fewest: int, most: int, candidates: Sequence[int]) -> str:
+    """Says in a sentence how many tokens right filters keep, and which tokens these may be."""
+    if fewest == most == len(candidates) == 1:
+        return f"Right filters keep only token {candidates[0]}."
+    named = candidates if len(candidates) <= 8 else [*candidates[:8], "others"]
+    if fewest == len(candidates):
+        return f"Right filters keep exactly these {fewest} tokens: {_and(named)}."
+    size = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return f"Right filters keep {size} of these {len(candidates)} tokens: {_and(named)}."
+
+
+def _and(words: Sequence[Any]) -> str:
+    """Joins words as in a sentence: "1, 2 and 3"."""
+    *first, last = map(str, words)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _json(
@@ -168,19 +194,21 @@ def _page(
     capsule: Capsule | ExampleCapsule, text: str, asked: Sequence[str], right: str, output: str
 ) -> str:
     engine = capsule.engine
-    needs = "rules.py beside it" if engine.source else "the engine's package alone"
+    needs = "`rules.py` in the same folder" if engine.source else "the engine's package"
+    subject, _, details = _in_sentence(engine.calls).partition(": ")
     lines = [
         f"# {text}",
         "",
-        f"- versions: {capsule.version}",
-        f"- calls: {engine.calls}",
-        *([f"- source: <{engine.source}>"] if engine.source else []),
+        f"- The defect was seen with {capsule.version}.",
+        f"- The code under test is {subject}{f' ({details})' if details else ''}.",
+        *([f"- The rule follows the source code at <{engine.source}>."] if engine.source else []),
         *asked,
-        f"- expected: {right}",
-        f"- got: {'; '.join(output.strip().splitlines())}",
+        f"- {right}",
+        f"- The answer is wrong. {' '.join(output.strip().splitlines())}",
         "",
-        "`python show.py case.json` shows it and ends with 1: fairdraw's `standalone/show.py`, which needs",
-        f"{needs}. fairdraw found it by:",
+        "`python show.py case.json` shows the defect, and ends with exit code 1. The script is fairdraw's",
+        f"`standalone/show.py`, which needs only {needs}.",
+        "These commands of fairdraw run the cases that found the defect:",
         "",
     ]
     lines += [f"    {red['replay']}" for red in capsule.cases]
@@ -192,7 +220,7 @@ def _parameters(row: Row) -> str:
     named += [f"top_k {row.top_k}"] if row.top_k else []
     named += [f"top_p {as_text(row.top_p)}"] if row.top_p != 1 else []
     named += [f"min_p {as_text(row.min_p)}"] if row.min_p else []
-    return ", ".join(named)
+    return _and(named)
 
 
 def _number(value: float) -> float | str:
@@ -200,10 +228,6 @@ def _number(value: float) -> float | str:
     finite."""
     text = as_text(value)
     return float(text) if np.isfinite(value) else text
-
-
-def _some(ids: Sequence[int]) -> str:
-    return f"{list(ids[:8])}{' and more' if len(ids) > 8 else ''}"
 
 
 def _array(values: Iterable[float]) -> str:

@@ -127,19 +127,19 @@ def symptoms(expected: dict[str, Any], answer: Answer) -> dict[str, str]:
     if judged and answer.kept is not None:
         kept = set(np.flatnonzero(answer.kept).tolist())
         if missing := sorted(set(expected["kept"]) - kept):
-            found["drops"] = f"drops {_ids(missing)}, which must stay"
+            found["drops"] = f"drops {_ids(missing)}, which must be kept"
         if extra := sorted(kept - set(expected["may_be_kept"])):
-            found["keeps"] = f"keeps {_ids(extra)}, which must go"
+            found["keeps"] = f"keeps {_ids(extra)}, which must be dropped"
         low, high = expected["fewest"], expected["most"]
         if not low <= len(kept) <= high:
             size = f"{low}" if low == high else f"{low} to {high}"
             name = "too_few" if len(kept) < low else "too_many"
-            found[name] = f"keeps {len(kept)} tokens where {size} must stay"
+            found[name] = f"keeps {len(kept)} tokens, but must keep {size}"
     if answer.kept is not None:
         if len(left := np.unique(drawn[~answer.kept[drawn]])):
             found["leaves_mask"] = f"draws {_ids(left)}, which its own filters dropped"
     if judged and (outside := sorted(set(drawn.tolist()) - set(expected["may_be_kept"]))):
-        found["outside"] = f"draws {_ids(outside)}, which cannot be drawn"
+        found["outside"] = f"draws {_ids(outside)}, which no right sampler draws"
     if expected["must_fail"] and len(drawn):
         found["gives_token"] = f"draws {_ids(np.unique(drawn))} from a row that has no distribution"
     if judged:
@@ -148,8 +148,8 @@ def symptoms(expected: dict[str, Any], answer: Answer) -> dict[str, str]:
             if not low <= counts[token] <= high:
                 found.setdefault(
                     "counts",
-                    f"draws token {token} {counts[token]} times in {len(answer.tokens)}, where a "
-                    f"right sampler draws it {low} to {high} times",
+                    f"draws token {token} in {counts[token]} of {len(answer.tokens)} draws, but a "
+                    f"right sampler draws this token in {low} to {high} of them",
                 )
     return found
 

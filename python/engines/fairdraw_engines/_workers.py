@@ -150,8 +150,8 @@ class _Worker:
 
 
 def _serve(judge: Callable[[str], Any], connection: Connection) -> None:
-    """Runs in a worker process. Reports that the process is ready, then judges the cases that it
-    receives until the pipe is closed.
+    """Runs in a worker process. Reports in a worker process that the process is ready, and judges
+    the cases that the process receives until the pipe is closed.
     """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError):

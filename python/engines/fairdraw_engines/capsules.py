@@ -119,7 +119,7 @@ def _row_of(engine: Engine, profile: str, suite: Any, red: Record, seed: int) ->
     matching_cases(suite, [red["case"]])
     (case,) = judge(dataclasses.replace(engine, make=make), profile, suite, red["case"], seed).cases
     if not case.red:
-        raise NotReduced(f"run again it is {case.verdict}")
+        raise NotReduced(f"The verdict of the case in a second run is {case.verdict}.")
     found = [watch.found for watch in watches if watch.found is not None]
     return found or [row for watch in watches for row in watch.rows.values()][:MAX_ROWS]
 
@@ -139,7 +139,7 @@ def reduced(
                 symptom = next(iter(found))
                 small = _smallest(engine, profile, sampler, row, draws, symptom, seconds)
                 return Wrong(engine, profile, small, draws, symptom)
-    raise NotReduced("no row of it by itself is wrong: replay the case")
+    raise NotReduced("No single row of the case shows the defect.")
 
 
 def _smallest(
@@ -181,7 +181,9 @@ def write(capsule: Capsule | ExampleCapsule, folder: Path) -> None:
         )  # fmt: skip
         if ran.returncode != 1 or not ran.stdout.strip() or ran.stdout == "right\n":
             last = (ran.stderr.strip().splitlines() or [ran.stdout.strip()])[-1]
-            raise NotReduced(f"the script ended with {ran.returncode}: {last}")
+            raise NotReduced(
+                f"The script ended with exit code {ran.returncode} and printed `{last}`."
+            )
         target = folder / capsule.name
         target.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target / "case.json")
@@ -211,17 +213,19 @@ def collect(
         for red in record["red"]:
             try:
                 if engine is None:
-                    raise NotReduced("there is no such engine")
+                    raise NotReduced("There is no engine of this name.")
                 if red["verdict"] != "failed":
-                    raise NotReduced(red["verdict"])
+                    raise NotReduced(f"The verdict of the case is {red['verdict']}, not failed.")
                 if (engine.filter_of, red["case"]) in failed and red["case"].startswith(OF_FILTERS):
-                    raise NotReduced(f"its filter is that of {engine.filter_of}, which is red, too")
+                    raise NotReduced(
+                        f"The case also fails for {engine.filter_of}, which has the same filter."
+                    )
                 if isinstance(engine, OperationEngine):
-                    raise NotReduced("an operation on rows, which has neither mask nor draws")
+                    raise NotReduced("An operation on rows has neither a mask nor draws.")
                 if isinstance(engine, DraftEngine | RunningEngine) and not engine.example:
-                    raise NotReduced("drafts or histories, which no row alone shows")
+                    raise NotReduced("A row alone shows no defect that needs drafts or histories.")
                 if engine.standalone is None:
-                    raise NotReduced("no script calls its package without fairdraw, if it has one")
+                    raise NotReduced("The script `show.py` cannot call this engine.")
                 version = engine.version()
                 capsule: Capsule | ExampleCapsule
                 if engine.example:
@@ -245,7 +249,7 @@ def collect(
 
 def _pages(folder: Path) -> dict[str, tuple[str, int]]:
     """Maps each capsule in a folder, by its name, to (the sentence that names the error, number of
-    red cases)."""
+    failed cases)."""
     found = {}
     for file in sorted(folder.glob("*/issue.md")):
         text = file.read_text()
@@ -262,23 +266,26 @@ def index_page(folder: Path, left: Sequence[tuple[str, str, str]]) -> str:
     lines = [
         "# Capsules",
         "",
-        "Written by `python -m fairdraw engines capsules`: the red cases of the conformance matrix as",
-        "rows that show them, to be attached to an issue. Each folder has a page, and a case for the",
-        "script `python/engines/fairdraw_engines/standalone/show.py`, which needs the engine's package alone,",
-        "or `rules.py` beside it for a rule that is written from an engine's source:",
-        "`python show.py case.json` was run, and showed the defect.",
+        "`python -m fairdraw engines capsules` writes this page. A capsule is a folder that shows a",
+        "defect of a sampler with one row or one call, to be attached to an issue. Each capsule stands",
+        "for failed cases of the [conformance matrix](../conformance.md).",
         "",
-        "| capsule | red cases | what is wrong |",
+        "A capsule has a page and the file `case.json` for the script",
+        "`python/engines/fairdraw_engines/standalone/show.py`. The script needs only the engine's package.",
+        "For a rule that is written from an engine's source, the script needs only `rules.py` in the same",
+        "folder. For each capsule, `python show.py case.json` was run and showed the defect.",
+        "",
+        "| capsule | failed cases | defect |",
         "|---|---|---|",
     ]
     for name, (text, count) in _pages(folder).items():
-        lines.append(f"| [{name}]({name}/issue.md) | {count} | {text} |")
+        lines.append(f"| [`{name}`]({name}/issue.md) | {count} | {text} |")
     if left:
         lines += [
             "",
-            "Red cases without a capsule:",
+            "These cases of the matrix have no capsule:",
             "",
-            "| engine | case | why |",
+            "| engine | case | reason |",
             "|---|---|---|",
         ]
         lines += [f"| {engine} | `{case}` | {why} |" for engine, case, why in sorted(left)]

@@ -36,10 +36,12 @@ from ._packages import Unavailable
 from ._workers import Died, in_processes, in_this_process
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
+#: Predicates of a case that did not pass, by its verdict.
+ENDED = {"failed": "failed", "underpowered": "is underpowered", "error": "ended with an error"}
 Record = dict[str, Any]
-OUT_OF_TIME = "not run: the time given to the engine was over"
-NOT_ENDED = "had not ended when its process was stopped: "
-PROCESS_DIED = "its process died"
+OUT_OF_TIME = "the time limit of the engine was reached before the case began"
+NOT_ENDED = "the process was stopped before the case ended: "
+PROCESS_DIED = "the process of the case died"
 #: Globs of cases of suite smoke with rows on which the profiles' masks differ.
 MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
 
@@ -214,7 +216,7 @@ def run_engine(
         record["skipped_because"] = str(reason)
         return record
     asked = [case for case in cases if is_about(engine, case)]
-    other = _Outcome("skipped", "about filters that the engine does not have")
+    other = _Outcome("skipped", "the case needs filters that the engine does not have")
     outcomes = dict.fromkeys(set(cases).difference(asked), other)
     sent = engine.name if ENGINES.get(engine.name) is engine else engine
     judge_one = functools.partial(_judge_one, sent, profile, suite, seed)
@@ -331,6 +333,20 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def _code(text: str) -> str:
+    """Returns the text as a code span on one line."""
+    marks = "``" if "`" in text else "`"
+    return f"{marks}{' '.join(text.splitlines())}{marks}"
+
+
+def _reason(text: str) -> str:
+    """Returns the reason of a skipped case as a sentence. The gate's reasons are predicates of the
+    sampler, such as "has no min_p"."""
+    verbs = ("has", "keeps", "reports", "takes", "verifies")
+    sentence = f"The engine {text}" if text.split(" ")[0] in verbs else text[:1].upper() + text[1:]
+    return f"{sentence}."
+
+
 def _by_profile(ran: Sequence[Record]) -> list[str]:
     """Returns the table with one row per profile and one column per engine."""
     tables = {_label(r): r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
@@ -340,8 +356,9 @@ def _by_profile(ran: Sequence[Record]) -> list[str]:
         "",
         "## Whose definitions an engine keeps",
         "",
-        f"Masks ({', '.join(f'`{glob}`' for glob in MASKS)}) under every profile: cases passed of "
-        "those that the profile defines.",
+        f"The masks of the cases {', '.join(f'`{glob}`' for glob in MASKS)} are compared with the masks "
+        "of every profile. Each cell has the number of passed cases, and the number of cases that the "
+        "profile defines.",
         "",
         f"| profile | {' | '.join(tables)} |",
         "|---|" + "---|" * len(tables),
@@ -363,7 +380,7 @@ def _runs(ran: Sequence[Record]) -> list[str]:
     for r in ran:
         cases = f"{r['suite']}: {', '.join(f'`{glob}`' for glob in r['case_globs'])}"
         lines.append(
-            f"| {_label(r)} | {_escaped(r['calls'])} | {_escaped(r['version'])} "
+            f"| {_label(r)} | {_escaped(r['calls'])} | {_code(_escaped(r['version']))} "
             f"| {cases} | {r['seed']} | {r['date']} |"
         )
     places = sorted({f"{r['tool']}, {r['environment']}" for r in ran})
@@ -376,8 +393,9 @@ def _reds(ran: Sequence[Record]) -> list[str]:
         if engine["red"]:
             lines += ["", f"## {_label(engine)} under {engine['semantics']}", ""]
         for red in engine["red"]:
-            lines += [f"- {red['verdict']} `{red['case']}`: {_escaped(red['message'])}"]
-            lines += [f"  `{red['replay']}`"]
+            ended, message = ENDED[red["verdict"]], _code(red["message"])
+            lines += [f"- Case `{red['case']}` {ended}, with this message: {message}."]
+            lines += [f"  This command repeats the case: `{red['replay']}`."]
     return lines
 
 
@@ -393,8 +411,10 @@ def to_markdown(matrix: Record) -> str:
     lines = [
         "# Conformance",
         "",
-        "Written by `python -m fairdraw engines matrix`; `python/engines/README.md` reads it. "
-        "Passed cases, with one column per check; skipped cases are counted at the end of a row.",
+        "`python -m fairdraw engines matrix` writes this page, and [README.md](README.md) explains the "
+        "findings. A cell of the table has the number of cases of a check that an engine passed, and the "
+        "numbers of the failed and the underpowered cases. The last column has the number of skipped "
+        "cases.",
         "",
         "| engine | profile | " + " | ".join(checks) + " | skipped |",
         "|---|---|" + "---|" * (len(checks) + 1),
@@ -412,7 +432,7 @@ def to_markdown(matrix: Record) -> str:
     lines += ["", "## Why cases were skipped", "", "| engine | cases | reason |", "|---|---|---|"]
     for engine in ran:
         for reason, count in engine["skip_reasons"].items():
-            lines.append(f"| {_label(engine)} | {count} | {_escaped(reason)} |")
+            lines.append(f"| {_label(engine)} | {count} | {_escaped(_reason(reason))} |")
     return "\n".join(lines) + "\n"
 
 

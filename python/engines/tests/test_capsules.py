@@ -125,7 +125,7 @@ def test_a_wrong_sampler_gets_a_case_that_shows_it(
     index = capsules.write_all(made, {"planted": engine}, tmp_path / "out", seconds=20)
     (folder,) = [entry for entry in index.parent.iterdir() if entry.is_dir()]
     assert symptom in folder.name and folder.name in index.read_text()
-    assert "without a capsule" not in index.read_text()
+    assert "have no capsule" not in index.read_text()
     page, text = (folder / "issue.md").read_text(), (folder / "case.json").read_text()
     assert made["engines"][0]["red"][0]["replay"] in page and "planted 1" in page
 
@@ -152,10 +152,13 @@ def test_what_does_not_show_again_is_said(tmp_path):
     wrong, right = planted("top_k"), planted("nothing")
     made = matrix_of(wrong, MASK)
     index = capsules.write_all(made, {"planted": right}, tmp_path / "out")
-    assert f"| planted | `{MASK}` | run again it is passed |" in index.read_text()
+    assert (
+        f"| planted | `{MASK}` | The verdict of the case in a second run is passed. |"
+        in index.read_text()
+    )
     described = dataclasses.replace(wrong, standalone=None)
     index = capsules.write_all(made, {"planted": described}, tmp_path / "out")
-    assert "no script calls its package" in index.read_text()
+    assert "cannot call this engine" in index.read_text()
 
 
 def test_a_case_that_shows_nothing_is_not_kept(tmp_path):
@@ -164,7 +167,7 @@ def test_a_case_that_shows_nothing_is_not_kept(tmp_path):
     made = matrix_of(wrong, MASK)
     untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
     index = capsules.write_all(made, {"planted": untrue}, tmp_path / "out")
-    assert "the script ended with 0" in index.read_text()
+    assert "The script ended with exit code 0" in index.read_text()
     assert [entry.name for entry in index.parent.iterdir()] == ["README.md"]
 
 
@@ -177,7 +180,7 @@ def test_an_older_capsule_stays_while_its_case_is_red_and_in_no_new_one(tmp_path
     # If the engine is right, as it may be on another device, no new capsule can be made.
     capsules.write_all(made, {"planted": right}, out)
     assert (folder / "case.json").read_text() == before
-    assert folder.name in index.read_text() and "without a capsule" not in index.read_text()
+    assert folder.name in index.read_text() and "have no capsule" not in index.read_text()
     # If the script shows no defect, the older capsule stays.
     untrue = dataclasses.replace(wrong, settings={"wrong": "nothing"})
     capsules.write_all(made, {"planted": untrue}, out)
@@ -198,7 +201,7 @@ def test_a_filter_of_another_engine_has_its_capsules(tmp_path):
     made = matrix.updated(made, [{**made["engines"][0], **interpreted}])
     assert len(made["engines"]) == 3
     index = capsules.write_all(made, {"planted": wrong, "same": same}, tmp_path / "out")
-    assert "| its filter is that of planted, which is red, too |" in index.read_text()
+    assert "| The case also fails for planted, which has the same filter. |" in index.read_text()
     assert len(list(index.parent.glob("*/case.json"))) == 1
 
 
@@ -260,25 +263,28 @@ TWO_OF_FOUR = {**NOT_JUDGED, "kept": [0, 1], "may_be_kept": [0, 1], "fewest": 2,
             [0, 3, 3, 1],
             TWO_OF_FOUR,
             [
-                "the filters drop [0], which have to stay",
-                "the filters keep [2, 3], which have to go",
-                "3 tokens stay; expected: 2 to 2",
-                "[0] are drawn, which the filters of the same call dropped",
-                "[3] are drawn; expected: one of [0, 1]",
+                "The filters drop token 0, which must be kept.",
+                "The filters keep tokens 2 and 3, which must be dropped.",
+                "The number of kept tokens is 3, but must be 2.",
+                "The sampler draws token 0, which its own filters dropped.",
+                "The sampler draws token 3, but may only draw tokens 0 or 1.",
             ],
         ),
-        (set(), [5, -1], NOT_JUDGED, ["[5] are drawn, which the filters of the same call dropped"]),
+        (set(), [5, -1], NOT_JUDGED, ["The sampler draws token 5, which its own filters dropped."]),
         (
             None,
             [0, -1],
             {**NOT_JUDGED, "must_fail": True},
-            ["a row without a distribution gives tokens [-1, 0]"],
+            ["The sampler draws token 0 from a row without a distribution."],
         ),
         (
             None,
             [0, 0, 0, 1],
             {**TWO_OF_FOUR, "counts": [[0, 1, 2], [1, 0, 3]]},
-            ["token 0 is drawn 3 times in 4; expected: 1 to 2"],
+            [
+                "The sampler draws token 0 in 3 of 4 draws, but a right sampler draws this token in "
+                "1 to 2 of them."
+            ],
         ),
     ],
 )
@@ -292,7 +298,7 @@ def test_every_committed_capsule_has_its_case():
     folder = BASELINE.parent / "capsules"
     index = (folder / "README.md").read_text()
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
-    assert names and all(f"[{name}]({name}/issue.md)" in index for name in names)
+    assert names and all(f"[`{name}`]({name}/issue.md)" in index for name in names)
     commands = {
         red["replay"] for r in json.loads(BASELINE.read_text())["engines"] for red in r["red"]
     }
@@ -302,6 +308,6 @@ def test_every_committed_capsule_has_its_case():
         replays = [line.strip() for line in page.splitlines() if line.startswith("    python")]
         assert replays and set(replays) <= commands
         assert page.startswith(f"# {case['text']}\n")
-        assert f"\n- versions: {case['seen_with']}\n" in page
+        assert f"\n- The defect was seen with {case['seen_with']}.\n" in page
         inspect.signature(standalone_show.ANSWERS[case["answer"]]).bind(**case["call"])
         assert case["expected"].keys() == NOT_JUDGED.keys()

@@ -1,4 +1,5 @@
-"""Tests code of fairdraw that engines load as plugins or by name. The engines' own code loads it.
+"""Tests code of fairdraw that engines load as plugins or by name. The tests use the loaders of
+these engines.
 
 The tests are skipped if vllm or sglang can neither be imported nor loaded from a wheel in
 FAIRDRAW_VLLM_WHEEL or FAIRDRAW_SGLANG_WHEEL (README.md).

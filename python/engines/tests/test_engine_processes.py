@@ -52,7 +52,7 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
     red = [red["case"] for red in together["red"]]
     assert len(red) == 4 and red == [case for case in table if case in red]
     assert judged_and_skipped(together) == len(table)
-    assert together["skip_reasons"]["about filters that the engine does not have"] > 0
+    assert together["skip_reasons"]["the case needs filters that the engine does not have"] > 0
     assert together["seconds"] > 0
     # The record was saved while results arrived.
     assert seen[-1] == ([], len(table))

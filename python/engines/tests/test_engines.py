@@ -51,7 +51,7 @@ def engine_or_skip(name):
     return engine
 
 
-#: Engines that follow their profile. Rules that break it have tests of their own
+#: Engines that are expected to follow their profile. Rules that break it have tests of their own
 #: (test_from_source.py).
 KEEPING = {name: engine for name, engine in ENGINES.items() if not engine.source}
 SAMPLERS = [

@@ -359,6 +359,14 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
 }
 
 
+def named(tokens: list[int], conjunction: str = "and") -> str:
+    """Names at most eight of the tokens, such as "token 3" or "tokens 1, 2 and more"."""
+    if len(tokens) == 1:
+        return f"token {tokens[0]}"
+    shown, last = (tokens[:8], "more") if len(tokens) > 8 else (tokens[:-1], str(tokens[-1]))
+    return f"tokens {', '.join(map(str, shown))} {conjunction} {last}"
+
+
 def faults(
     kept: set[int] | None, tokens: list[int], draws: int, expected: Mapping[str, Any]
 ) -> list[str]:
@@ -369,22 +377,23 @@ def faults(
     drawn = {token for token in tokens if token >= 0}
     if kept is not None and must is not None:
         if missing := sorted(set(must) - kept):
-            wrong.append(f"the filters drop {missing[:8]}, which have to stay")
+            wrong.append(f"The filters drop {named(missing)}, which must be kept.")
         if extra := sorted(kept - set(may)):
-            wrong.append(f"the filters keep {extra[:8]}, which have to go")
+            wrong.append(f"The filters keep {named(extra)}, which must be dropped.")
         if not fewest <= len(kept) <= most:
-            wrong.append(f"{len(kept)} tokens stay; expected: {fewest} to {most}")
+            right = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+            wrong.append(f"The number of kept tokens is {len(kept)}, but must be {right}.")
     if kept is not None and (left := sorted(drawn - kept)):
-        wrong.append(f"{left[:8]} are drawn, which the filters of the same call dropped")
+        wrong.append(f"The sampler draws {named(left)}, which its own filters dropped.")
     if must is not None and (outside := sorted(drawn - set(may))):
-        wrong.append(f"{outside[:8]} are drawn; expected: one of {may[:8]}")
+        wrong.append(f"The sampler draws {named(outside)}, but may only draw {named(may, 'or')}.")
     if expected["must_fail"] and drawn:
-        wrong.append(f"a row without a distribution gives tokens {sorted(set(tokens))[:8]}")
+        wrong.append(f"The sampler draws {named(sorted(drawn))} from a row without a distribution.")
     for token, low, high in expected["counts"]:
         if not low <= tokens.count(token) <= high:
             wrong.append(
-                f"token {token} is drawn {tokens.count(token)} times in {draws}; "
-                f"expected: {low} to {high}"
+                f"The sampler draws token {token} in {tokens.count(token)} of {draws} draws, but a "
+                f"right sampler draws this token in {low} to {high} of them."
             )
     return wrong
 
