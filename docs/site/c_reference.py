@@ -18,15 +18,17 @@ import statements
 
 DIRECTIVE = re.compile(r"^::: (\S+\.h)$", re.MULTILINE)
 LIBRARY = "kernels/include/fairdraw"
-PLUGIN = "harness/plugin/CMakeLists.txt"  # this file installs the headers with which a plugin is built
+PLUGIN = "harness/plugin/CMakeLists.txt"  # the file in which CMake names the headers of plugins
 #: Parameters of these types are arrays, whose shape the function's comment must state.
 ARRAY = re.compile(r"\b(View|PerRequest|RowsView|FloatRows|BitRows|TileRows|TokenLists)\b")
-#: Fields of these types are arrays, too. Other types state themselves what their rows are.
+#: Fields of these types are arrays, too. In all other types, the members tell the shape.
 ARRAY_FIELD = re.compile(r"\b(View|PerRequest)<|\b(float|u?int\d+_t)\*$")
-#: Functions of these types report errors: the statement at the head of their header holds for them.
+#: Functions that return these types report errors, and the statement at the head of their header
+#: holds for them.
 REPORTS = re.compile(r"(?:fairdraw::)?Error|int32_t")
-#: Functions and types whose functions never fail, though nothing in their declaration says so, and why. A
-#: lack of memory does not count. What reports errors is never exempt.
+#: Functions and types that cannot fail although their declaration does not say so, each with the
+#: reason. A lack of memory is no failure here. Functions that return an error code are never
+#: exempt.
 NEVER_FAIL = {
     "fairdraw::BatchState::compact": "moves requests within slots that the state has",
     "fairdraw::BatchState::clear_allowed": "writes memory that the state has",
@@ -35,7 +37,7 @@ NEVER_FAIL = {
     "fairdraw::cuda::ShardedCall": "reads a call that make_sharded_call() has checked",
     "fairdraw::cuda::why_not_available": "answers why other calls fail",
 }
-#: Headers whose functions implement no definition of sampling, and why.
+#: Headers whose functions implement no definition of sampling, each with the reason.
 NO_DEFINITION = {
     f"{LIBRARY}/types.h": "holds arguments and results, and tells what the CPU can run",
     f"{LIBRARY}/token_lists.h": "holds arguments",
@@ -90,7 +92,8 @@ class Name:
         return " ".join(" ".join("".join(para.itertext()).split()) for para in self.comment)
 
     def is_implied(self):
-        """Copies, moves and ends of an object, and what is only there to be refused."""
+        """Returns true for destructors, for constructors and assignments that copy or move, and for
+        functions that are defaulted or deleted."""
         own = self.scope.split("::")[-1]
         copies = [kind for kind, _, _ in self.parameters if re.search(rf"\b{own}\b.*&", kind)]
         return self.kind == "function" and (
@@ -106,15 +109,16 @@ class Name:
         return REPORTS.fullmatch(flat(self.type)) is not None
 
     def can_fail(self):
-        """Says whether a function's declaration leaves room for errors or exceptions."""
+        """Returns whether a function's declaration permits errors or exceptions."""
         if self.reports_errors():
             return True
         return ("noexcept" not in self.arguments and "constexpr" not in flat(self.type)
                 and not {self.qualified, self.scope} & NEVER_FAIL.keys())
 
     def lacks_statements(self, root, owner, head):
-        """Lists the statements that hold for a function by none of its comment, its type's and its
-        header's; the last two hold for errors that of functions that report them."""
+        """Lists the statements that neither the comment of a function, nor the comment of its type,
+        nor the head of its header makes. The statement of errors in the last two texts holds only
+        for functions that return an error code."""
         if self.kind != "function" or self.is_implied():
             return []
         own, shared = [self.text], [owner.text if owner else "", head]
@@ -128,7 +132,7 @@ class Name:
         return [f"{self.where}: {line}" for line in found]
 
     def lacks(self):
-        """Lists what the comment of a name fails to say."""
+        """Lists the omissions of the comment of one name."""
         if self.is_implied():
             return []
         where = self.where
@@ -155,7 +159,7 @@ def headers(root):
 
 
 def read(root, files):
-    """Lists the names of these headers, in the order of the files and of their lines."""
+    """Lists the names that these headers declare, in the order of the files and of their lines."""
     with tempfile.TemporaryDirectory() as folder:
         settings = SETTINGS.format(input=" ".join(files), output=folder)
         run = subprocess.run(["doxygen", "-"], input=settings, cwd=root, capture_output=True, text=True,
@@ -179,7 +183,7 @@ def read(root, files):
             if element.get("prot") == "private" or element.get("kind") == "friend":
                 continue
             if element.get("id") in found and not scope:
-                continue  # a file contains the names of its namespaces, too
+                continue  # a file also contains the names of its namespaces
             name = found[element.get("id")] = Name(element, scope)
             for value in element.findall("enumvalue"):
                 member = Name(value, name.qualified)
@@ -198,12 +202,13 @@ def read(root, files):
 
 
 def stated(label, texts):
-    """Returns what the first of these comments states that has a statement under the label."""
+    """Returns the statements under a label of the first of these texts that has such a
+    statement."""
     return next(filter(None, (statements.statements(text, label) for text in texts)), [])
 
 
 def lacks(names, root):
-    """Lists what the comments of names and of their members fail to say."""
+    """Lists the missing statements and shapes in the comments of names and of their members."""
     found = []
     heads = {file: head_of(root / file) for file in {name.file for name in names}}
     for name in names:
@@ -343,7 +348,8 @@ def anchor(name):
 
 
 def unique_anchors(names):
-    """Gives each identifier the anchor of its name; of overloads the first has the plain one."""
+    """Gives each identifier the anchor of its name; only the first of several overloads gets the
+    anchor without a number."""
     found, taken = {}, {}
     for name in names:
         number = taken[anchor(name)] = taken.get(anchor(name), 0) + 1
@@ -356,7 +362,8 @@ def head_anchor(file):
 
 
 def pointer(name, text):
-    """Says which statements about the name's functions stand at of head of its header alone."""
+    """Returns a line that points to the head of the header, if only the head states the errors or
+    the definition of the name's functions."""
     functions = [each for each in (name, *name.members) if each.kind == "function" and not each.is_implied()]
     labels = [label for label in (statements.ERRORS, statements.DEFINITION)
               if statements.statements(head(text), label)
@@ -367,8 +374,8 @@ def pointer(name, text):
 
 
 def section(name, text, own, anchors):
-    """Returns a name's part of a page. `own` has the anchors of the page, and `anchors` the links
-    from it."""
+    """Returns the part of a page about one name. `own` has the anchors of the page, and `anchors`
+    the links from it."""
     above = comment_above(text, name.line)
     parts = [f'<a id="{own[name.identifier]}"></a>', f"### {escaped(name.qualified)}",
              f"```cpp\n{signature(name)}\n```",

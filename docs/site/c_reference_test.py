@@ -73,7 +73,7 @@ class Headers(unittest.TestCase):
 
 @unittest.skipIf(shutil.which("doxygen") is None, "doxygen is not installed")
 class Checks(unittest.TestCase):
-    """Makes the same tests on a header that is made up."""
+    """Makes the same tests with an invented header."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -136,7 +136,8 @@ class Checks(unittest.TestCase):
         (self.root / "docs" / "page.md").touch()
         wrong = c_reference.lacks(self.names(bare), self.root)
         self.assertEqual(len(wrong), 4, wrong)
-        # count() returns no Error, so that the head's errors are not its own.
+        # The function count() returns no Error, so that the errors at the head of the header do not
+        # hold for count().
         (wrong,) = c_reference.lacks(self.names(head + "//\n" + bare), self.root)
         self.assertIn("Thing::count: no statement says 'Errors", wrong)
         of_type = bare.replace("/// A type.", "/// A type. Definition: llama.cpp.")

@@ -3,8 +3,8 @@ print what the pages say.
 
 Every fenced block of `python` or `sh` is run. The blocks of a page run one after the other, as a
 reader would run them: the Python in one process, and the shell in one folder. A block of `text`
-that follows at once is the expected output of the block. A comment in the line before a block says
-what is different for this block:
+that follows a block of code directly has the expected output of that code. A comment in the line
+before a block states an exception for that block:
 
     <!-- needs: MODULE, MODULE -->   run where Python has these modules; skipped with that reason
     <!-- not run: REASON -->         never run here
@@ -27,7 +27,8 @@ import unittest
 import pages
 
 ROOT = BUILD = BINARY = PYTHON = PACKAGE = None
-SHELLS = {"bash", "console", "shell", "shell-session", "zsh"}  # written in the way of sh
+# Languages of blocks that should be written as `sh`.
+SHELLS = {"bash", "console", "shell", "shell-session", "zsh"}
 MARK = re.compile(r"(needs|not run): (\S.*)", re.DOTALL)
 SECONDS = 300  # time limit of a page, because the machine may have other work
 
@@ -186,7 +187,7 @@ class Examples(unittest.TestCase):
 
 
 class Checks(unittest.TestCase):
-    """Tests the checks on pages that are made up."""
+    """Tests the checks with invented pages."""
 
     def shell_of(self, page):
         return run_shell(examples("page", page)[1])

@@ -101,7 +101,7 @@ class Links(unittest.TestCase):
 
 
 class Checks(unittest.TestCase):
-    """Tests the checks on a repository that is made up."""
+    """Tests the checks with an invented repository."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -24,7 +24,7 @@ CPP_TOKEN = re.compile(r'R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"'
                        re.DOTALL)
 DIRECTIVE = re.compile(r"NOLINT|clang-format|IWYU|noqa|type: ignore|fmt: |pylint|shellcheck |SPDX|-{3}|={4}"
                        r"|\Anamespace \S+\Z|\A::: ")
-# Code spans, addresses and the targets of links, which have no words of a sentence.
+# Pattern of code spans, addresses and the targets of links, whose words do not count.
 NO_WORDS = re.compile(r"`+[^`]+`+|<https?://[^>]*>|https?://\S+|(?<=\])\([^)\s]*\)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\[])")
 
@@ -166,7 +166,7 @@ def blocks(name, text):
 
 def has_words(sentence):
     """Tells a sentence from a list of names: code, addresses and the targets of links are no words.
-    A sentence that ends with a full stop may have as few as two words beside them."""
+    A sentence that ends with a full stop needs only two other words."""
     words = [len(re.findall(r"[A-Za-z]{2,}", text)) for text in (sentence, NO_WORDS.sub("", sentence))]
     return words[0] >= 4 and words[1] >= (2 if sentence.endswith(".") else 4)
 

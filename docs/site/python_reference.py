@@ -1,4 +1,4 @@
-"""The exceptions and the definitions that the Python package's docstrings state, read from its source.
+"""Reads the exceptions and the definitions that the docstrings of the Python package state.
 
 Docstrings state exceptions in a section "Raises:", with a line for each exception, and the source of a
 definition in a sentence "Definition: ...". A statement of a class or of a module holds for all functions
@@ -18,30 +18,30 @@ PAGE = "docs/api/python.md"
 PACKAGE = "python"
 DIRECTIVE = re.compile(r"^::: (fairdraw[\w.]*)(?:\n    options: \{members: \[(.*)\]\})?$", re.MULTILINE)
 RAISES = re.compile(r"^Raises:\n((?:    .*(?:\n|\Z))+)", re.MULTILINE)
-#: Special methods that users call.
+#: Special methods that users call directly or by syntax.
 CALLED = ("__init__", "__call__")
-#: Functions that raise nothing, whatever they are given, and why.
+#: Functions that raise no exception for any argument, each with the reason.
 NEVER_RAISE = {
     "fairdraw.verification.Report.__init__": "takes the record of a run, which `verify` has made",
     "fairdraw.verification.Report.to_json": "returns a text that the report has",
     "fairdraw.running_batch.RunningBatch": "is a protocol: an exception of its methods fails the case",
 }
-#: Functions and modules that implement no definition of sampling, and why.
+#: Functions and modules that implement no definition of sampling, each with the reason.
 NO_DEFINITION = {
     "fairdraw.torch_compile": "calls other functions of the package",
 }
 
 
 class Function:
-    """A public function or method, with the docstrings that hold for it: its own, its class's, its
-    module's."""
+    """A public function or method, with the docstrings that hold for it: those of the function, its
+    class and its module."""
 
     def __init__(self, name, file, node, docstrings):
         self.name, self.file, self.node = name, file, node
         self.docstrings = [inspect.cleandoc(text) for text in docstrings if text]
 
     def raised(self):
-        """Returns the exceptions that the docstrings state."""
+        """Returns the exceptions that the docstrings name."""
         return {name for text in self.docstrings for section in RAISES.findall(text)
                 for name in re.findall(r"^    ([\w.]+): \w", section, re.MULTILINE)}
 
@@ -52,11 +52,11 @@ class Function:
         return {name for name in names if is_exception(name)}
 
     def is_of(self, names):
-        """Says whether one of these names is the function's, its class's or its module's."""
+        """Returns whether one of the names is the name of the function, its class or its module."""
         return any(self.name == name or self.name.startswith(f"{name}.") for name in names)
 
     def lacks(self, root, known):
-        """Lists what the docstrings do not state."""
+        """Lists the statements that the docstrings lack."""
         where = f"{self.file}:{self.node.lineno}: {self.name}"
         found, raised = [], self.raised()
         if not raised and not self.is_of(NEVER_RAISE):
@@ -99,7 +99,8 @@ class Module:
         return [name for name in (*self.definitions, *self.imported) if not name.startswith("_")]
 
     def functions(self, name):
-        """Returns the functions of a public name: itself, or the methods of a class."""
+        """Returns the functions of a public name: the function of this name, or the methods of a
+        class of this name."""
         if name in self.imported:
             return Module(self.root, self.imported[name]).functions(name)
         node = self.definitions.get(name)
@@ -116,7 +117,7 @@ class Module:
 
 
 def flattened(body):
-    """Yields the statements of a body, and of its conditions."""
+    """Yields the statements of a body, and the statements inside its conditions."""
     for node in body:
         yield from flattened([*node.body, *node.orelse]) if isinstance(node, ast.If) else [node]
 

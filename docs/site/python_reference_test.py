@@ -1,5 +1,5 @@
-"""Every public function of the Python package states the exceptions that it raises and the source of the
-definition that it implements.
+"""Tests that every public function of the Python package states the exceptions that it raises and
+the source of the definition that it implements.
 
 Usage: python_reference_test.py REPOSITORY
 """
@@ -86,7 +86,7 @@ FILES = {"docs/things.md": "", "docs/api/python.md": PAGE, "python/fairdraw/thin
 
 
 def write(root, there="", gone=""):
-    """Writes the files that are made up, with one text in place of another."""
+    """Writes the invented files, with one text in place of another."""
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text.replace(there, gone) if there else text, encoding="utf-8")
@@ -114,7 +114,7 @@ class Package(unittest.TestCase):
 
 
 class Checks(unittest.TestCase):
-    """The same on a module that is made up."""
+    """Makes the same tests with an invented module."""
 
     def lacks(self, there="", gone=""):
         with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,8 @@ import re
 ERRORS, DEFINITION = "Errors", "Definition"
 LABELS = rf"(?:{ERRORS}|{DEFINITION}|Raises)"
 INCLUDE = "kernels/include"
-#: Names that say how a call of C or C++ fails: a code, an exception, or the value that it returns then.
+#: Names that say how a call of C or C++ fails: a code, an exception, or the value that the call
+#: returns.
 FAILURE = re.compile(r"\b(?:invalid_argument|unsupported)\b|\bstd::\w+|\breturns? (?:0|another number)\b")
 HEADER = re.compile(r"\bfairdraw/\w+\.h\b")
 FILE = re.compile(r"\b(?:docs|harness|kernels|reference|suites)/[\w/]+\.(?:md|h)\b")
@@ -26,7 +27,7 @@ def paragraphs(text):
 
 
 def statements(text, label):
-    """Lists what a comment states under a label, in all of its paragraphs."""
+    """Lists the statements of a comment under a label, from all of its paragraphs."""
     pattern = re.compile(rf"(?:^|(?<=\. )){label}: (.+?)(?= {LABELS}: |$)")
     return [found for part in paragraphs(text) for found in pattern.findall(part)]
 
@@ -47,7 +48,8 @@ def is_source(text):
 
 
 def ends(root, label, text, head_of, seen=()):
-    """Says whether a statement names what it has to, itself or in the headers that it refers to.
+    """Returns whether a statement names a failure or a source, either directly or through the
+    headers that the statement refers to.
 
     `head_of` returns the text at the head of a header."""
     if (is_failure if label == ERRORS else is_source)(text):
@@ -58,7 +60,7 @@ def ends(root, label, text, head_of, seen=()):
 
 
 def wrong(root, label, found, head_of):
-    """Lists what is wrong with the statements that hold for a function."""
+    """Lists the errors in the statements that hold for a function."""
     if not found:
         return [f"no statement says '{label}: ...'"]
     gone = [f"'{label}: {text}' names {name}, which does not exist"
@@ -71,5 +73,6 @@ def wrong(root, label, found, head_of):
 
 
 def set_apart(text):
-    """Returns the Markdown of a comment, with each statement in a paragraph of its own, its label in bold."""
+    """Returns the comment as Markdown, with each statement in a paragraph of its own and its label
+    in bold."""
     return re.sub(rf"(?:^|(?<=\.) )({LABELS}): ", r"\n\n**\1:** ", text).strip()

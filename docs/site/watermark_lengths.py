@@ -3,8 +3,8 @@
 
 Usage: watermark_lengths.py REPOSITORY; needs the package fairdraw (PYTHONPATH=build/.../package).
 
-Texts are drawn from rows of known entropy, whose tokens move to other ids at each step, so that
-contexts seldom repeat. Everything follows from fixed seeds.
+The texts are drawn from rows of known entropy, in which tokens move to other ids at each step, so
+that contexts seldom repeat. All numbers follow from fixed seeds.
 """
 
 import math
@@ -33,12 +33,12 @@ def equal(bits):
 
 
 def falling(bits):
-    """Returns probabilities that fall by one factor."""
+    """Returns probabilities, each of which is smaller than the one before by the same factor."""
     return solved(bits, lambda x: x ** np.arange(256.0), 0, 1)
 
 
 def one_large(bits):
-    """Returns one large probability, and 255 small ones, equal."""
+    """Returns one large probability and 255 small, equal probabilities."""
     return solved(bits, lambda x: np.array([1.0] + [x] * 255), 0, 1)
 
 
@@ -52,8 +52,8 @@ def solved(bits, weights_of, low, high):
 
 
 def lengths(probabilities):
-    """Returns the number of tokens of each text until its p-value is at most P_VALUE, in steps of
-    STEP; MOST_TOKENS if it never is."""
+    """Returns, for each text, the number of tokens after which its p-value is at most P_VALUE, in
+    steps of STEP; MOST_TOKENS if the p-value stays above."""
     keys = np.random.default_rng(41).integers(1, 2**63, TEXTS, dtype=np.uint64)
     moves = np.random.default_rng(42)
     texts = np.zeros((TEXTS, MOST_TOKENS), np.int32)

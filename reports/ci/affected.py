@@ -49,7 +49,8 @@ SANITIZED = {
 }
 NOT_SANITIZED = ("reports/ci/", "reports/baselines/", "suites/boundaries/", "suites/gpu/")
 
-# If one of these files changes, all mutants are affected. Tests of these files do not judge mutants.
+# If one of these files changes, all mutants are affected. Changes of the tests of these files do
+# not affect mutants, because tests do not judge mutants.
 GATE = (
     "harness/contract/",
     "harness/inputs/",

@@ -3,8 +3,8 @@
 
 A comment on a function begins with a verb, and a comment on a type with a noun, so that the first word tells
 a reader what kind of name follows. Pages and public headers are read whole: pages sentence by sentence, and
-comments and docstrings by their first word. In all other files only the lines that a change adds are read, so
-that the number of findings can only fall.
+comments and docstrings by their first word. In all other files only the lines that a change adds
+are read, so that the number of old findings can only fall.
 
 Usage: openings.py [--all | FILE...] --all reads every file whole, and so lists everything that is left
 
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 import prose  # noqa: E402  (the line above says where it is)
 
 OPENING = re.compile(r"(?:What|Where|Of|By|Whether)\b(?!')")
-# Read whole. A question may begin with one of these words.
+# Read whole. Questions are allowed to begin with one of these words.
 WHOLE = re.compile(
     r"docs/.*|.*\.md|kernels/include/.*"
     r"|harness/contract/(?:batch|drafts|operation|plugin|plugin_abi|sequence)\.h"

@@ -4,8 +4,9 @@ skipped test.
 
 Usage: skips.py RESULTS..., where RESULTS are files of ctest --output-junit with all output of the tests
 
-A test of ctest is known by its name. A test that was skipped inside it has that name, ": " and its own name:
-`python: python/tests/test_cuda.py`. Exit codes: 0 if all skips agree with skips.txt; 1 if some do not.
+A test of ctest is known by its name. A test that was skipped inside a test of ctest has the name of
+that test, ": " and its own name: `python: python/tests/test_cuda.py`. Exit codes: 0 if all skips
+agree with skips.txt; 1 if some do not.
 """
 
 import fnmatch
@@ -87,8 +88,8 @@ def read_results(paths: Iterable[str]) -> tuple[set[str], list[Skip]]:
 def problems(
     lines: list[Line], ran: set[str], skips: list[Skip], there: set[str], gpu: bool
 ) -> list[str]:
-    """Returns all differences between the skips and skips.txt. `there` names all tests that ctest knows,
-    whether they ran or not."""
+    """Returns all differences between the skips and skips.txt. `there` names all tests that ctest
+    knows, no matter whether they ran."""
     used, found = set(), []
     for skip in dict.fromkeys(skips):
         named = [
