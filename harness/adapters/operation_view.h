@@ -28,7 +28,7 @@ inline FloatRows float_result_of(const fairdraw_operation& call) {
   return {static_cast<float*>(call.result), call.rows, call.result_stride};
 }
 
-/// Returns the one parameter of the call. Precondition: the call has this parameter.
+/// Returns the parameter of the call's operation. Precondition: the call has this parameter.
 template <class T>
 PerRequest<T> parameter_of(const fairdraw_operation& call, const T* values) {
   if (call.parameter_is_scalar != 0) return values[0];

@@ -1,5 +1,5 @@
 // Adds the calls of the serving library to the built-in samplers. In a build without serving
-// (FAIRDRAW_SERVING=OFF), no_serving.cpp defines these functions so that they add nothing.
+// (FAIRDRAW_SERVING=OFF), no_serving.cpp defines these functions as functions that do nothing.
 #pragma once
 
 #include <memory>

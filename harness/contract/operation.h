@@ -2,7 +2,7 @@
  * probabilities over the tokens that a filter keeps. A plugin declares these operations with the
  * bits FAIRDRAW_CAN_SOFTMAX to FAIRDRAW_CAN_TOP_P_RENORM_PROBS of plugin_abi.h.
  *
- * The header is plain C11. The headers plugin.h and plugin_abi.h include it. */
+ * The header is plain C11. The headers plugin.h and plugin_abi.h include this header. */
 #ifndef FAIRDRAW_HARNESS_CONTRACT_OPERATION_H
 #define FAIRDRAW_HARNESS_CONTRACT_OPERATION_H
 

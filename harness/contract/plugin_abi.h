@@ -1,5 +1,5 @@
-/* The exports that every plugin has. The header plugin.h, which includes this one, has the calls
- * that a plugin may have in addition.
+/* Declares the functions that every plugin exports. The header plugin.h, which includes this one,
+ * has the calls that a plugin may have in addition.
  *
  * Errors: A function returns 0, or another number after it has written a message, with its 0, into
  * message[0 ... message_size); then the whole call is refused. If only a row or a request fails, it
@@ -70,8 +70,8 @@ extern "C" {
 /** requests with drafts and processing, in host memory */
 #define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
 /** accepts each draft by a test of its own, with probability min(1, p / q). A plugin declares at
- * most one of this rule and the next. Without either, the emitted tokens must have the target's
- * distribution, and it does not matter which drafts are accepted. */
+ * most one of this rule and the next. If a plugin declares neither rule, the emitted tokens must
+ * have the target's distribution, and any drafts may be accepted. */
 #define FAIRDRAW_ACCEPTS_TOKEN_WISE (UINT64_C(1) << 28)
 /** decides jointly for a chain how many drafts are accepted (Sun et al. 2024, Algorithm 2) */
 #define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29)

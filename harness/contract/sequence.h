@@ -21,7 +21,7 @@ extern "C" {
 #define FAIRDRAW_EVENT_RESTORE 4u /**< an evicted request continues */
 #define FAIRDRAW_EVENT_END 5u     /**< a request is over */
 
-/** An event. The field `kind` says which one:
+/** An event. The field `kind` names the kind of the event:
  *   begin    a new batch begins with all slots free, and all requests of an earlier batch are gone
  *   add      a request begins in a free slot
  *   step     some requests, at least one, get a row of logits each and draw one token each

@@ -16,7 +16,7 @@ namespace fairdraw::harness {
 OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
 
 /// Gives each row of a call its own tie rule and filter order, from a number. With `faults`, some
-/// of these rules do not exist.
+/// rows get numbers that stand for no rule.
 void make_rules_of_rows(std::uint64_t number, bool faults, OwnedCall& call);
 
 /// Generates logits processing for a call from a number. Every feature is in about half of the

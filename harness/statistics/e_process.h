@@ -30,7 +30,7 @@ double log_rising_factorial(double x, double m);
 
 /// Bets on the whole distribution of a few cells: q ~ Dirichlet(kappa p), with equal weights for
 /// the values of kappa on a grid from 30 to 10^6. The larger kappa is, the nearer to p are the
-/// distributions q that it bets on. The evidence has a closed form:
+/// distributions q that it bets on. The evidence E of these bets is:
 ///
 ///   E = product over cells of (kappa p_i)^(rising c_i) / p_i^(c_i), over kappa^(rising n).
 ///

@@ -3,9 +3,9 @@
 //
 // Under the null hypothesis each nightly run gives an e-value: a number >= 0 whose mean, given all
 // earlier runs, is at most 1. A bet that starts at run s and continues on the next runs has the
-// value e_s e_(s+1) ... e_T, which is a supermartingale. A sum of such bets, one starting at each
-// run, is a supermartingale too, if their weights w_s >= 0 add up to 1 and the weight that has not
-// been bet yet is kept:
+// value e_s e_(s+1) ... e_T, which is a supermartingale. If one bet starts at each run, with
+// weights w_s >= 0 that sum to 1, the sum of these bets and of the weight that has not been bet yet
+// is a supermartingale, too:
 //
 //   M_T = (1 - sum over s <= T of w_s) + sum over s <= T of w_s e_s e_(s+1) ... e_T,   M_0 = 1.
 //

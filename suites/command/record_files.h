@@ -30,9 +30,9 @@ void expect_run_id(const harness::RunRecord& record, const std::string& path,
                    const std::string& wanted);
 
 /// Removes an earlier report from the folder, except for the files of `inputs`, and then lets
-/// signals in (signals.h). Without inputs the function makes the folder. With inputs it does not,
-/// because the verb must read them first. Throws harness::UsageError that names --report, also if
-/// the folder is not writable.
+/// signals in (signals.h). Without inputs the function makes the folder. With inputs the function
+/// makes no folder, because the verb must read the inputs first. Throws harness::UsageError that
+/// names --report, also if the folder is not writable.
 void withdraw_report(const std::string& folder, const std::vector<std::string>& inputs = {});
 
 /// Writes all files of a report. Throws harness::UsageError that names --report if a file cannot be

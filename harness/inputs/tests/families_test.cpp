@@ -387,8 +387,8 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
       const bool end = is_end(id, 256) || id < 40 || id + 40 >= kVocab || id == best;
       (end ? ends : others) += std::exp(static_cast<double>(row[id]));
     }
-    // The other ids have a total weight of about 50000 e^-12, and the ends have 472, both times the
-    // same mean of e^z.
+    // The ids in the middle have a total weight of about 50000 e^-12, and the ids at the ends have
+    // 472; both sums are multiplied by the same mean of e^z.
     EXPECT_LT(others, 0.01 * ends);
   }
   // The last four ids are 4 of 34 kinds of rows, so 40 such rows are expected; 10 or fewer have

@@ -26,8 +26,8 @@ bool Response::kept_beyond(std::int64_t row, std::int64_t vocab) const {
 
 namespace {
 
-// Returns the rows of the bitmask in their layout in memory. All bits in the gaps are set, so they
-// allow every token.
+// Returns the rows of the bitmask in their layout in memory. All bits in the gaps between rows are
+// set, so that a sampler that reads a gap finds no banned token.
 std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::int64_t width,
                                   std::int64_t gap) {
   if (gap == 0) return words;

@@ -19,8 +19,8 @@ struct Lack {
 /// the reason from abilities.inc. Throws std::logic_error for an unknown name.
 Lack lack_of(std::string_view ability);
 
-/// Returns whether an ability is a claim to use the specification's own arithmetic. If a sampler
-/// does not declare such a claim, this is no gap.
+/// Returns whether an ability is a claim to use the specification's own arithmetic. The absence of
+/// such a claim is no gap in a sampler's coverage.
 bool is_claim(std::string_view ability);
 
 /// Returns the name that the author of `sampler` writes into its description: "FAIRDRAW_CAN_TOP_K"

@@ -123,8 +123,9 @@ struct Failure {
   std::size_t place;  ///< index of the case in the run's record
 };
 
-/// Returns what the check `identify` saw at the choice that a cause is about; nullptr if it saw
-/// only the profile's values, or the cause is not about a choice.
+/// Returns the definition that the check `identify` found in place of the profile's definition, for
+/// the choice that a cause names; nullptr if `identify` found the profile's values, or the cause
+/// names no choice.
 const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& seen) {
   if (!cause.starts_with(kDefinition)) return nullptr;
   cause.remove_prefix(kDefinition.size());
@@ -147,8 +148,8 @@ bool follows_definitions(const SeenDefinitions& seen) {
 }
 
 // Returns the weight of a hint by itself. The default hint of a check, which is the same for every
-// failure, has the least weight. So has another definition, if the sampler follows the profile's on
-// rows that tell definitions apart.
+// failure, has the least weight. The hint at another definition has the same low weight, if the
+// sampler follows the profile's definition on rows that tell definitions apart.
 double worth_of(const CaseRecord& record, const Suspect& hint, const SamplerRecord& sampler) {
   const std::optional<SeenDefinitions>& seen = sampler.seen;
   const CausePlace place = place_of(hint.bug);
@@ -213,7 +214,7 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const CausePla
   return can_show(cause, place, record) &&
          std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
            CausePlace seen = place_of(hint.bug);
-           // The default hint of a check is only a symptom.
+           // The default hint of a check counts as a symptom, and not as a cause.
            const bool is_default = hint.bug == default_cause(record.check);
            if (is_default) seen.kind = Kind::symptom;
            // A mistake in only some rows of a call makes results depend on the call.
@@ -262,7 +263,8 @@ class Ranking {
  public:
   Ranking(std::vector<Failure> failures, const SamplerRecord* sampler)
       : failures_(std::move(failures)), sampler_(sampler == nullptr ? SamplerRecord() : *sampler) {
-    // Any step of processing tells whether a case has processing.
+    // The name "bad words" stands for any step of processing, because each of these steps shows
+    // only in cases with processing.
     fails_unprocessed_ = fails_without({"bad words", Step::processing, Kind::cause});
   }
 

@@ -52,8 +52,8 @@ bool is_said_by(std::string_view cause, const SharedCondition& condition);
 /// Returns the conditions that a cause's name does not imply.
 std::vector<SharedCondition> unsaid_conditions(const std::vector<SharedCondition>& conditions,
                                                std::string_view cause);
-/// Maximum number of conditions of a sentence. More of them describe a single row, and tell
-/// nothing.
+/// Maximum number of conditions of a sentence. A longer list of conditions describes a single row,
+/// and tells a reader nothing.
 inline constexpr std::size_t kMaxConditions = 2;
 
 /// Returns the name of the cause of a sampler that follows another value of a choice than its

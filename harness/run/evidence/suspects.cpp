@@ -206,7 +206,7 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   const auto& tokens = boundary.tokens;
   const bool has_mask = std::ranges::any_of(
       tokens, [](const BoundaryToken& token) { return token.kept.has_value(); });
-  // the way in which the sampler shows that it kept a token
+  // the word for a kept token, which depends on whether the sampler reports masks
   const char* const kept_text = has_mask ? "kept" : "drawn";
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const BoundaryToken& token = tokens[i];
@@ -379,7 +379,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   if (judge_writes(outcome.message, suspects)) return;
   if (judge_calls(check, outcome.message, suspects)) return;
   judge_message(outcome.message, suspects);
-  // If a known mistake explains the masks, their boundary tells nothing new.
+  // The boundary of the masks is judged only if no known mistake explains the failure.
   if (evidence.boundary && suspects.empty()) {
     judge_boundary(*evidence.boundary, suspects);
     judge_draws(*evidence.boundary, suspects);

@@ -320,7 +320,7 @@ TEST(RowsOfOperations, ShowWhatBatchesPaddingAndBitmasksSpoil) {
   }
 }
 
-// The uniform random numbers have 20 bits, end below 1, or begin above 0.
+// Tests samplers whose uniform random numbers have 16 or 20 bits, end below 1, or begin above 0.
 TEST(RowsOfOperations, ShowUniformsThatCannotReachATail) {
   const auto narrow = [](int bits) {
     return [bits](std::uint32_t, std::uint64_t word) { return word >> (64 - bits) << (64 - bits); };

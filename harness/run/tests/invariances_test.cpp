@@ -50,7 +50,7 @@ TEST(OutsideOfBand, IsATokenOfARowThatMustFail) {
   sampled.tokens[1] = 0;
   EXPECT_EQ(outside_of_band(input_of(sampler), request, sampled, right),
             "row 1, which must fail: token 0");
-  // This is the same response without statuses.
+  // The response `bare` equals `sampled`, but has no statuses.
   Response bare = sampled;
   bare.statuses.clear();
   EXPECT_EQ(outside_of_band(input_of(sampler), request, bare, right),

@@ -119,7 +119,8 @@ TEST(Design, BinomialFindsNothingWithoutDraws) {
   EXPECT_EQ(binomial_min_discrepancy(40, 0.5, 1e-12, 1e-6),
             std::numeric_limits<double>::infinity());
   EXPECT_LE(binomial_min_discrepancy(41, 0.5, 1e-12, 1e-6), 0.5);
-  // In 1e6 draws it is not found that a rare token is never drawn (e^-10), but that it is drawn too
+  // In 1e6 draws of a token of probability 1e-5, the test cannot find that the token is never drawn
+  // (a right sampler misses it with probability e^-10), but finds that the token is drawn too
   // often.
   const DetectableProbabilities rare = binomial_detectable(1000000, 1e-5, 1e-12, 1e-6);
   EXPECT_FALSE(rare.below);

@@ -110,9 +110,9 @@ void add_sizes(std::vector<NamedCase>& cases) {
 }
 
 // Adds checks that use more features of a call than `batches` does, at the same batch sizes. A
-// feature with a kernel of its own (log-probabilities, drafts, several samples, strided rows) also
-// has a threshold of its own. The vocabulary exceeds 256 and is not a multiple of 32, so that no
-// kernel has only whole tiles.
+// feature for which an engine has a separate kernel (log-probabilities, drafts, several samples,
+// strided rows) may also have a separate batch size at which the kernel is chosen. The vocabulary
+// exceeds 256 and is not a multiple of 32, so that no kernel has only whole tiles.
 void add_other_checks(std::vector<NamedCase>& cases) {
   constexpr std::int64_t kVocab = 301;
   constexpr std::int64_t kRowsOfEach = 65;
@@ -130,7 +130,8 @@ void add_other_checks(std::vector<NamedCase>& cases) {
                       {Check::chain, harness::kChainCalls}};
   const auto add_size = [&cases](const Row& row, std::int64_t size, const char* name,
                                  std::vector<Operation> operations) {
-    // The first operation then has a filter, so that even a batch of one row has one.
+    // The rotation puts an operation with a filter first, so that even a batch of one row has a
+    // filter.
     std::rotate(operations.begin(), operations.begin() + 1, operations.end());
     Case entry{.suite = Suite::gate,
                .check = row.check,

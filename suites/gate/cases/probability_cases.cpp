@@ -211,8 +211,8 @@ void add_scripted(std::vector<NamedCase>& cases) {
     add_lists(cases, entry, "everyday", everyday_operations());
   }
   // A logit of 1 is 48 octaves. So the maxima of tiles lie at all distances below the row's
-  // maximum, and among these is the distance from which on a tile counts as nothing. Tokens lie at
-  // all distances below the maximum of their tile.
+  // maximum, also at the distance from which on a tile has no weight in the row. Tokens lie at all
+  // distances below the maximum of their tile.
   for (const bool banned : {false, true}) {
     Case entry{.suite = Suite::gate,
                .check = Check::scripted,

@@ -23,7 +23,8 @@ std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
     return static_cast<std::int32_t>(k < 1 ? 1 : k > 4 * vocab ? 4 * vocab : k);
   };
   // At this temperature, the weights of integer logits are powers of two with exact partial sums.
-  // So it is certain on which side a boundary lies that is met with equality.
+  // So it is certain on which side of a boundary a token lies whose partial sum equals the
+  // boundary.
   constexpr float kExact = kDyadicTemperature;
   std::vector<Operation> list;
   switch (check) {

@@ -170,7 +170,7 @@ std::vector<Question> questions(const CaseRows& cases_again, const harness::RunR
 }
 
 // Returns whether a case tells the type of a condition from the other type of 16 bits. Rows of
-// float32 do not.
+// float32 do not tell the two types apart.
 bool tells_type(const CaseRows::Rows& rows, const Condition& condition) {
   const auto has = [&rows](const char* type) {
     const auto other = std::ranges::find(harness::row_conditions(), type, &Condition::text);
@@ -222,8 +222,8 @@ class Conditions {
     if (harness::unsaid_conditions(sampler_.conditions, cause).size() > harness::kMaxConditions) {
       keep_best(cause);
     }
-    // Few rows are in small calls, and few tokens in small vocabularies, so that a mistake that
-    // some other condition explains may be missing there by chance.
+    // In a small call or a small vocabulary, a mistake that has another condition may be missing by
+    // chance.
     if (sampler_.conditions.empty()) find_batch();
   }
 
@@ -263,8 +263,8 @@ class Conditions {
     });
   }
 
-  // Keeps, of the conditions that the cause's name does not imply, the one that the fewest passed
-  // cases contradict: few wrong rows have many conditions in common.
+  // If the cause's name does not imply all conditions, keeps only the condition that the fewest
+  // passed cases contradict, because a few wrong rows have many conditions in common.
   void keep_best(std::string_view cause) {
     const std::vector<harness::SharedCondition> unsaid =
         harness::unsaid_conditions(sampler_.conditions, cause);
@@ -302,8 +302,9 @@ class Conditions {
   }
 
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
-  // because a row cannot be repeated with fewer tokens. So it needs no question. If wrong rows have
-  // another condition, rows with this condition must be right at the other sizes.
+  // because a row cannot be repeated with fewer tokens. So no row is repeated for this condition.
+  // If wrong rows have another condition, rows with this condition must be right at the other
+  // sizes.
   void find_vocab(const std::vector<harness::SharedCondition>& unsaid) {
     std::uint64_t smallest = UINT64_MAX;
     for (const CaseRecord& one : record_.cases) {
@@ -333,9 +334,9 @@ class Conditions {
     return std::ranges::count_if(right_, has) >= static_cast<std::ptrdiff_t>(kSizesOfVocab);
   }
 
-  // Returns the sizes below `smallest` of cases of the failed checks that pass. Judges cases of
-  // suite smoke that the run has left out, if those that it judged are too few; if one of them
-  // fails, the size is no condition.
+  // Returns the sizes below `smallest` of cases of the failed checks that pass. If too few such
+  // cases were judged, judges further cases of suite smoke; if one of these fails, the size is no
+  // condition.
   std::vector<std::uint64_t> right_below(std::uint64_t smallest) const {
     constexpr std::uint64_t kEnough = 31;  // number of tokens; most mistakes show from this size on
     const auto tells = [&](const CaseRecord& one) {
@@ -367,8 +368,9 @@ class Conditions {
     const CaseRows::Rows* rows;
   };
 
-  // Returns whether passed cases of a check tell in which rows the failed ones are right: cases of
-  // the same check, and because all cases of check `processing` have processing, of others for it.
+  // Returns whether passed cases of a check show in which rows the failed cases are right: cases of
+  // a failed check and, for the condition "processing" if only the check `processing` failed, cases
+  // of the checks of draws, because all cases of `processing` have processing.
   bool tells(const std::string& check, const Condition& condition) const {
     const bool is_of_processing =
         condition.subject == "processing" && checks_ == std::set<std::string>{"processing"};

@@ -30,8 +30,8 @@ struct Probe {
 /// in fairdraw's integers.
 const std::vector<Probe>& probes();
 
-/// Returns the distribution of a probe under `semantics` in real arithmetic. The floor under masked
-/// probabilities is omitted unless the probe tests it; in other probes it is one draw in 10^8.
+/// Returns the distribution of a probe under `semantics` in real arithmetic. Other probes omit the
+/// profile's minimum for masked probabilities, which would add one draw in 10^8.
 reference::RealDistribution distribution_of_probe(const Probe& probe,
                                                   const reference::Semantics& semantics);
 

@@ -139,7 +139,7 @@ class Judge {
   }
 
   // Judges a detected mutant by more cases of suite smoke, all of them or the cheapest cases of
-  // each check. Findings in these cases do not count as detections.
+  // each check. These further cases do not count as detections of the mutant.
   void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
     std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
     std::map<std::string, int> judged;  // by check

@@ -154,8 +154,8 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
 
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome) {
-  // Each fault is placed five eighths of the rows after the last one, so that some faults are near
-  // the end of a large batch and others near its start.
+  // The row of each fault follows the row of the previous fault at a distance of five eighths of
+  // the batch, so that some faults are near the end of a large batch and others near its start.
   const std::int64_t step = base.rows * 5 / 8 + 1;
   std::int64_t row = 0;
   for (const Fault& fault : all_faults(base.input, base.vocab)) {

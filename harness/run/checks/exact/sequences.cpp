@@ -161,8 +161,8 @@ class Sequence {
       const auto from = static_cast<std::int64_t>(
           (held.number + static_cast<std::uint64_t>(5 * step_)) % kDifferentRows);
       request.logits.insert(request.logits.end(), rows_.row(from), rows_.row(from) + rows_.vocab);
-      // A row without a token leaves its request unchanged. It is known which rows these are only
-      // for exact arithmetic; for other samplers the profile decides.
+      // A row without a token leaves its request unchanged. Only samplers with exact arithmetic
+      // certainly give no token for such a row; for other samplers, the profile decides.
       if (input_.exact() && dice(16) == 0) {
         request.logits.back() = std::numeric_limits<float>::quiet_NaN();
       }

@@ -40,8 +40,8 @@ std::string judge(const Request& request, const Response& response, const Respon
 }
 
 // Judges the same rows through `indices`: two outputs per row in descending order, with three
-// samples each. A status belongs to an output, and either all of its samples are -1 or none is. The
-// same must hold if the call requests no statuses: a bad row has no token.
+// samples each. A status belongs to an output, and either all of its samples are -1 or none is. A
+// bad row must have no token even if the call requests no statuses.
 std::string judge_outputs(const CheckInput& input, const Request& rows, std::int64_t bad,
                           RowStatus status, CheckOutcome& outcome) {
   Sampler& sampler = *input.sampler;

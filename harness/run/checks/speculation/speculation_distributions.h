@@ -30,8 +30,8 @@ class DistributionTables {
   /// Returns the discrepancy that the statistic G finds with `requests` requests in all tables. The
   /// widest table determines it; the table of neighbours has the fewest counts, half as many as
   /// there are requests. (Tables of emitted tokens have even fewer counts, but mostly repeat the
-  /// other tables. So do the tables of next calls, which detect random words that two calls share;
-  /// this changes counts by far more than a few hundredths.)
+  /// other tables. The tables of next calls also have fewer counts, but they detect random words
+  /// that two calls share, which changes counts by far more than a few hundredths.)
   double min_discrepancy(std::uint64_t requests, double level) const {
     const auto found = [level](std::uint64_t draws, std::uint32_t cells) {
       return statistics::g_min_discrepancy(draws, cells, level, kFalsePassRate);

@@ -43,7 +43,7 @@ class Gathering {
   Stream gather(std::int64_t size, std::uint64_t draws, std::uint64_t seed) {
     Stream stream;
     for (std::uint64_t call = 0; stream.by_id.size() < draws && !outcome_.failed(); ++call) {
-      // If all rows fail, this loop would never get its draws.
+      // If all rows fail, the loop gets no draws and would never end without this limit.
       if (call > 4 * draws) break;
       std::vector<std::int64_t> picks;
       for (std::int64_t i = 0; i < size; ++i) {

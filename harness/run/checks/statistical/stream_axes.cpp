@@ -12,7 +12,7 @@ namespace {
 using Kind = StreamPlan::Kind;
 
 // The number of samples per output of Kind::grid. With three outputs of three samples, if sample s
-// of output i were drawn as number i + s, four of eight draws would repeat others.
+// of output i were drawn as number i + s, four of the eight later draws would repeat earlier draws.
 constexpr std::int32_t kGridSamples = 3;
 
 // Offsets with equal upper bits differ by more than the length of any sequence.

@@ -124,7 +124,8 @@ std::string describe_sampled(const Case& entry) {
   return text;
 }
 
-// The uniform part alone has this density everywhere, and the other part only adds to it.
+// The uniform part of the distribution has this density at every value, and the other part can only
+// increase the density.
 double part_of_temperature_band(double width) { return 0.75 * width / (kUsual - kColdest); }
 double part_of_fraction_band(double width) { return 0.5 * width; }
 

@@ -92,8 +92,9 @@ constexpr Entry kChains[] = {
     {"residual-is-target-without-draft",
      "a rejected draft is replaced by a draw from the target without it, q left out",
      [](Chain& chain, std::size_t i) {
-       // For all tokens except the drafted one, q becomes proportional to the target, and so does
-       // the residual. The mass and the acceptance of the drafted token do not change.
+       // The probabilities q of all tokens except the drafted one become proportional to the
+       // target, so that the residual does, too. The mass and the acceptance of the drafted token
+       // do not change.
        const std::int32_t token = chain.draft_tokens[i];
        float* const row = chain.draft_row(i);
        double others = 0;

@@ -35,7 +35,7 @@ constexpr Entry kGenerators[] = {
        const auto address = reinterpret_cast<std::uintptr_t>(batch.logits);
        const std::uintptr_t size = batch.dtype == 0 ? 4 : 2;
        if (batch.rows < 2 || address % 16 == 0) return;
-       // Row 0 is not shifted, because the memory before it belongs to others; all other rows
+       // Row 0 is not shifted, because the memory before it belongs to other arrays; all other rows
        // reveal the bug.
        const std::uintptr_t back = address % 16 / size * size;
        if (back == 0 ||

@@ -237,8 +237,9 @@ constexpr Entry kMask[] = {
          result = all;
        }
      }},
-    // The k-th value is found by a bisection of 12 steps. Tokens above its last pivot are kept. So
-    // are tokens below this pivot that equal the smallest value above the previous pivot.
+    // The k-th value is found by a bisection of 12 steps. The mutant keeps the tokens above the
+    // last pivot. So are tokens below this pivot that equal the smallest value above the previous
+    // pivot.
     {"pivot-search-state-mismatch", "vllm-ascend PR #13847",
      "a bisection that is cut short takes the boundary of one step and the pivot of another",
      By("mask/*/v32000/everyday mask/*/v1000/edges"),

@@ -151,7 +151,7 @@ constexpr Entry kProcessed[] = {
        call.processing.frequency_penalty = storage.keep(std::move(frequency));
      }},
     // A list of token ids ends where the next list begins, whatever its length. Lists that share
-    // memory are then empty.
+    // memory then become empty.
     {"verify-lists-end-at-the-next", "lists are taken to end where the next one begins",
      [](fairdraw_verification& call, Storage& storage) {
        fairdraw_token_lists& output = call.processing.output;
