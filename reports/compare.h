@@ -74,7 +74,7 @@ struct Comparison {
 };
 
 /// Compares runs. A case is identified by its id and its sampler. Samplers are paired by name.
-/// Samplers that are left are paired by the name that a plugin declares, if one sampler of each run
+/// The remaining samplers are paired by the name that a plugin declares, if one sampler of each run
 /// has this name. If each run has just one sampler left after that, these two are paired. A
 /// regression is one of three changes. A case passed and now does not, or is missing although both
 /// runs chose the same cases. A feature is no longer judged although both runs chose the same

@@ -43,8 +43,8 @@ std::string property(std::string_view name, std::string_view value) {
 }
 
 /// Named facts about a case besides its verdict. In the format that most readers share (Jenkins'
-/// junit-10.xsd), a test case has no properties. So the facts go to its <system-out>, which readers
-/// show.
+/// junit-10.xsd), a test case has no properties. So the facts are written to the element
+/// <system-out> of the test case, which readers show.
 class Facts {
  public:
   void add(std::string_view name, std::string_view value) {
@@ -176,7 +176,7 @@ std::string run_testcase(std::string_view name, std::string_view element, std::s
 
 /// Returns a separate suite for problems of the run itself: an incomplete run is a test that could
 /// not be run, and a requirement that was not judged is a failed test. Returns an empty text if the
-/// run has neither problem.
+/// run is complete and every requirement was judged.
 std::string run_suite(const harness::RunRecord& record, Counts& total) {
   Counts counts;
   std::string cases;

@@ -132,7 +132,7 @@ const std::vector<BeamCandidate>& BeamCandidates::find(
   const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());
   for (std::size_t i = 0; i < found; ++i) {
     const float* group = group_max_.data() + blocks_[i] * kGroups;
-    // The group has no candidate, because the cut has risen.
+    // The cut has risen, so that the group has no candidate any more.
     if (*std::max_element(group, group + kGroups) < cut_) continue;
     const std::size_t begin = blocks_[i] * kBlock;
     scan(x, begin, std::min(n, begin + kBlock));

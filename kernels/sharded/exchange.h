@@ -127,9 +127,9 @@ inline constexpr std::uint32_t kRecords = 4;
 inline constexpr std::uint32_t kWideAttempts = 16;
 
 /// Question for the attempts of draws (common/proposals.h) that are in each shard's whole tiles and
-/// may be the first accepted attempt. These are the attempts with a larger value than the shard's
-/// earlier ones, up to one that is certainly accepted. In a row without dropped tokens, there is
-/// only one attempt.
+/// may be the first accepted attempt. Each shard lists the attempts whose value is larger than the
+/// values of its earlier attempts, up to an attempt that is certainly accepted. In a row without
+/// dropped tokens, there is only one attempt.
 struct DrawTokens {
   std::uint32_t listed = 1;  ///< maximum per token
   struct Draw {

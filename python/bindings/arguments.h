@@ -31,8 +31,8 @@ Parameter<float> probability(const char* name, nb::handle object, const Place& p
 Parameter<float> temperature_of(nb::handle object, const Place& place);
 Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
 
-/// A rule is one rule for the call (a member of the enum, or its number), or an array of one number
-/// per row.
+/// A rule that has one value for the call (a member of the enum, or its number), or one number per
+/// row.
 template <class Rule>
 class Rules {
  public:

@@ -41,8 +41,8 @@ class SampleArguments {
   std::optional<Named> reports_;
 
  public:
-  // The request is initialised after the members that it views. It gets a seed there, because a
-  // fresh seed takes long to draw.
+  // The request is initialised after the members that it views. Its seed is set in the
+  // initialisation, because drawing a fresh seed takes long.
   SampleRequest request;
   SampleResult result;
 };

@@ -32,9 +32,10 @@ else:
         from . import _public
 
         for each in ("__all__", *_public.__all__):
-            # Keeps names that a user has replaced.
+            # setdefault() keeps a name that the user has assigned to something else.
             globals().setdefault(each, getattr(_public, each))
-        # If the name is in globals(), it is that of a submodule, which the import has loaded.
+        # If `name` is in globals() now, the import of _public has loaded the submodule of this
+        # name.
         if name not in globals():
             reason = f"module {__name__!r} has no attribute {name!r}"
             if not _public._core.HAS_SERVING:

@@ -89,7 +89,7 @@ class Exchanges:
         if self._stream is None:
             self._go_on(undecided)
             return undecided
-        # A graph is captured on another stream than the one that waits here.
+        # A CUDA graph is captured on self._stream, which is not the stream that waits here.
         with torch.cuda.stream(self._stream):
             self._go_on(undecided)
         torch.cuda.current_stream().wait_stream(self._stream)

@@ -81,7 +81,7 @@ def check_probs(sampler, columns):
     rows = 5
     seeds = torch.arange(rows) + 40
     probs = fairdraw.softmax(torch.randn(rows, columns.vocab, generator=numbers) * 2)
-    # This row has ties, and another scale of the probabilities.
+    # Row 1 has ties, and a larger scale of the probabilities.
     probs[1] = (probs[1] * 64).round() + 1
     whole_calls = [
         (fairdraw.sampling_from_probs, {}),

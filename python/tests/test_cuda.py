@@ -232,7 +232,7 @@ def test_calls_go_to_the_current_stream():
     logits = torch.zeros(8, VOCAB, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        # Takes tens of ms, so that a call that does not queue behind it reads zeros.
+        # The sleep takes tens of ms, so that a call that does not wait for the stream reads zeros.
         torch.cuda._sleep(50_000_000)
         logits[:, 77] = 1000
         tokens = fairdraw.sample(logits, seed=1)

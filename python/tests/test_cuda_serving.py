@@ -399,8 +399,8 @@ def test_steps_of_the_processor_do_not_wait():
         there.step(logits)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    # Copies run in order, so that until the stream has run, the results are those of the step
-    # before.
+    # Copies run in order, so that the results are those of the previous step until the stream has
+    # run.
     assert there.wait_for_tokens().shape == (3,)
 
 

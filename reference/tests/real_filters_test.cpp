@@ -85,8 +85,7 @@ TEST(TopPBand, HoldsWhatIsOpenOfTheBase) {
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 + step), Kept::in);
   EXPECT_EQ(second_token(row, base, 0.6 / 0.9 - step), Kept::open);
   EXPECT_EQ(second_token(row, base, 0.6 + step), Kept::open);
-  // The band is equally wide on the other side, because it is computed as symmetric, although no
-  // mass can be added there.
+  // The band is symmetric by its computation, although no mass can be added on the other side.
   EXPECT_EQ(second_token(row, base, 0.6 / 1.1 - step), Kept::out);
 }
 

@@ -291,7 +291,7 @@ TEST(Coverage, HostileNamesAreSpelledOut) {
   }
   EXPECT_EQ(count_of(to_terminal(record), "\n"), 3U) << to_terminal(record);
   EXPECT_EQ(to_terminal(record).find('\x1b'), std::string::npos);
-  // one line for the requirement, and notices
+  // one line for the requirement, and two for the notices
   EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);
   EXPECT_EQ(to_html(record).find("<b onload"), std::string::npos);
   // As everywhere, a hostile name appears only inside code.

@@ -1,7 +1,7 @@
 // The guess uses a sample, which consists of pieces of consecutive values that are spread over the
 // row. Unless the sample shows that the row is even, the head of the row is listed and weighed. The
 // head has about a hundred values, which are found through the group maxima as for top_k. So the
-// sample does not have to catch the few values that may hold most of the mass. If the head probably
+// sample need not include the few values that may have most of the mass. If the head probably
 // contains the nucleus, the head is the bracket, and the pass only makes the index. Otherwise the
 // rest of the sample gives a histogram of weight over values. The bracket extends
 // kCpuBracketDeviations standard deviations of W(>= v) - p Z to each side. In rows with many tied

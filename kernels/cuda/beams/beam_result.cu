@@ -8,9 +8,10 @@
 // 2 * kMaxBeamWidth, are ranked by counting. The place of a sequence is the number of sequences
 // before it, by score and then by number, as in a stable sort. Then one thread per chosen sequence
 // walks from the last token of the sequence to the first. Each token takes one read that depends on
-// the read before. A cache line has the data of several steps. So the call, which runs once per
-// search, takes as long as its longest sequence. If the history were first copied to shared memory,
-// the walk would be faster, but not noticeably so compared with the steps of the search.
+// the read before. A cache line of the history has the data of several steps. So the call, which
+// runs once per search, takes as long as its longest sequence. If the history were first copied to
+// shared memory, the walk would be faster, but not noticeably so compared with the steps of the
+// search.
 //
 // Randomness: none. Numerics: the rules are those of fairdraw/beam_result.h. The power of the
 // length is computed on the device and rounded to float32; before the rounding, it differs from the

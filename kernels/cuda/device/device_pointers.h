@@ -15,8 +15,8 @@
 
 namespace fairdraw::cuda {
 
-/// Mode in which this thread may load code while this thread or another one captures a stream. The
-/// mode is used for queries that are made once per device.
+/// Mode in which this thread may load code while this thread or another one captures a stream. A
+/// RelaxedCapture object is used for queries that are made once per device.
 class RelaxedCapture {
  public:
   RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }

@@ -143,7 +143,8 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
   const std::int64_t vectors = (n - head) / per_vector;
   const auto* body = reinterpret_cast<const uint4*>(row.bytes + head * size);
 
-  // The thread exists, because `head` is at most 7 values, and a block has at least 32 threads.
+  // A thread with this number exists, because `head` is at most 7 values, and a block has at least
+  // 32 threads.
   if (thread < head) visit(std::int64_t{thread}, row[thread]);
   // All loads come before the visits, because a visit may write, and the compiler moves no load
   // across a write.

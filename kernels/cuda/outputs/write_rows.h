@@ -27,8 +27,9 @@ cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
 
 /// Finds the compute capability, as 10 * major + minor, for which the code of this kernel was
 /// compiled; all kernels are compiled for the same one. The function asks about this kernel,
-/// because a kernel in a module of its own would be loaded first. That would move the code of the
-/// row kernel to an address at which a single row takes 11 % longer (top_k 50, float32, one H200).
+/// because a kernel in a module of its own would be loaded first. Loading such a module would move
+/// the code of the row kernel to an address at which a single row takes 11 % longer (top_k 50,
+/// float32, one H200).
 cudaError_t compiled_capability(int& capability);
 
 }  // namespace fairdraw::cuda

@@ -369,7 +369,7 @@ class RowMerger {
         rest = multiply_high(outputs_.word_of(task_, t, attempt), row_.unfiltered().mass);
         number = part_at(rest);
       }
-      // The condition is false only if the received blocks were wrong.
+      // Only received blocks that are wrong make `is_there` false.
       const bool is_there = number < task_.row_part_count;
       const bool of_shard = is_there && task_.row_parts[number].shard >= 0;
       const unsigned of_shards = __ballot_sync(kAllLanes, of_shard);

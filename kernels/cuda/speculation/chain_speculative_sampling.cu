@@ -79,8 +79,8 @@ struct ChainScratch {
   ResidualMemory residual;
 };
 
-/// Results of the tests of all positions of a request. If no position is of the kind that a field
-/// counts, the field is n.
+/// Results of the tests of all positions of a request. A field that gives the first position of
+/// some kind is n if no position is of this kind.
 struct Tests {
   RowStatus status;
   std::int64_t accepted;  ///< number of positions whose drafted token passes the test

@@ -35,9 +35,10 @@ inline constexpr int kChunk = kLoads * kTokensOfLoad;
 /// Number of threads of an SM that work on draws at the same time.
 inline constexpr int kThreadsAtOnce = 512;
 
-/// Returns the number of blocks for which an SM must have registers. This is one more block than
-/// draw at the same time, because the blocks of a cluster must be scheduled together, and a cluster
-/// without room would wait for a whole draw.
+/// Returns the number of blocks for which an SM must have registers. The result is one more than
+/// the number of blocks that draw at the same time, because all blocks of a cluster must be
+/// scheduled together: without free registers, a cluster would have to wait for the end of a whole
+/// draw.
 constexpr int blocks_with_registers(int threads) { return kThreadsAtOnce / threads + 1; }
 
 /// Returns the number of blocks per draw. Every warp has at least one chunk, and there are at most

@@ -318,7 +318,7 @@ class FilterTilesRow {
       asked_.greedy = greedy;
       asked_.filters = filters;
       asked_.rule = rule_;
-      // The row is built again, because a copy of row_ would occupy registers.
+      // The row is constructed a second time, because a copy of row_ would occupy registers.
       asked_.row = RowOfTiles<kForm>(task_.rows, task_.allowed, number_, kFromProbs, task_.edits);
       asked_.outputs = RowOutputs::of(task_, number_);
     }

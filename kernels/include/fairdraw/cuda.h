@@ -21,7 +21,8 @@
 // pointer is of another kind or not aligned, if the workspace is too small, or if there are 2^22
 // rows or more; then nothing has been enqueued. It returns unsupported if the build or the current
 // device cannot run the path (why_not_available() says why), or if the CUDA runtime reports an
-// error, which the message names together with the kernel. Statuses are those of the CPU.
+// error, which the message names together with the kernel. The statuses of rows and outputs are the
+// same as on the CPU.
 //
 // Definition: fairdraw/sample.h, fairdraw/sampling.h, fairdraw/log_probabilities.h and
 // fairdraw/process_logits.h have the calls of the same names.

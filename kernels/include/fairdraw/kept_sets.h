@@ -3,9 +3,9 @@
 //
 // Reinforcement learning trains on sampled tokens under the distribution that they were sampled
 // from: softmax over the survivors of top_k, top_p and min_p. If a trainer's logits differ from the
-// sampler's in their last bits, the trainer would find other survivors. So the sampler reports the
-// survivors. A kept set is the set that the token was drawn from by construction, because the same
-// thresholds decide both.
+// sampler's in their last bits, the trainer would find other survivors. So the sampler must report
+// the set of survivors. A kept set is the set that the token was drawn from by construction,
+// because the same thresholds decide both.
 //
 // The layout is that of vLLM's SamplingMask: the ids of all sets one after the other, and the place
 // at which each output's ids begin. SampleResult::logprob_filtered is the log-probability of the

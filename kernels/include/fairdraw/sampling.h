@@ -9,8 +9,8 @@
 // relative error of at most V 2^-48 before they are rounded to float32, however small they are.
 //
 // Errors: Calls return the codes of fairdraw/sample.h, and write nothing then. Outputs and rows
-// have its statuses. In rows of probabilities a negative value is negative_probability, and
-// no_allowed_token means that no probability is above 0.
+// have the statuses of `sample`. In rows of probabilities a negative value is negative_probability,
+// and no_allowed_token means that no probability is above 0.
 //
 // Definition: flashinfer.sampling for names and meanings, docs/semantics.md for the steps.
 #pragma once

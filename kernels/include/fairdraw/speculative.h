@@ -62,8 +62,8 @@
 // unit. The largest value weighs 2^38.5 or more, and loses nothing. So the distribution is within V
 // 2^-38.5 of that of `sample` in total variation, 3.4e-7 for 131072 tokens. A token 40 octaves
 // below the largest value, or 27.7 T in logits, weighs 0. In rows of probabilities the largest
-// value weighs at least 2^39, and in a row of subnormal probabilities no weight loses bits. A
-// chain's bonus token has these weights, too.
+// value weighs at least 2^39, and in a row of subnormal probabilities no weight loses bits. The
+// token that follows a fully accepted chain is drawn with these weights, too.
 //
 // In trees of known distribution, the children of a node are tested in the order of their numbers.
 // Each child is tested against the part of the target that the children before it have left. Let

@@ -40,8 +40,9 @@
 //
 // With `mask_repeated`, a context that the request had before is not marked: the draw is then the
 // ordinary one, by seed and offset. So a request's sequence of tokens has the unmarked distribution
-// over random keys, within the sum of its draws' distances. (Without it, each token has, but equal
-// contexts have dependent tokens.) Contexts that reach before the first id occur once in a request.
+// over random keys, within the sum of its draws' distances. (Without mask_repeated, each single
+// token has the unmarked distribution, but the tokens of equal contexts depend on each other.)
+// Contexts that reach before the first id occur once in a request.
 //
 // Two keys: the draw takes the second key with probability `second_share`, by a coin of the
 // request's own random bits: the word of attempt 65 of the draw (SampleResult), below
@@ -52,7 +53,7 @@
 //
 // Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
 // length, and unsupported if this machine has no execution.target; the message names the field, its
-// value and the allowed range. Nothing is then written.
+// value and the allowed range. After an error, nothing has been written.
 //
 // Definition: Aaronson 2022, Kirchenbauer et al. 2023 and Fernandez et al. 2023, in integers, as
 // above; docs/semantics.md for the filters.

@@ -8,7 +8,7 @@
 // 1 and B_0 = 0.
 //     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
 // This holds for every token j that is not among the children before k; for these children, R_k is
-// 0. There are three reasons.
+// 0. The formula holds for three reasons.
 //   - If P A_k - Q B_k <= 0, then R_k is 0 and so is R_{k+1}, because B / A never falls.
 //   - Otherwise R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which has that form.
 //   - A child x is rejected only if its chance is below 1: R_k(x) Z_k < Q_k(x) S_k, which means
@@ -19,9 +19,9 @@
 // Here Q_k equals Q_0 on M_k. The leading 87 bits of A and B decide whether a token stays in M; the
 // other bits are read only if the leading bits do not decide.
 //
-// There is always something to draw. R_k Z_k and Q_k S_k have the same sum, so if the first is
-// smaller than the second for one token, it is larger for another token, and S_{k+1} > 0 after
-// every rejected child.
+// After every rejection, some token has a positive residual and can be drawn. R_k Z_k and Q_k S_k
+// have the same sum, so if the first is smaller than the second for one token, it is larger for
+// another token, and S_{k+1} > 0 after every rejected child.
 //
 // No test computes a whole long integer, because all tests are linear in A and B.
 //     child accepted   word Q S < 2^64 R Z        with R = P A - Q B, S as above;

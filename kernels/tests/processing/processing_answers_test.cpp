@@ -259,8 +259,8 @@ TEST(ProcessingAnswers, TopNSigmaIsOffAtMinusOneZeroAndInfinity) {
   }
 }
 
-// The precedence of kernels/common/processing_rules.h holds: if all steps from one on have a fault,
-// the status is that of the first fault.
+// Tests the precedence of statuses (kernels/common/processing_rules.h): if a step and all steps
+// after it have faults, the status is that of the first fault.
 TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
   struct Step {
     ProcessingFault fault;

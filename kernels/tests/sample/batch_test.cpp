@@ -252,8 +252,8 @@ TEST(Batch, InactiveRowsCostNothingAndTouchNothing) {
 
 TEST(Batch, RowsBeyondTwoToTheThirtyTwoValuesAreAddressed) {
   // The stride is 2^31 values of 2 bytes, so that row 3 starts at 6 * 2^31 bytes. Only rows 0 and 3
-  // are active. The memory between them is never accessed, so the operating system never allocates
-  // it.
+  // are active. The memory between these two rows is never accessed, so the operating system never
+  // allocates it.
   constexpr std::int64_t kStride = std::int64_t{1} << 31;
   constexpr std::size_t kBytes = static_cast<std::size_t>(3 * kStride + 64) * 2;
   auto* memory = static_cast<std::uint8_t*>(std::calloc(kBytes, 1));

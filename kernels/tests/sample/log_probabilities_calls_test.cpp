@@ -145,7 +145,7 @@ TEST(LogProbabilityCalls, RawModesAreOfTheRowBeforeProcessing) {
       const bool biased = !raw && i < 2 && call.tokens[i] == 3;
       EXPECT_EQ(call.values[i], row[call.tokens[i]] + (biased ? -10.0F : 0.0F));
     }
-    // Given tokens have the same values.
+    // A call for given tokens reports the same values.
     const Ids given = {3, 0, 0, 1, 0, 1};
     ASSERT_FALSE(log_probabilities(call.request, {given.data(), 6}, call.result.logprobs));
     EXPECT_EQ(call.values, raw ? (Floats{3, 0, 9, 8, 5, 7}) : (Floats{-7, 0, -kInfinity, 8, 5, 7}));

@@ -69,8 +69,8 @@ struct Difference {
 };
 
 /// Returns at most `max_found` differences of `got` from `expected`, sorted by kind of result.
-/// Bytes are compared exactly, and log-probabilities within their bound. Results that only one of
-/// the two sides has are left out.
+/// Bytes are compared exactly, and log-probabilities within their bound. Results that are missing
+/// on one of the two sides are not compared.
 std::vector<Difference> differences(const OwnedCall& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t max_found);
 

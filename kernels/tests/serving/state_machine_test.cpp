@@ -89,8 +89,8 @@ struct Sut {
 /// Number of commands that have run since the program began.
 std::int64_t commands_run = 0;
 
-/// A command that runs on the model and on both states. The command's number determines it
-/// completely.
+/// A command that runs on the model and on both states. All choices of the command follow from its
+/// number.
 class Command : public rc::state::Command<BatchModel, Sut> {
  public:
   void apply(BatchModel& model) const final { static_cast<void>(done_by(model)); }
@@ -396,9 +396,8 @@ TEST(BatchStateMachine, AnySequenceKeepsTheBatch) {
              static_cast<double>(commands_run) / seconds.count());
 }
 
-// This test of the state machine itself shows that it detects every mistake: a difference that it
-// misses here it would also miss in a state. Four rounds are run, because the test above runs about
-// as many.
+// This test shows that the state machine detects every mistake of a model; a state with the same
+// mistake would also be detected. Four rounds are run, because the test above runs about as many.
 TEST(BatchStateMachine, NoticesEveryMistake) {
   for (int mistake = 1; mistake < kMistakes; ++mistake) {
     bool noticed = false;

@@ -65,8 +65,8 @@ struct EveryOutput {
     return result;
   }
 
-  /// Removes the results that depend on survivors, not on tokens alone. A nucleus that is wider
-  /// than the candidates is then decided without its threshold.
+  /// Removes the results that depend on survivors, not on tokens alone. Without these results, the
+  /// call can draw from a nucleus that is wider than the candidates without knowing its threshold.
   static void leave_out_survivors(SampleResult& result) {
     result.support_size = {};
     result.logprob_filtered = {};

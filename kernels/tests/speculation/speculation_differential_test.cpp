@@ -226,7 +226,7 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
       const bool packed = !call.row_begins.empty();
       const std::int64_t begin = packed ? call.row_begins[at] : b * (call.max_draft + 1);
       const std::int64_t end = packed ? call.row_begins[at + 1] : begin + call.max_draft + 1;
-      // The request has no position for drafts, so it is rejected.
+      // A request without a position for drafts is rejected.
       if (begin < b || end <= begin || end > call.target.rows) continue;
       for (std::int64_t row = begin; row + 1 < end; ++row) {
         const auto place = static_cast<std::size_t>(row - b);

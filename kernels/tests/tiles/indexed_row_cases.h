@@ -30,8 +30,8 @@ IndexedRowCase random_probs_case(std::uint64_t number, std::size_t vocab);
 IndexedRowCase wide_gaps_case(std::uint64_t number, std::size_t vocab);
 
 /// Returns a row whose values are higher or lower at the places where IndexedRow takes its sample
-/// (32 pieces of 32 values, spread evenly). So the guesses of IndexedRow are wrong. More than half
-/// of the row is kept, which is too much for a list.
+/// (32 pieces of 32 values, spread evenly). Such a sample is not representative, so the guesses of
+/// IndexedRow are wrong. More than half of the row is kept, which is too much for a list.
 IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab);
 
 reference::IntegerRow model_of(const IndexedRowCase& row);

@@ -26,8 +26,8 @@ class _Judge:
         self.settings = settings
         self.gathered = Gathered(settings, records)
         self.streams = streams(settings)
-        # One threshold serves all checks. By the union bound, the checks' rates of false alarms sum
-        # to alpha.
+        # All checks use the same threshold. By the union bound, the checks' rates of false alarms
+        # sum to alpha.
         self.statistical = len(self.streams) + 1 + len(COMPARED)
         self.log_threshold = float(np.log(self.statistical / settings.alpha))
         self.unnoticed: list[Unnoticed] = []
@@ -130,8 +130,8 @@ class _Judge:
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
             assert found.best is not None  # some positions exist
-            # The claims in this list change nothing, so that their tokens fit unless the server
-            # adds a penalty.
+            # The claims of the checks `plain` and `fit` change no distribution, so that the tokens
+            # must fit the log-probabilities unless the server adds a penalty.
             plain = name in ("plain", "fit") and found.best.fault != "penalties_unasked"
             check.fault = "logprobs_do_not_fit" if plain else found.best.fault
             check.message = (

@@ -243,7 +243,7 @@ def first_stages(settings: Settings) -> list[Stage]:
 
 def last_stage(settings: Settings, greedy: Sequence[Choice | None], first_id: int) -> Stage:
     """Repeats greedy requests with a stop string taken from their earlier texts. Makes no request
-    if there is no such string."""
+    if the texts give no stop string."""
     items = [item for item in _exact(settings) if item.phase == "stop"]
     found = []
     for item in items:

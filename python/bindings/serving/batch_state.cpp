@@ -30,8 +30,9 @@ struct OwnedProcessor {
       : processor(*owned.state), vocab(owned.state->options().vocab) {}
 };
 
-/// Calls visit(name, member) for the fields of BatchRequest. The names are those of Python's
-/// dataclass. `visit_bias` handles the field `bias`, which has another form in Python than in C++.
+/// Calls visit(name, member) for the fields of BatchRequest. The names of the fields are those of
+/// the Python dataclass. `visit_bias` handles the field `bias`, which has another form in Python
+/// than in C++.
 void each_field(auto& r, const auto& visit, const auto& visit_bias) {
   visit("temperature", r.temperature);
   visit("top_k", r.top_k);

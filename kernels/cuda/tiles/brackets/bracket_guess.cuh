@@ -120,7 +120,7 @@ class SamplePass {
   GuessMemory& memory_;
 };
 
-/// Steps of a guess that the threads that finish a row do before and after all blocks count the
+/// Steps of a guess for the threads that finish a row, before and after all blocks count the
 /// sample.
 template <RowForm kForm, bool kFromProbs>
 class RowSample {

@@ -171,7 +171,8 @@ __device__ __noinline__ OpenBins bins_about(RowEnd& passed, int size, KeyInterva
   }
   float upto = warp_inclusive_sum(mine);
   if (lane_of_thread() == kWarp - 1) row.guess.of_warp[warp_of_thread()] = upto;
-  // The number is larger than every bin, because no bin has reached the target yet.
+  // The initial value kBins is larger than the number of every bin, because no bin has reached the
+  // target yet.
   if (thread == 0) row.guess.edges[0] = kBins;
   sync_end();
 #pragma unroll

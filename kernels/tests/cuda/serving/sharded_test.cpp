@@ -258,8 +258,8 @@ void compare(std::uint64_t number, OwnedCall call, TileInput input, Seen& seen) 
   const auto bytes_of = [&](std::size_t block) {
     return static_cast<std::size_t>(both.block_bytes[block]) - kHeaderBytes;
   };
-  // The exchange of ranks comes last; in this test it has all rows. Only a gathered row of one
-  // column has as many bytes as an exchange of ranks, and no earlier exchange has.
+  // The exchange of ranks comes last, and in this test the exchange has all rows. No earlier
+  // exchange has as many bytes as an exchange of ranks, except for a gathered row of one column.
   const bool ends_with_row =
       both.host_gathered > 0 &&
       both.block_bytes[blocks - 1] == device.at(0).call.bytes(ShardedExchange::gather) &&
