@@ -320,7 +320,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   IntegerRow row = failed_row(logits.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;  // in the order of ids until a filter is active
+  std::vector<Ranked> ranked;  // the tokens stay in the order of ids until a filter is active
   ranked.reserve(logits.size());
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (is_allowed(allowed, id) && logits[id] != -kInfinity) {
@@ -372,7 +372,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
   IntegerRow row = failed_row(probs.size(), status);
   if (status != RowStatus::ok) return row;
 
-  std::vector<Ranked> ranked;  // in the order of ids until a filter is active
+  std::vector<Ranked> ranked;  // the tokens stay in the order of ids until a filter is active
   ranked.reserve(probs.size());
   for (std::size_t id = 0; id < probs.size(); ++id) {
     if (probs[id] > 0) ranked.push_back({probs[id], static_cast<std::int32_t>(id)});

@@ -18,7 +18,7 @@ struct VerdictChange {
   std::string message;  ///< message of the case in the head run
   std::string replay;   ///< replay line of the case in the head run
   bool regression = false;
-  bool fixed = false;  ///< true: the case failed before and passes now
+  bool fixed = false;  ///< true if the case failed in the base run and passes in the head run
 };
 
 /// An effect whose confidence intervals in the two runs do not overlap.

@@ -64,7 +64,7 @@ class CudaSampler final : public Sampler {
     if (Error error = moved.upload(state)) return error;
     fairdraw_operation& call = moved.call();
     keep_in_place(given, call);
-    if (given.parameter_is_scalar != 0) {  // one scalar value, which the host reads
+    if (given.parameter_is_scalar != 0) {  // one value for all rows, which the host reads
       call.temperature = given.temperature;
       call.top_k = given.top_k;
       call.top_p = given.top_p;

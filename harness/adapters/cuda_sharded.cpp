@@ -226,7 +226,7 @@ class CudaShardedSampler final : public Sampler {
  public:
   CudaShardedSampler(std::string name, int shards)
       : description_(describe(std::move(name))), shards_(shards) {
-    description_.chains = false;  // not needed, because drafts are tested over whole rows
+    description_.chains = false;  // off, because drafts are tested over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = true;
     description_.reports_probs = false;

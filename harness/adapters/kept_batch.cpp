@@ -174,7 +174,7 @@ std::string KeptBatch::run(const fairdraw_event& event, const Execution& executi
     case FAIRDRAW_EVENT_STEP:
       error = step(event);
       break;
-    default:  // evicted or finished; a request that returns gives its whole state again
+    default:  // the request was evicted or finished; a restored request brings its whole state
       error = state_->remove(state_->id_at(event.slot[0]));
   }
   return error ? error.message : std::string();

@@ -29,7 +29,7 @@ class ShardedSampler final : public Serves<> {
   ShardedSampler(std::string name, int shards, ShardFaults faults)
       : description_(describe(std::move(name))), shards_(shards), faults_(std::move(faults)) {
     execution_.threads = 1;       // because the runner has one thread per case
-    description_.chains = false;  // not needed, because drafts are tested over whole rows
+    description_.chains = false;  // off, because drafts are tested over whole rows
     description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = description_.scripted_words = true;
     description_.processing = true;

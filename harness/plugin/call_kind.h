@@ -66,7 +66,7 @@ std::string ask_plugin(void* function, const void* given, bool on_the_device) {
     if (Error error = there.upload(state)) return error;
     keep_in_place(call, there.call());
     if (Error error = state.stream.synchronise()) return error;
-    refused = refused_by(there.call());  // a refusal is not an error of the device
+    refused = refused_by(there.call());  // a refused call is no error of the device
     return there.download(state);
   });
   return refused.empty() ? trouble : refused;

@@ -237,7 +237,7 @@ std::optional<std::variant<Answer, Ended>> Process::receive() {
   }
   if (answer.kind != AnswerKind::fault) return answer;
   fault_ = answer;
-  return std::nullopt;  // no answer, because the process is about to end
+  return std::nullopt;  // gives no answer, because the process is about to end
 }
 
 Ended Process::ended(const std::string& how) {

@@ -37,7 +37,8 @@ void cut_texts(CaseRecord& record) {
 
 void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   const auto start = std::chrono::steady_clock::now();
-  const KeptFloatEnvironment scope;  // the next case gets its own floating-point environment back
+  // Restores the runner's floating-point environment for the next case.
+  const KeptFloatEnvironment scope;
   record = job.record;
   if (run.is_over()) {
     record.message = "not run: " + run_is_over(run);

@@ -124,7 +124,8 @@ void BetPortfolio::add(std::span<const std::uint64_t> counts) {
       throw std::invalid_argument(fmt::format(
           "counts[{}] is {}; it must be 0, as its probability is", token, counts[token]));
     }
-    more += std::min(counts[token], kMaxBetDraws + 1);  // 2^20 such counts do not overflow
+    // The sum of 2^20 such counts does not overflow.
+    more += std::min(counts[token], kMaxBetDraws + 1);
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(

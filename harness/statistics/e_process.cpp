@@ -70,7 +70,7 @@ void DirichletMixture::add(std::span<const std::uint64_t> counts) {
   require_same_size("counts", counts.size(), "probability", probability_.size());
   std::uint64_t more = 0;
   for (const std::uint64_t count : counts) {
-    more += std::min(count, kMaxBetDraws + 1);  // 100 such counts do not overflow
+    more += std::min(count, kMaxBetDraws + 1);  // the sum of 100 such counts does not overflow
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(

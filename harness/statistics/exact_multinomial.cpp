@@ -21,7 +21,7 @@ namespace {
 constexpr double kTieSlack = 0x1p-40;
 
 struct Outcome {
-  double g = 0;            ///< part of G from the cells of this half
+  double g = 0;            ///< contribution to G of the cells of this half
   double probability = 0;  ///< probability, given the number of draws in this half
 };
 
@@ -54,7 +54,7 @@ class Half {
 
  private:
   struct Cell {
-    std::vector<double> g;  ///< part of G by count, [draws + 1]
+    std::vector<double> g;  ///< contribution to G for each count [draws + 1]
     double log_probability = 0;
   };
 

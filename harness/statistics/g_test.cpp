@@ -46,7 +46,7 @@ double g_critical_value(std::uint32_t cells, double false_fail_rate) {
   const double free_cells = cells - 1.0;
   const double target = std::log(false_fail_rate);
   const auto above_rate = [&](double g) { return log_bound(g, free_cells) - target; };
-  const double low = 2 * free_cells;  // the bound is 1 for this value of G
+  const double low = 2 * free_cells;  // for this value of G the bound on the p-value is 1
   double high = 2 * low;
   while (above_rate(high) > 0) high *= 2;
   const boost::math::tools::eps_tolerance<double> tolerance(std::numeric_limits<double>::digits -

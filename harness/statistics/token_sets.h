@@ -14,7 +14,8 @@ namespace fairdraw::statistics {
 struct TokenSets {
   std::string name;                     ///< name of the sets; in "lane of 32", set 5 is lane 5
   std::vector<std::uint32_t> group_of;  ///< [vocab] set of each token, or kNoCell
-  double weight = 1;                    ///< weight relative to other objects TokenSets
+  double weight = 1;                    ///< weight of the sets, relative to the weights of other
+                                        ///< TokenSets
 };
 
 /// Returns sets for a target distribution [vocab]. Zeros are allowed in the distribution; tokens of

@@ -20,8 +20,8 @@ int precedence(RowStatus status) {
     case RowStatus::ok:
       return 1000;
     case RowStatus::no_allowed_token:
-      return 999;  // may be the status of one shard, but is the row's only if no shard has an
-                   // allowed token
+      // A shard may have this status, but the row has it only if no shard has an allowed token.
+      return 999;
     default:
       return static_cast<int>(status);  // the statuses are numbered in the order of precedence:
                                         // NaN, +inf, negative, lists, overflow

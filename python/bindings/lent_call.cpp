@@ -19,7 +19,7 @@ std::string text_of(const char* who, const nb::python_error& error) {
   try {
     return fmt::format("{} raised {}: {}", who, name,
                        nb::cast<std::string>(nb::str(error.value())));
-  } catch (const std::exception&) {  // this branch is for an exception whose __str__ raises, too
+  } catch (const std::exception&) {  // this branch also handles an exception whose __str__ raises
     return fmt::format("{} raised {}", who, name);
   }
 }

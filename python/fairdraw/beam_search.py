@@ -53,7 +53,7 @@ class _Memory(NamedTuple):
     parameters: dict[str, Any]
     live: dict[str, Any]
     pool: dict[str, Any]
-    history: dict[str, Any]  # and the number of steps for which the history has room
+    history: dict[str, Any]  # steps of the search, as many as there is room for
 
 
 class BeamSearch:

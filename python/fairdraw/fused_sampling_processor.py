@@ -249,7 +249,7 @@ class FusedSamplingProcessor:
         self._on_their_way += 1
         if self._gpu is None:
             self._copied = CopiedStep(None, self.new_token_counts(), self.statuses())
-            self._on_their_way = 1  # on the CPU only the last copy can be waited for
+            self._on_their_way = 1  # on the CPU, a caller can wait only for the last copy
 
     def wait_for_tokens(self, return_details: bool = False) -> Any:
         """Returns the tokens of a copy, in host memory, after waiting for that copy only. The copy

@@ -70,7 +70,7 @@ def reported(
     }
     arrays = empty(backend, REPORTS, sizes)
     if n == -1:
-        arrays["all"][...] = -float("inf")  # inactive rows are written too
+        arrays["all"][...] = -float("inf")  # inactive rows also get values
     else:
         arrays["all"] = None
     return Logprobs(**arrays), {**names, "top_n": max(n, 0), **arrays}

@@ -375,7 +375,7 @@ class ShardedSampler:
         rows = _joined(logits, leading)
         backend = self._backend_for(rows, "logits")
         log_probs = backend.empty(tuple(logits.shape), "float32")
-        log_probs[...] = -float("inf")  # rows that fail are written too
+        log_probs[...] = -float("inf")  # rows that fail also get values
         backend.call(
             _core.sharded_log_softmax,
             dict(

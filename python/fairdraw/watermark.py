@@ -43,10 +43,11 @@ class WatermarkEvidence(NamedTuple):
     """The evidence that a text is marked by one of the keys."""
 
     scored: int  #: number of different pairs of context and token
-    score: float  #: sum of -ln(1 - u) over them, of the key that has the largest
-    key: int  #: place of that key in the keys
-    p_value: float  #: exact, times the number of keys (Bonferroni), at most 1
-    log_e_value: float  #: natural logarithm; valid after each token of a stream
+    score: float  #: sum of -ln(1 - u) over these pairs, for the key with the largest sum
+    key: int  #: index of the key with the largest sum
+    p_value: float  #: exact p-value times the number of keys (Bonferroni), at most 1
+    log_e_value: float  #: natural logarithm of the evidence, which is valid after each token of a
+                        #: stream
 
 
 def sample_marked(

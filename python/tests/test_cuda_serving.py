@@ -129,7 +129,7 @@ def test_a_first_step_that_is_refused_decides_nothing():
     expected = fairdraw.BeamSearch(1, 2, max_tokens=3).step(rows)
     assert torch.equal(
         search.step(rows).tokens, expected.tokens
-    )  # refused steps left the search on the CPU
+    )  # the search is still on the CPU after the refused steps
 
 
 def test_steps_of_a_search_do_not_wait():

@@ -271,7 +271,7 @@ def test_new_tokens_come_by_a_copy_that_was_started_or_by_one_made_now():
     found = processor.get_new_tokens(return_details=True)
     assert found.tokens.tolist() == greedy[2:3] and found.counts.tolist() == [1]
     processor.step(logits_of(3))
-    for _ in range(2):  # on the CPU only the last copy can be waited for
+    for _ in range(2):  # on the CPU, a caller can wait only for the last copy
         processor.start_async_token_copy()
     assert processor.get_new_tokens().tolist() == greedy[3:]
     assert state.output(1) == greedy

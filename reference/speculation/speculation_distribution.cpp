@@ -246,7 +246,8 @@ class SampledChildren {
  private:
   struct Node {
     std::vector<std::int32_t> prefix, children;
-    std::vector<IntegerRow> target, draft;  // own rows of the node, and a copy for each child
+    // The node's own rows, and a copy of them for each child.
+    std::vector<IntegerRow> target, draft;
   };
   using Words = std::vector<std::uint64_t>;
 

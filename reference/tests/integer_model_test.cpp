@@ -72,7 +72,8 @@ TEST(IntegerModel, ValuesFailARowInOrder) {
   EXPECT_EQ(status_of({kInfinity, 0}, {}, {2}), RowStatus::infinite_input);
   EXPECT_EQ(status_of({kNan, 0}, {}, {0}), RowStatus::nan_input);
   EXPECT_EQ(status_of({0, 0}, {}, {0}), RowStatus::no_allowed_token);
-  EXPECT_EQ(status_of({0, 0}, {}, {~3U}), RowStatus::no_allowed_token);  // bits beyond the row
+  // Sets bits beyond the end of the row.
+  EXPECT_EQ(status_of({0, 0}, {}, {~3U}), RowStatus::no_allowed_token);
 }
 
 TEST(IntegerModel, ProbabilitiesFailARowInOrder) {

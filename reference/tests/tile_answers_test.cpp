@@ -66,7 +66,8 @@ void expect_draws(const IntegerRow& row, const TileAnswer& answer) {
 TEST(TileAnswers, OfEveryRow) {
   int logit_rows = 0;
   int prob_rows = 0;
-  int proposing = 0, by_survivors = 0;  // draws by attempts, and draws that end among survivors
+  // Numbers of draws that an attempt decides, and of draws among the survivors.
+  int proposing = 0, by_survivors = 0;
   for (const TileAnswer& answer : tile_answers()) {
     SCOPED_TRACE(answer.name);
     ++(answer.from_probs ? prob_rows : logit_rows);

@@ -138,9 +138,9 @@ std::string page_data(const harness::RunRecord& record, const ReportExtras& extr
   const Proof proof = proof_of(record);
   const std::set<std::size_t> detailed = detailed_cases(record, groups);
   Json head = record_json(record);
-  head.erase("causes");  // "groups" have the causes already, with indices instead of names
+  head.erase("causes");  // the field "groups" already has the causes, with indices instead of names
   head.erase("places");
-  head.erase("cases");  // the cases are stored as rows, below
+  head.erase("cases");  // the cases are stored below, as rows of values
   const Json members = {{"record", std::move(head)},
                         {"date", date_text(record)},
                         {"duration", record.seconds > 0 ? duration_text(record.seconds) : ""},

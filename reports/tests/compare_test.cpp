@@ -166,7 +166,7 @@ TEST(Compare, seconds_of_a_check_are_shown_and_are_no_regression) {
 TEST(Compare, benchmarks_are_compared_by_their_ratio_to_the_floor) {
   auto head = benchmark_rows();
   head[0].ratio *= 1.09;
-  head[0].microseconds *= 3;  // as if measured on a slower machine, together with its floor
+  head[0].microseconds *= 3;  // the time and its floor change together, as on a slower machine
   EXPECT_EQ(compare(benchmark_rows(), head, kSpeedTolerance).changes(), 0u);
   head[0].ratio *= 1.1;
   const Comparison slower = compare(benchmark_rows(), head, kSpeedTolerance);

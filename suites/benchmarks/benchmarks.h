@@ -25,8 +25,8 @@ struct BenchmarkOptions {
   std::vector<int> threads = {1};     ///< on the CPU
   double milliseconds = 60;           ///< on the CPU: milliseconds for each row of the table, with
                                       ///< at least 15 repetitions
-  std::string parameters = "array";   ///< on a GPU: one value per row (array) or one per call
-                                      ///< (scalar)
+  std::string parameters = "array";   ///< on a GPU: whether parameters have one value per row
+                                      ///< (array) or per call (scalar)
   std::string data_directory;         ///< folder with captured logits
 };
 

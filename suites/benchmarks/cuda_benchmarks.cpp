@@ -24,7 +24,7 @@ using harness::UsageError;
 
 /// The kind of default rows on which an operation is measured.
 enum class Lists {
-  table,          ///< all lists of README.md
+  table,          ///< the cells of all lists in README.md
   probabilities,  ///< all lists of README.md, but float32 alone, as probabilities
   one_cell,       ///< one cell (batch, vocabulary, kind of rows) in float32
   serving,        ///< the same single cell, for which only float32 is allowed

@@ -30,7 +30,7 @@ CapturedCall::CapturedCall(const cuda::Stream& stream, const std::function<void(
   try {
     call();
   } catch (...) {
-    thrown = std::current_exception();  // the capture must end before other work can run
+    thrown = std::current_exception();  // the capture must end before any other work can run
   }
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(handle(stream), &graph);

@@ -17,8 +17,8 @@ namespace fairdraw::cli {
 
 /// The amount of text that a verb prints.
 struct Verbosity {
-  bool quiet = false;    ///< true: print only failures and the summary
-  bool verbose = false;  ///< true: also print a line for each case
+  bool quiet = false;    ///< true if only failures and the summary are printed
+  bool verbose = false;  ///< true if a line is also printed for each case
 };
 
 /// Adds -q, --quiet, -v, --verbose. `each` describes the items for which --verbose prints a line.

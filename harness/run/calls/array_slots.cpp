@@ -216,7 +216,8 @@ bool ArraySlots::has_room(std::size_t bytes) const {
 
 void* ArraySlots::do_allocate(std::size_t bytes, std::size_t alignment) {
   alignment = std::max(alignment, layout_.min_alignment);
-  for (std::size_t at = slots_.size(); at-- > 0;) {  // tries the narrow slots before the wide ones
+  // The loop tries narrow slots before wide slots.
+  for (std::size_t at = slots_.size(); at-- > 0;) {
     Slot& slot = slots_[at];
     if (slot.array != nullptr || bytes > room(at)) continue;
     const std::size_t end = begin_of(layout_, at + 1) - kGuard;

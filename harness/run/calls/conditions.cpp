@@ -63,7 +63,8 @@ bool some_condition_tells(const std::vector<RowFacts>& rows, const std::vector<R
            std::ranges::none_of(others, condition.holds);
   };
   if (std::ranges::any_of(row_conditions(), tells)) return true;
-  constexpr std::size_t kRows = 3;  // because fewer rows have the same remainder by chance
+  // Minimum number of rows, because fewer rows may have the same remainder by chance.
+  constexpr std::size_t kRows = 3;
   if (rows.size() < kRows || others.size() < kRows) return false;
   return std::ranges::any_of(std::initializer_list<std::int64_t>{2, 3, 4, 8},
                              [&](std::int64_t modulus) {

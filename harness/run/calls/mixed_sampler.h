@@ -18,7 +18,7 @@ namespace fairdraw::harness {
 
 /// The properties of a row of a call, or of a request with drafts, on which a condition may depend.
 struct RowFacts {
-  reference::RowParameters parameters;  ///< without effect if the call has no parameters
+  reference::RowParameters parameters;  ///< has no effect if the call has no parameters
   std::int64_t vocab = 0;
   std::uint32_t dtype = 0;         ///< dtype of the row, as in fairdraw_batch::dtype
   std::int64_t row = 0, rows = 1;  ///< number of the row in the call, and of all its rows

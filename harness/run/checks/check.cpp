@@ -73,7 +73,7 @@ reference::RowProcessing processing_for_distribution(std::int64_t vocab) {
   reference::RowProcessing row;
   row.repetition_penalty = 1.5F;
   row.frequency_penalty = 0.5F;
-  row.presence_penalty = -0.75F;  // negative, so that it raises tokens that occurred
+  row.presence_penalty = -0.75F;  // a negative penalty, which raises tokens that have occurred
   row.prompt = {id(1), id(4)};
   row.output = {id(2), id(2), -1, id(1)};
   row.output_length = static_cast<std::int32_t>(row.output.size());
@@ -209,7 +209,7 @@ reference::RealDistribution oracles_answer(const reference::Semantics& profile,
     const reference::ProcessedRow processed = processed_row(request, row);
     const bool has_bad_logits =
         processed.status == RowStatus::nan_input || processed.status == RowStatus::infinite_input;
-    if (!has_bad_logits) {  // rows with bad logits are judged further below
+    if (!has_bad_logits) {  // rows with bad logits are judged below
       reference::RealDistribution distribution =
           reference::real_oracle(processed.logits, {}, parameters, semantics, bound);
       distribution.must_fail =

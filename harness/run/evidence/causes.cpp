@@ -15,7 +15,7 @@ namespace {
 /// steps.
 enum class Step {
   call,         ///< memory, the process
-  batch,        ///< choice of row and parameters; leftovers of other rows and calls
+  batch,        ///< a wrong row or parameter, or data left over from other rows and calls
   rows,         ///< bad values in rows
   processing,   ///< penalties, bias, bans
   filters,      ///< temperature, top_k, top_p, min_p, the bitmask
@@ -41,7 +41,8 @@ struct CausePlace {
 constexpr CausePlace kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},
-    {"follows the caller's FTZ", Step::call, Kind::cause},  // no other case shows it
+    // No other kind of case shows this cause.
+    {"follows the caller's FTZ", Step::call, Kind::cause},
     {"a call is refused", Step::call, Kind::cause},
     {"results are not written", Step::call, Kind::cause},
     {"bad values", Step::rows, Kind::symptom},
@@ -208,7 +209,8 @@ bool depends_on_calls(const SamplerRecord& sampler) {
 /// this step or of a later one. A symptom explains no symptoms at its own step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place,
                 const SamplerRecord& sampler, bool fails_unprocessed) {
-  if (place.step == Step::call) return false;  // a wrong write or a crash is seen directly
+  // The gate observes a wrong write or a crash directly.
+  if (place.step == Step::call) return false;
   // Dependence on other calls is the default hint of its check, and explains only itself.
   if (place.step == Step::batch && place.kind == Kind::symptom) return false;
   return can_show(cause, place, record) &&

@@ -61,7 +61,8 @@ struct CellCounts {
 struct CheckOutcome {
   Verdict verdict = Verdict::passed;
   std::string message;  ///< one sentence; for a failure, the observed and the expected result
-  std::string watch;    ///< suspicious but not confirmed; shown, but never a failure
+  std::string watch;    ///< a suspicious result that was not confirmed; it is shown, but never
+                        ///< fails the case
   /// Abilities that the sampler does not declare, by their names in abilities.inc, each once: the
   /// ability that a skipped case needs, or those that left-out parts of a case need.
   std::vector<std::string> lacks;
@@ -75,9 +76,10 @@ struct CheckOutcome {
   std::optional<double> total_variation;   ///< observed total variation over the cells
   std::optional<double> min_discrepancy;   ///< smallest total variation that is found
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
-  Evidence evidence;                       ///< for cards and pictures; decides nothing
+  Evidence evidence;                       ///< data for cards and pictures, which decides nothing
   std::vector<CellCounts> cells;           ///< counts over cells at the first look
-  std::vector<CountedDraws> counted;       ///< draws of one part, never judged alone
+  std::vector<CountedDraws> counted;       ///< draws of one part of a case, which are never judged
+                                           ///< alone
 
   CheckOutcome& fail(std::string what);     ///< keeps the message of the first failure
   void watch_out(const std::string& what);  ///< adds to `watch`
@@ -180,7 +182,7 @@ struct RunRecord {
   std::uint64_t planned = 0;
   std::string case_part;  ///< part of all divisible cases: "2/4", "2/4 again" (second look)
   std::string selection;  ///< arguments of --case and --exclude; empty: all cases
-  std::string options;    ///< further options to repeat the run: "--semantics hf"
+  std::string options;    ///< further options that repeat the run, such as "--semantics hf"
   /// The reason why the run ended early; `cases` then has only the cases that ran. The reason is
   /// empty for a whole run.
   std::string incomplete;
@@ -188,7 +190,8 @@ struct RunRecord {
   /// maximum percentage of cases that each sampler may skip (--max-skipped).
   std::vector<std::string> required = {};
   std::optional<double> max_skipped = {};
-  std::map<std::string, std::string> environment;  ///< facts about the host, not compared by bytes
+  std::map<std::string, std::string> environment;  ///< facts about the host, which two equal runs
+                                                   ///< need not share
   ErrorBudget error_budget;
   std::vector<Night> nights = {};  ///< runs of accumulated evidence, in order; otherwise empty
   std::vector<SamplerRecord> samplers;

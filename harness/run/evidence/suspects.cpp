@@ -320,7 +320,8 @@ bool judge_calls(const std::string& check, const std::string& message,
 struct Said {
   std::string_view begins;  ///< the beginning of the message of a check
   const char* bug;
-  const char* bug_of_none = bug;  ///< used if the message says that something was drawn 0 times
+  const char* bug_of_none = bug;  ///< used if the message says that a token or group was drawn 0
+                                  ///< times
 };
 constexpr Said kSaid[] = {
     {"indices", "batches: indices"},

@@ -33,7 +33,7 @@ std::vector<Mistake> mistakes_of(const Request& request, const Models& models) {
   // Returns the right tokens of the same call with other seeds and offsets.
   const auto with = [&request, model_of_row](const std::function<void(Request&)>& change) {
     Request other = request;
-    other.logits.clear();  // not needed, because the models are made
+    other.logits.clear();  // not needed after the models are made
     change(other);
     return [other, model_of_row](std::int64_t output, std::int32_t sample) {
       return expected_token(other, model_of_row(other.row_of(output)), output, sample).token;

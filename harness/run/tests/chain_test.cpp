@@ -26,7 +26,8 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
   input.parameters = {{}};
   input.rows = 300;
   input.draws = draws;
-  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;  // for each half of draws
+  // The discrepancy is declared for each half of the draws.
+  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;
   input.seed = 9;
   input.false_fail_rate = kShare;
   return check(input);

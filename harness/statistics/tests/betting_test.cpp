@@ -337,7 +337,8 @@ TEST(TokenSets, FollowTheDistribution) {
       EXPECT_EQ(sets.group_of[2999], 2999U % 32);
     }
   }
-  EXPECT_EQ(whole, 7U);  // three kinds of lanes, two kinds of tiles, ranks, buckets
+  // The kinds are three sizes of lanes, two sizes of tiles, ranks and buckets.
+  EXPECT_EQ(whole, 7U);
 }
 
 TEST(TokenSets, OfSmallVocabulariesAreSound) {

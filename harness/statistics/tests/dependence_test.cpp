@@ -76,7 +76,8 @@ TEST(LagAgreement, IsExactForEveryLag) {
       atoms.push_back({lag_agreement_p_value(values, lag), std::ldexp(1.0, -static_cast<int>(n))});
     }
     EXPECT_LE(worst_ratio(atoms), 1 + kRounding) << lag;
-    EXPECT_GE(worst_ratio(atoms), 1 - kRounding) << lag;  // symmetric: both tails are used
+    // The statistic is symmetric, so both tails are used.
+    EXPECT_GE(worst_ratio(atoms), 1 - kRounding) << lag;
   }
 }
 

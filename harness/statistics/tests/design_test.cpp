@@ -80,7 +80,7 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
           // The difference 1 - power has an absolute error of 2^-53, which is 1e-3 of a miss rate
           // of 1e-12.
           const double rounding = 1e-3;
-          const double step = 0x1p-26;  // a step far outside the bracket of 4 ulp
+          const double step = 0x1p-26;  // a step that leads far out of the bracket of 4 ulp
           if (found.above) {
             EXPECT_LE(1 - binomial_power(trials, p, *found.above, fail), pass * (1 + rounding));
             const double inside = p + (*found.above - p) * (1 - step);

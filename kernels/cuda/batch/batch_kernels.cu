@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     records[slot] = {token, status, stamp | (task.first ? serving::kFirstOfStep : 0U), epoch};
   }
-  __syncthreads();  // wait until all threads have read the number
+  __syncthreads();  // wait until all threads have read the number of the call
   if (threadIdx.x == 0) *task.calls = call + 1;
 }
 

@@ -54,7 +54,8 @@ class TokenCopies {
     PinnedBuffer memory;  // copy of the ring of records, followed by the number of calls that had
                           // run
     Event ready, done;
-    std::uint64_t end = 0;  // number of calls that had run, if the host knows the number
+    // Number of calls that had run before the copy, if the host knows the number.
+    std::uint64_t end = 0;
     bool host_counted = true;
     std::int64_t slots = 0;
 

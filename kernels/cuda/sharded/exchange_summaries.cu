@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kEndThreads)
   __syncthreads();
   const PeerExchange sent =
       end_sending(task, ShardedExchange::summary, blockIdx.x, part, summary_bytes_sent(task, part));
-  __syncthreads();  // wait until all threads have read the part
+  __syncthreads();  // wait until all threads have read the row's part
   RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task, sent), ShardedExchange::summary,
                                   blockIdx.x, dynamic)
       .run();

@@ -37,8 +37,7 @@ __device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf
                                                        std::uint64_t word,
                                                        TileDrawMemory<Weight>& memory) {
   const int threads = static_cast<int>(blockDim.x);
-  int share = 1;  // number of tiles per thread; for most rows 1, so that the loop below does not
-                  // run
+  int share = 1;  // number of tiles per thread; for most rows 1, so that the loop below is skipped
 #pragma unroll 1
   while (share * threads < tiles) ++share;
   const int begin = min(static_cast<int>(threadIdx.x) * share, tiles);

@@ -370,7 +370,7 @@ class TileRing {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared));
   }
 
-  unsigned char* memory_;  ///< shared memory of this warp
+  unsigned char* memory_;  ///< this warp's part of the ring in shared memory
 };
 
 /// Tiles of a row that a warp visits: first, first + step and so on, as long as they are below

@@ -117,10 +117,10 @@ struct WatermarkText {
 
 /// The evidence that a text is marked by one of the keys.
 struct WatermarkEvidence {
-  std::int64_t scored = 0;  ///< T, different pairs of context and token
-  double score = 0;         ///< S of the key that has the largest
-  std::int64_t key = 0;     ///< place of that key in the keys
-  double p_value = 1;       ///< corrected for the number of keys
+  std::int64_t scored = 0;  ///< number T of different pairs of context and token
+  double score = 0;         ///< sum S of the key with the largest sum
+  std::int64_t key = 0;     ///< index of the key with the largest sum
+  double p_value = 1;       ///< p-value, corrected for the number of keys
   double log_e_value = 0;   ///< natural logarithm
 };
 

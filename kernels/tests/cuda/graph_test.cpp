@@ -79,7 +79,7 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
       for (int replay = 0; replay < 6; ++replay) {
         for (std::uint64_t& seed : call.seed.values) seed += static_cast<std::uint64_t>(replay % 2);
         for (std::uint64_t& offset : call.offset.values) ++offset;
-        if (replay == 3) {  // from here on, the last three replays also change the other parameters
+        if (replay == 3) {  // the last three replays also change the other parameters
           call.temperature = others.temperature;
           call.top_k = others.top_k;
           call.top_p = others.top_p;

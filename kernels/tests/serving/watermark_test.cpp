@@ -121,7 +121,7 @@ TEST(Watermark, ProductsAreComparedExactly) {
     const ArrivalTime a{dice.bits(), static_cast<std::uint32_t>(dice.below(65))};
     uint128_t v = random_weight(dice), w = random_weight(dice);
     ArrivalTime b{dice.bits(), static_cast<std::uint32_t>(dice.below(65))};
-    if (i % 3 == 0) b = a;  // then weights alone decide
+    if (i % 3 == 0) b = a;  // in this case the weights alone decide
     if (i % 6 == 0) w = v + (dice.once_in(2) ? 1U : 0U);
     EXPECT_EQ(arrives_before(a, v, b, w),
               integer_of(a) * integer_of(w) < integer_of(b) * integer_of(v))
@@ -213,7 +213,7 @@ struct MarkedCall {
                                            : harness::random_processing(
                                                  dice.engine(), static_cast<std::int64_t>(vocab)));
       reference::RowProcessing& processed = processing.back();
-      if (number % 4 != 1) {  // otherwise the generator's outputs, with placeholders
+      if (number % 4 != 1) {  // otherwise, the outputs have generated tokens and placeholders
         processed.output.clear();
         for (std::uint64_t left = dice.below(20); left > 0; --left) {
           processed.output.push_back(

@@ -41,7 +41,8 @@ class TreeStep {
     for (std::size_t b = 0; b < count; ++b) seeds_.push_back(first_seed + b);
     drafted_.assign(count * kNodes, 0);
     target_rows_.assign(count * kTreeRows * kTokens, 0);
-    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // rows of leaves are not read
+    // The rows of leaves are never read.
+    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));
   }
 
   /// Draws the trees with the requests' own random bits, accepts drafts, and returns the tokens.

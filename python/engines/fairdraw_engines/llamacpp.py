@@ -92,7 +92,7 @@ def make(seed: int) -> Sampler:
         tokens = np.full((batch.outputs, batch.num_samples), -1, np.int64)
         outputs_of: dict[int, list[int]] = {}
         for output, row in enumerate(rows.tolist()):
-            if 0 <= row < batch.rows:  # indices out of range name no row
+            if 0 <= row < batch.rows:  # an index that is out of range names no row
                 outputs_of.setdefault(row, []).append(output)
         for row, outputs in outputs_of.items():
             candidates, memory = filtered(library, logits[row], tuple(c[row] for c in columns))

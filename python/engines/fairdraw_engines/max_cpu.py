@@ -107,7 +107,7 @@ def make(seed: int) -> Sampler:
         temperature = batch.temperature.astype(np.float32)
         taken = (top_k >= -1) & (top_p >= 0) & (top_p <= 1) & (temperature >= 0)
         tokens = np.full(len(rows), -1, np.int64)
-        there = (rows >= 0) & (rows < batch.rows)  # indices out of range name no row
+        there = (rows >= 0) & (rows < batch.rows)  # an index that is out of range names no row
         asked = np.flatnonzero(there & taken[np.where(there, rows, 0)])
         if len(asked) > 0:
             chosen = rows[asked]

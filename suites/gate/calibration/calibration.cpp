@@ -11,7 +11,7 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::uint64_t kChunk = 250;  // number of runs in one work item
+constexpr std::uint64_t kChunk = 250;  // number of runs that one thread makes at a time
 
 // Fills p_values[statistic][run], using `threads` threads. The seed of a run depends on the
 // calibration's seed, the statistic and the number of the run alone.

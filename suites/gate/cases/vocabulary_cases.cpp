@@ -34,7 +34,7 @@ struct Kind {
   const char* fixed = nullptr;   // operation of all rows, unless the seed chooses it
   std::size_t turns = kModels;   // number of turns; with kModels turns, every model's vocabulary
                                  // occurs
-  std::size_t ranges = 0;        // number of ranges that are used, from the first on
+  std::size_t ranges = 0;        // number of ranges that are used, beginning with the first range
   std::size_t smoke_ranges = 0;  // number of these ranges in suite smoke
   bool smoke_turn = false;       // true: the first turn is in suite smoke
 };

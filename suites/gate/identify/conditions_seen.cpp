@@ -390,7 +390,8 @@ class Conditions {
 
   // Checks whose rows have no processing: their passed cases tell that processing is a condition.
   static inline const std::set<std::string> kOfDraws = {"mask", "tokens", "support"};
-  static constexpr std::ptrdiff_t kCasesOfCheck = 6;  // some of so many lack any of the conditions
+  // Among so many cases of a check, some lack each of the conditions.
+  static constexpr std::ptrdiff_t kCasesOfCheck = 6;
 
   const std::vector<Job>& jobs_;
   const std::vector<Question>& asked_;

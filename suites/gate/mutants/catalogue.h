@@ -64,7 +64,7 @@ const char* to_string(EntryState state);
 struct KnownBug {
   std::string name;
   EntryState state;
-  std::string reason;  ///< reason for the states unreachable and later
+  std::string reason;  ///< reason for the state, if the state is unreachable or later
 };
 
 /// Returns all documented bugs from which the catalogue was made.

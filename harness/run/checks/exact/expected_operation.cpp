@@ -215,7 +215,8 @@ OperationTrouble ExpectedRow::compare_kept(std::span<const float> result, std::i
     const bool might_be = real_.membership[id] != Membership::out;
     if (!is_kept && might_be) largest = std::max(largest, values_[id]);
   }
-  constexpr double kEqual = 1 + 0x1p-22;  // tolerance for two weights that are off by an ulp each
+  // Tolerance for two weights, each of which is off by one ulp.
+  constexpr double kEqual = 1 + 0x1p-22;
   const auto low = static_cast<double>(least), high = static_cast<double>(largest);
   if (takes_probabilities(kind_) && high > low * kEqual) {
     return suspected(

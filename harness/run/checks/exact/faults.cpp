@@ -137,7 +137,8 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
   faults.push_back({"inactive", RowStatus::inactive, [](Request& request, std::int64_t row) {
                       request.active.assign(static_cast<std::size_t>(request.rows), 1);
                       request.active[static_cast<std::size_t>(row)] = 0;
-                      fill_row(request, row, kNan);  // the row is NaN, because it must not be read
+                      // The row has NaN, because a sampler must not read it.
+                      fill_row(request, row, kNan);
                     }});
   for (const std::int32_t index : {-1, std::numeric_limits<std::int32_t>::max(), 0x10000}) {
     faults.push_back({fmt::format("index {}", index), RowStatus::index_out_of_range,

@@ -100,7 +100,7 @@ std::string compare_top(const ExpectedLogprobs& row, bool exact, std::span<const
     }
     const bool in_vocab = id >= 0 && static_cast<std::size_t>(id) < row.real.value.size();
     bool right = id == expected;
-    if (!right && !exact && in_vocab && !listed.contains(id)) {  // may these ids swap places?
+    if (!right && !exact && in_vocab && !listed.contains(id)) {  // two ids may swap places
       const auto a = static_cast<std::size_t>(id), b = static_cast<std::size_t>(expected);
       right = std::fabs(row.real.value[a] - row.real.value[b]) <= row.slack[a] + row.slack[b];
     }

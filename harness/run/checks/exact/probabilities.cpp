@@ -119,7 +119,7 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   const std::int32_t token = response.tokens[at];
   const double probability = real.unfiltered[static_cast<std::size_t>(token)];
   const double weight = weight_error(bound, real, static_cast<double>(request.row(row)[token]));
-  if (probability == 0 || weight >= 0.5) return {};  // truncation leaves too little of the weight
+  if (probability == 0 || weight >= 0.5) return {};  // truncation leaves too few bits of the weight
   ++outcome.measures["logprobs"];
   const double expected = std::log(probability);
   const double slack = log_bound(weight, real.normalizer_error, expected);

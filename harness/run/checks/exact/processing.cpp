@@ -386,7 +386,8 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   }
   if (input.exact()) same("rows processed beforehand", processed_beforehand(request));
   Request neutral = request, none = request;
-  for (RowProcessing& row : neutral.processing) {  // the histories are given, and no step uses them
+  // The histories are given, although no step uses them.
+  for (RowProcessing& row : neutral.processing) {
     const RowProcessing before = std::exchange(row, {});
     row.prompt = before.prompt;
     row.output = before.output;

@@ -100,7 +100,8 @@ std::vector<bool> random_rows(Replay& replay, const Request& request) {
     double agreement = 0;
     for (const double p : distribution.probability) agreement += p * p;
     const double slack =
-        2 * distribution.total_variation_bound;  // each of the two draws may be off by the bound
+        // Each of the two probabilities may be off by the bound.
+        2 * distribution.total_variation_bound;
     random.push_back(distribution.defined && !distribution.must_fail &&
                      agreement + 2 * slack <= kMaxAgreement);
   }
@@ -225,7 +226,8 @@ void compare_sizes(Replay& replay) {
     outputs.offset.push_back(base.offset[at]);
   }
   replay.expect_same("70000 outputs", outputs, picks);
-  const std::vector<bool> random = random_rows(replay, base);  // outputs have the rows of `base`
+  // The outputs sample the rows of `base`.
+  const std::vector<bool> random = random_rows(replay, base);
   expect_no_repeated_outputs(replay, outputs, random);
   expect_no_repeated_samples(replay, base, kMany, random);
 

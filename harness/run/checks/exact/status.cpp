@@ -46,7 +46,7 @@ std::string judge_outputs(const CheckInput& input, const Request& rows, std::int
                           RowStatus status, CheckOutcome& outcome) {
   Sampler& sampler = *input.sampler;
   Request request = rows;
-  if (request.with_indices) return {};  // because then the fault is in the indices
+  if (request.with_indices) return {};  // no row is bad, because the fault is in the indices
   request.with_indices = true;
   request.num_samples = 3;
   request.seed.clear();

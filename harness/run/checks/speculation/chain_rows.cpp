@@ -26,7 +26,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
   switch (random.below(8, 0)) {
     case 0:  // the same distribution
       return row;
-    case 1:  // the same distribution as the target, in another scale
+    case 1:  // the target's distribution, in another scale
       for (float& p : row) p *= 0x1p-7F;
       return row;
     case 2: {  // part of the target, so that other tokens are never drafted

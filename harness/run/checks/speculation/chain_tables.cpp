@@ -50,7 +50,7 @@ std::uint32_t Table::cells() const {
 }
 
 void Table::judge(double level, CheckOutcome& outcome) const {
-  if (counts_.empty()) return;  // because no outcome was counted
+  if (counts_.empty()) return;  // no outcome was counted
   std::vector<std::uint64_t> counts;
   Distribution distribution;
   double sum = 0;

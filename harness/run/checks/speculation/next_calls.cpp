@@ -55,7 +55,7 @@ void NextCalls::count(std::int32_t accepted, std::int32_t last, std::int32_t fir
 
 void NextCalls::judge(double level, CheckOutcome& outcome) const {
   const double level_each = level / static_cast<double>(tables_.size());
-  CheckOutcome each;  // so that a report has one number, not one per table
+  CheckOutcome each;  // so that a report has one number for all tables
   for (const Table& table : tables_) table.judge(level_each, each);
   double smallest = 1;
   for (const auto& [name, value] : each.measures) {

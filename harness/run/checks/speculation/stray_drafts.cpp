@@ -31,7 +31,7 @@ std::vector<std::int32_t> strays(std::int64_t vocab, std::int32_t token) {
 
 // The results of one chain, or of one request, of a call.
 struct Result {
-  std::vector<std::int32_t> tokens, others;  // `others` has nodes and counts
+  std::vector<std::int32_t> tokens, others;  // the results `others` are nodes and counts
   std::optional<std::int32_t> status;
 };
 

@@ -197,7 +197,8 @@ Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
   Streams streams;
   std::vector<double> previous;
   const std::int64_t vocab = input.logits->vocab();
-  const std::int64_t step = vocab / plan.rotations;  // shifts differ: one per block of `step` ids
+  // Shifts of different rows are in different blocks of `step` ids.
+  const std::int64_t step = vocab / plan.rotations;
   const auto rows_a_call =
       static_cast<std::size_t>(std::clamp(kLogitsPerCall / vocab, std::int64_t{1}, kRowsPerCall));
   std::vector<TurnedRow> call;

@@ -113,7 +113,7 @@ bool Twins::step(const StepRowsOnBoth& rows, const StepInput& input, Offsets whe
       return same(refused, gpu->step(rows.on_device, wide_view, input.sampled));
     case Offsets::narrow_host: {
       const Error error = gpu->step(rows.on_device, narrow_view, input.sampled);
-      if (refused) {  // -1 would become another number in the narrower type
+      if (refused) {  // in the narrower type, -1 would become another number
         EXPECT_TRUE(error);
         return false;
       }

@@ -127,7 +127,7 @@ constexpr Entry kGenerators[] = {
 };
 
 // Makes the generator of each instance start in the same state, so that a user without a seed gets
-// the tokens of the last process. `start` is evaluated once per instance.
+// the tokens of the last process. The function `start` is called once per instance.
 void start_from(Mutation& mutation, std::uint64_t start) {
   mutation.word = [start](const WordKey& of) { return draw_word(of, start, of.offset, 0); };
 }
