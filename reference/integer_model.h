@@ -150,16 +150,16 @@ struct IntegerRow {
   float probability(std::int32_t token) const;
 };
 
-/// Computes one row of logits. `allowed` has packed bits, or is empty if all tokens are allowed.
-/// Temperature 0 is greedy, with the weights at temperature 1. Throws std::invalid_argument if
-/// `allowed` has too few words or the row is longer than kMaxVocab.
+/// Computes the model's result for one row of logits. `allowed` has packed bits, or is empty if all
+/// tokens are allowed. Temperature 0 is greedy, with the weights at temperature 1. Throws
+/// std::invalid_argument if `allowed` has too few words or the row is longer than kMaxVocab.
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                          const RowParameters& parameters, TieRule tie_rule = TieRule::keep_all,
                          FilterOrder filter_order = FilterOrder::top_k_first);
 
-/// Computes one row of probabilities. The temperature is not used. With `top_k_1_keeps_ties`, top_k
-/// = 1 keeps all tokens tied for the maximum, like top_k_renorm_probs; otherwise top_k = 1 keeps
-/// the lowest id. top_p = 0 is greedy.
+/// Computes the model's result for one row of probabilities. The temperature is not used. With
+/// `top_k_1_keeps_ties`, top_k = 1 keeps all tokens tied for the maximum, like top_k_renorm_probs;
+/// otherwise top_k = 1 keeps the lowest id. top_p = 0 is greedy.
 IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParameters& parameters,
                                     FilterOrder filter_order = FilterOrder::top_k_first,
                                     bool top_k_1_keeps_ties = false);

@@ -47,7 +47,8 @@ void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weig
     const double octaves = static_cast<double>(-distance) / kLn2;
     error.add(weight[i] / sum.value() * std::min(1.0, weight_bound.at(octaves)));
   }
-  // The sum is measured in units of the largest weight, which has an error of its own.
+  // The sum is measured in units of the largest weight, which has an error of its own: both errors
+  // are added.
   const double of_sum =
       -std::log1p(-static_cast<double>(error.value())) - std::log1p(-weight_bound.at(0));
   const long double log_of_sum = std::log(sum.value());

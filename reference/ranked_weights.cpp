@@ -193,8 +193,8 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
     const double lost = truncation ? tile_prob_error(std::log2(largest / probability)) : 0.0;
     error[i] = (slack + lost) * probability;
     last_bit = std::min(last_bit, last_bit_of(probability));
-    // The product of two float32 values is exact in float64; a sampler with float32 errors may
-    // round it.
+    // The product of two float32 values is exact in float64, while a sampler with float32 errors
+    // may round the product.
     const double least = min_p * largest;
     const auto stays = [&](double value) {
       return i == 0 || value > least || (equality_stays && value == least);

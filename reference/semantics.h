@@ -72,7 +72,7 @@ enum class TemperatureBelowZero { invalid, greedy };
 /// The time at which the temperature is applied. after_filters: the filters see probabilities at
 /// temperature 1, and the draw is made at temperature T.
 enum class TemperaturePlace { before_filters, after_filters };
-/// The token that greedy rows take among equal maxima.
+/// The token that a greedy row takes if several tokens have the largest logit.
 enum class GreedyTies { lowest_id, any };
 /// Rows whose logits all have the same value, under top_k or top_p. may_stay: the filter may leave
 /// such rows unchanged.

@@ -30,11 +30,11 @@
 // 2^(d - 48) above. If v is 0 because s >= 64, the distance d is at least 63, and the term 2^(d -
 // 48) is more than 1.
 //
-// In the row, a tile counts either exactly or not at all. If the octave of a tile is 49 or more
-// below the row's, the tile's maximum is at least 48 below the row's in multiples of c, and so is
-// every token of the tile. In units of d that distance is 48 / (1 + t) >= 48 (1 - |t|), where the
-// term 2^(d - 48) is at least 1 - 48 ln2 |t|; the term 2^-24 ln2 d covers the rest. So the bound is
-// at least 1 for every token whose weight is lost, and the bound does not depend on tiles.
+// In the row's sum, a tile has either its exact weight or no weight. If the octave of a tile is 49
+// or more below the row's, the tile's maximum is at least 48 below the row's in multiples of c, and
+// so is every token of the tile. In units of d that distance is 48 / (1 + t) >= 48 (1 - |t|), where
+// the term 2^(d - 48) is at least 1 - 48 ln2 |t|; the term 2^-24 ln2 d covers the rest. So the
+// bound is at least 1 for every token whose weight is lost, and the bound does not depend on tiles.
 //
 // The distribution. P_i = 2^(-d_i) / sum is softmax, Q_i = W_i / Z. The three kinds of error move
 // probability mass in three steps; all distances are in total variation.

@@ -104,7 +104,7 @@ void remove_left_behind(const std::filesystem::path& target) {
   const std::string name = target.filename().string();
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
   std::error_code error, ignored;
-  // increment() is used because operator++ throws.
+  // The loop calls increment() because operator++ throws.
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string other = entry->path().filename().string();

@@ -13,12 +13,12 @@ extern "C" {
 #endif
 
 /** Chains of drafted tokens, verified against the target's distribution: each request has n drafted
- * tokens and n + 1 rows of the target. The rows of a chain are probabilities in any scale. Let P
- * and Q be the rows of target and draft at position i, each divided by its sum. The drafted token x
- * passes its test with probability min(1, P(x) / Q(x)), and never if P(x) is 0. The drafted tokens
- * before the first that fails its test are emitted, followed by a token drawn from max(P - Q, 0);
- * if all pass, a bonus token is drawn from row n of the target. So a chain yields emitted + 1
- * tokens.
+ * tokens and n + 1 rows of the target. The rows of a chain are probabilities, whose sum need not be
+ * 1. Let P and Q be the rows of target and draft at position i, each divided by its sum. The
+ * drafted token x passes its test with probability min(1, P(x) / Q(x)), and never if P(x) is 0. The
+ * drafted tokens before the first that fails its test are emitted, followed by a token drawn from
+ * max(P - Q, 0); if all pass, a bonus token is drawn from row n of the target. So a chain yields
+ * emitted + 1 tokens.
  *
  * Every position of a chain is tested with its own random word, even after a rejection, as if all
  * earlier drafts had passed: `accepted` counts all positions that pass, and `emitted` counts the

@@ -20,8 +20,8 @@ struct Interval {
 inline constexpr std::uint64_t kMaxTrials = std::uint64_t{1} << 40;
 
 /// Return P(K <= successes) and P(K >= successes) for K ~ Binomial(trials, probability), by the
-/// regularised incomplete beta function. Neither tail is computed as 1 minus the other tail.
-/// Precondition: successes <= trials <= kMaxTrials.
+/// regularised incomplete beta function. Neither tail loses digits, because neither tail is
+/// computed by subtracting the other tail from 1. Precondition: successes <= trials <= kMaxTrials.
 double binomial_lower_tail(std::uint64_t successes, std::uint64_t trials, double probability);
 double binomial_upper_tail(std::uint64_t successes, std::uint64_t trials, double probability);
 
@@ -37,7 +37,8 @@ double binomial_power(std::uint64_t trials, double probability, double actual,
 
 /// The success probabilities closest to `probability` that `trials` draws find with miss
 /// probability at most false_pass_rate. All probabilities that are farther away are found too. A
-/// side has no value if not even probability 0, or 1, is found.
+/// side has no value if the draws do not even find probability 0 on the side below, or probability
+/// 1 on the side above.
 struct DetectableProbabilities {
   std::optional<double> below;
   std::optional<double> above;

@@ -35,7 +35,8 @@ double log_rising_factorial(double x, double m);
 ///   E = product over cells of (kappa p_i)^(rising c_i) / p_i^(c_i), over kappa^(rising n).
 ///
 /// The mixture pays about (cells - 1) / 2 * ln(1 + n / kappa) for not knowing where the fault is,
-/// so at most 100 cells are allowed. The mixture takes any distribution and any expected counts.
+/// so at most 100 cells are allowed. The mixture is valid for any distribution and any expected
+/// counts.
 class DirichletMixture {
  public:
   static constexpr std::size_t kMaxCells = 100;
@@ -73,8 +74,8 @@ class DirichletMixture {
 /// a (u - 1) <= 1 / 2 and ln u <= 1 / 2a). So a share s of N D covers the second term, up to
 /// sum 1 / (4 s N p_i). The rest of N D is at least 2 N (1 - s) TV(r, p)^2 (Pinsker). TV(r, p) is
 /// n / N times the observed distance, and McDiarmid bounds the observed distance from below by
-/// TV(q, p) - sqrt(ln(1 / false_pass_rate) / 2n). The bound uses the best kappa and the best s. A
-/// result above 1 means that no distance is found.
+/// TV(q, p) - sqrt(ln(1 / false_pass_rate) / 2n). The bound is computed with the kappa and the s
+/// that give the smallest result. A result above 1 means that no distance is found.
 double dirichlet_min_discrepancy(std::uint64_t draws, std::span<const double> probability,
                                  double needed, double false_pass_rate);
 

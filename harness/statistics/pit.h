@@ -58,8 +58,8 @@ double pair_correlation_p_value(std::span<const double> first, std::span<const d
 
 /// Counts disjoint pairs (u_i, u_{i + lag}) in bins x bins cells; rows of the table belong to the
 /// first value. Under the null hypothesis, the pairs are independent and uniform over the cells, as
-/// goodness_of_fit requires. The counts show dependence without correlation. The number `bins` is
-/// in [2, 1024]; values after the last whole block of 2 lag values are not used.
+/// goodness_of_fit requires. The counts show dependence even if the values are not correlated. The
+/// number `bins` is in [2, 1024]; values after the last whole block of 2 lag values are not used.
 std::vector<std::uint64_t> pair_counts(std::span<const double> values, std::size_t lag,
                                        std::uint32_t bins);
 /// Counts the pairs (first_i, second_i) of two streams of equal size in the same way.

@@ -1,5 +1,6 @@
 // Operations of fairdraw/sampling.h and fairdraw/cuda.h that are calls of the batch engines. Each
-// is defined once, and the `Execution` of each namespace selects the run_operation of its backend.
+// operation is defined once, and the `Execution` of each namespace selects the run_operation of its
+// backend.
 #include "common/operation_calls.h"
 #include "fairdraw/cuda.h"
 

@@ -68,8 +68,8 @@ class IndexedRow {
 
   /// Filters a row of n values, where n is at least 1. Precondition: banned tokens have the value
   /// -inf (0 for probabilities), and `parameters` are in range. The memory of the row must stay
-  /// valid until the next call. With options.draws_alone, the caller may request only draws and
-  /// unfiltered results.
+  /// valid until the next call. If options.draws_alone is true, the caller may request only draws
+  /// and unfiltered results.
   RowStatus filter(const float* x, std::size_t n, const RowParameters& parameters,
                    const FilterOptions& options);
 

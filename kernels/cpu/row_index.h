@@ -40,7 +40,7 @@ struct Segment {
 std::size_t position_in(const std::uint64_t* weights, uint128_t rest, int shift);
 
 /// Row with the results of passes over it. The members `max` and `octave` are known after `scan` or
-/// `build`. Arrays have one element per block, group or tile, and are valid if their flag is set.
+/// `build`. Each array has one element per block, group or tile, and is valid if its flag is set.
 struct RowIndex {
   /// Selects the instruction set with which the following rows are processed.
   void use(CpuTarget target);

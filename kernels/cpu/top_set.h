@@ -69,8 +69,8 @@ class TopSet {
   float list_low_ = 0;
   const std::uint64_t* tile_sums_ = nullptr;
 
-  // Inclusive prefix sums with one element per segment, empty if they are not known. If there are
-  // no segments, the prefix sums have one element per tile.
+  // Inclusive prefix sums with one element per segment, empty if they are not known. Without
+  // segments, the prefix sums have one element per tile.
   std::vector<Segment> segments_;
   std::vector<uint128_t> prefix_;
 };

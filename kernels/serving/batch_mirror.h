@@ -22,9 +22,9 @@
 
 namespace fairdraw::serving {
 
-/// Result of one call of `sample` over a batch for one slot, as the device writes it. A step is
-/// usually one call. If requests have several rows, the step has one call for all first rows, one
-/// for all second rows, and so on.
+/// Result of one call of `sample` over a batch for one slot, as the device writes it. A step
+/// usually consists of one call. If requests have several rows, the step has one call for all first
+/// rows, one for all second rows, and so on.
 struct CallRecord {
   std::int32_t token;   ///< -1: none
   RowStatus status;     ///< status of the slot's request in the step so far

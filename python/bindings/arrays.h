@@ -25,7 +25,7 @@ using OutputArray = nb::ndarray<>;
 [[noreturn]] void throw_type_error(const std::string& message);
 [[noreturn]] void throw_value_error(const std::string& message);
 /// Raises a kernel's error as an exception: ValueError for wrong arguments, RuntimeError for a call
-/// that this build or device does not support. Does nothing if there is no error.
+/// that this build or device does not support. Returns at once if there is no error.
 void raise(const Error& error);
 
 /// Returns the name that Python's libraries use for a dtype: "float32", "int64", "bfloat16".

@@ -199,7 +199,7 @@ class ShardedSampler:
         self.gather_undecided: Any = None
 
     def _gathered(self, block: Any) -> Any:
-        """Returns the ranks' tensors, one after the other."""
+        """Returns the tensors of all ranks, in the order of the ranks."""
         mine = block.to(self._device)
         blocks = [torch.empty_like(mine) for _ in range(self._ranks)]
         torch.distributed.all_gather(blocks, mine, group=self._group)
@@ -309,8 +309,9 @@ class ShardedSampler:
         `gather` is for logits on a GPU. With False the call gathers no row and does not wait for
         the GPU. Rows with survivors outside the ranks' lists (256 tokens per rank on two ranks)
         then have no token. Nearly all rows with top_p alone and without details are exceptions, and
-        have one. `undecided` counts the rows without a token, and `gather_undecided` draws their
-        tokens. While a CUDA graph is captured, gather=False and `seed` are required.
+        have one. In nearly all rows with top_p alone and without details, the survivors need not be
+        listed, and such rows have a token. While a CUDA graph is captured, gather=False and `seed`
+        are required.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")

@@ -371,10 +371,10 @@ def verify(
 
     `sampler` is a callable that gets a `fairdraw.Batch`. The callable returns token ids, as an
     array or a list of integers [outputs] (or [outputs, num_samples]), or the batch itself after
-    writing into batch.out_tokens. Arrays of a batch are lent for that call. The calls do not
-    overlap. An exception or a bad result fails the case, and the run goes on. `sampler` may also be
-    the name of a built-in sampler, or "plugin:PATH" for a sampler in a shared library. `sampler` is
-    None if only a running batch is judged.
+    writing into batch.out_tokens. Arrays of a batch are lent for that call. The function never runs
+    twice at the same time. An exception or a bad result fails the case, and the run goes on.
+    `sampler` may also be the name of a built-in sampler, or "plugin:PATH" for a sampler in a shared
+    library. `sampler` is None if only a running batch is judged.
 
     `running_batch` is called without arguments, and makes an object that keeps the requests of a
     running batch (`RunningBatch`), for a case or for one of its calls. The object is judged by the

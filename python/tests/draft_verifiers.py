@@ -101,7 +101,8 @@ class Textbook:
         return uniforms(batch, purpose)
 
     def accepts(self, p, q, uniform):
-        """`p` and `q` are the probabilities of the drafted tokens, [requests, max_draft]."""
+        """The arguments `p` and `q` are the probabilities of the drafted tokens in the target and
+        in the draft, [requests, max_draft]."""
         return uniform * q < p
 
     def residual(self, target, draft):

@@ -99,8 +99,8 @@ def report(batch, logprobs):
 
 
 class Textbook:
-    """Draws by softmax, sort and cumulative sum, in float64. The sampler's own random numbers
-    ignore the seeds."""
+    """Draws by softmax, sort and cumulative sum, in float64. The random numbers come from the
+    sampler's own generator, which ignores the seeds of the batch."""
 
     def __init__(self, seed=1, temperature_error=1.0):
         self.random = np.random.default_rng(seed)

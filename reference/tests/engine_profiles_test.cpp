@@ -205,7 +205,7 @@ const Row kTopPRows[] = {
     {"rosellm", "p >= 1 is off", kHalves, {.top_p = 1.5F}, "iiii"},
     {"sonicsampler", "0 < p < 1 is read", kHalves, {.top_p = 1.5F}, "iiii"},
     {"hf", "p in [0, 1]", kHalves, {.top_p = 1.5F}, kFails},
-    // All values of these rows are equal.
+    // All logits of these rows are equal.
     {"vllm_triton",
      "pivot not below the maximum",
      {0.25F, 0.25F, 0.25F, 0.25F},

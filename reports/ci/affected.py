@@ -193,8 +193,8 @@ def mutants(root: Path, changed: set[str] | None) -> list[str]:
             continue
         classes = []
         file = root / path
-        # A source with a header is shared by the others; a source without a header has the mutants of some
-        # classes.
+        # If a source has a header, the other sources share it; a source without a header has the mutants
+        # of some classes.
         if path.startswith(MUTANTS) and file.is_file() and not file.with_suffix(".h").is_file():
             text = file.read_text(encoding="utf-8")
             classes = [name for name in known if f'"{name}"' in text]

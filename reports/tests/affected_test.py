@@ -203,7 +203,7 @@ class Base(AffectedCase):
         self.commit("too long ago", "README.md")
         for number in range(39):
             self.commit(f"commit {number}")
-        # HEAD~40 is the first commit, because 1 + 39 commits follow it.
+        # The commit HEAD~40 is the first commit, which 1 + 39 commits follow.
         self.assertEqual(affected.changed_files(self.root), {"README.md"})
         self.git("update-ref", "refs/remotes/origin/main", self.commit("last", "docs/about.md"))
         self.assertEqual(affected.changed_files(self.root), {"docs/about.md"})

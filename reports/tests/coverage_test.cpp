@@ -325,7 +325,7 @@ TEST(Features, HaveOneNameEachAndAbilitiesThatExist) {
       EXPECT_NE(declaration.find("FAIRDRAW_"), declaration.npos) << declaration;
     }
   }
-  // A sampler makes these promises unless it declines them.
+  // A sampler makes the promise bad_rows unless it declines this promise.
   EXPECT_EQ(harness::declaration_of("bad_rows", "plugin:a.so"), "no FAIRDRAW_DECLINES_BAD_ROWS");
   EXPECT_EQ(harness::declaration_of("bad_rows", "mine"), "bad_rows (not in `lacks`)");
   EXPECT_THROW(harness::lack_of("no_such_ability"), std::logic_error);

@@ -3,13 +3,13 @@
 // Contract. `data` holds values of one dtype, one after the other. The boundaries of rows are
 // ignored, because a floor must bound every way to distribute rows over the GPU. Each thread block
 // writes one float, the maximum of its values. Algorithm. Each thread has `loads` coalesced 16-byte
-// loads in flight and keeps one maximum (two per register for 16-bit types). One block reduction
-// ends the kernel. Threads beyond the end of the data read the last value again. Cost. Apart from
-// these repeated reads, every byte is read exactly once. The maximum takes 4 operations per load (4
-// packed operations for 16-bit types), which is far below the cost of the memory access. The
-// fastest number of blocks and the fastest unrolling depend on the size, so the benchmark measures
-// all of floor_shapes() and takes the fastest. Determinism. The maximum does not depend on the
-// order of the values, because the inputs have no NaN.
+// loads in flight and keeps one maximum (two per register for 16-bit types). A reduction over the
+// block ends the kernel. Threads beyond the end of the data read the last value again. Cost. Apart
+// from these repeated reads, every byte is read exactly once. The maximum takes 4 operations per
+// load (4 packed operations for 16-bit types), which is far below the cost of the memory access.
+// The fastest number of blocks and the fastest unrolling depend on the size, so the benchmark
+// measures all of floor_shapes() and takes the fastest. Determinism. The maximum does not depend on
+// the order of the values, because the inputs have no NaN.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

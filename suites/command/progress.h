@@ -45,7 +45,7 @@ class RunProgress {
 
   /// `expected` is the expected time of the item, in the unit of `left`.
   void begun(const std::string& what, double expected);
-  /// `line` is the line that --verbose writes to stdout.
+  /// The argument `line` is the text that --verbose writes to stdout.
   void ended(const std::string& what, const std::string& line, bool red);
   /// Erases the progress line and shows nothing more.
   void close();

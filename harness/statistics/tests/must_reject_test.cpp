@@ -2,7 +2,7 @@
 // discrepancy, at the error rates of a gate, and that the right distribution passes with the same
 // draws.
 //
-// The seeds of these tests are fixed. A wrong distribution passes a test with a rate of at most
+// All tests of this file use fixed seeds. A wrong distribution passes a test with a rate of at most
 // 1e-6.
 #include <gtest/gtest.h>
 

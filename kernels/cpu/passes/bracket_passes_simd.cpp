@@ -225,7 +225,8 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
-    // The numbers of octaves are unsigned, and from kWrittenOctaves on, any m gives 0.
+    // The numbers of octaves are unsigned, and every significand gives 0 from kWrittenOctaves
+    // octaves on.
     const auto below =
         hn::BitCast(i32, hn::Min(token.below, hn::Set(U32(), std::uint32_t{kWrittenOctaves})));
     const auto first = dividends_of(hn::LowerHalf(half, significand), hn::LowerHalf(half, below));

@@ -267,7 +267,7 @@ class WideTerms {
   Rule rule_;
 };
 
-/// Computes the octaves of a single vector.
+/// Computes the octaves of the values in a single vector.
 template <class Rule>
 HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
   const VecF values[1] = {x};

@@ -133,8 +133,8 @@ class BatchState {
   /// Argument that makes add() and restore() choose the lowest free slot.
   static constexpr std::int32_t kAnySlot = -1;
 
-  /// Makes a state; there is no other way to make one. Errors: invalid_argument if an option is out
-  /// of its range, unsupported if there is not enough memory.
+  /// Makes a state; a program cannot construct a state directly. Errors: invalid_argument if an
+  /// option is out of its range, unsupported if there is not enough memory.
   static Error make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state);
 
   ~BatchState();

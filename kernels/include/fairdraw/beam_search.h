@@ -187,7 +187,7 @@ struct BeamResultRequest {
 
 /// Statuses: index_out_of_range (live_beams), invalid_history (a parent, a length or a count out of
 /// its range), invalid_penalty (length_penalty, or length^length_penalty is no positive float32),
-/// nan_input (a score). A request with such a status has no sequence.
+/// nan_input (a score). A request with one of these statuses has no sequence.
 struct BeamSequences {
   View<std::int32_t> tokens;   ///< [requests, best, max_steps]; tokens of the sequences, -1 after
                                ///< the last

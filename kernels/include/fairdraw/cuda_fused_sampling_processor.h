@@ -80,10 +80,10 @@ struct CopiedStep {
 /// Steps of generation over a BatchState, on the GPU.
 class FusedSamplingProcessor {
  public:
-  /// Makes a processor on the current device; there is no other way to make one. The state must
-  /// live at least as long as the processor, and has at most one GPU processor at a time. Errors:
-  /// invalid_argument if the state has a GPU processor already or an option is out of its range;
-  /// unsupported if there is no GPU or not enough memory.
+  /// Makes a processor on the current device; a program cannot construct a processor directly. The
+  /// state must live at least as long as the processor, and has at most one GPU processor at a
+  /// time. Errors: invalid_argument if the state has a GPU processor already or an option is out of
+  /// its range; unsupported if there is no GPU or not enough memory.
   static Error make(BatchState& state, const FusedSamplingOptions& options,
                     std::unique_ptr<FusedSamplingProcessor>& processor);
   /// Waits until the device has done its work.
@@ -135,7 +135,7 @@ class FusedSamplingProcessor {
   /// bitmask that was set through the state.
   /// The array `packed` has [rows, ceil(vocab / 32)] words.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
-  /// Allows all tokens again, for every request.
+  /// Allows all tokens again in the rows of all requests.
   Error clear_bitmask();
 
   /// Copies the tokens of all steps that were enqueued and not copied yet. The copy runs on a

@@ -166,14 +166,14 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
 /// Errors: It returns 0 for most_rows outside that range.
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 
-/// Makes the blocks of this call travel through `peers`. `send` and `receive` are then not used,
-/// and an exchange consists of sharded_send and sharded_receive. All ranks make their calls through
-/// a memory in the same order and on one stream, and the exchanges of a call are over before the
-/// next call through the memory begins. As with NCCL, a call waits for ever if its peers do not
-/// make the call. While a kernel may wait for a peer, no rank may allocate or free device memory,
-/// and a host thread that drives several ranks may launch no kernel for the first time: both
-/// operations can wait for the GPU.
-/// Errors: invalid_argument if peers.most_rows, peers.bytes or peers.memory is out of its range.
+/// Makes this call exchange its blocks through the peer memory `peers`. `send` and `receive` are
+/// then not used, and an exchange consists of sharded_send and sharded_receive. All ranks make
+/// their calls through a memory in the same order and on one stream, and the exchanges of a call
+/// are over before the next call through the memory begins. As with NCCL, a call waits for ever if
+/// its peers do not make the call. While a kernel may wait for a peer, no rank may allocate or free
+/// device memory, and a host thread that drives several ranks may launch no kernel for the first
+/// time: both operations can wait for the GPU. Errors: invalid_argument if peers.most_rows,
+/// peers.bytes or peers.memory is out of its range.
 Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 
 /// The exchanges that a call enqueues after the summary; ranks follow if they are requested. Rows

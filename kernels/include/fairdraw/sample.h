@@ -31,7 +31,7 @@
 //
 // The total variation distance of the distribution to softmax(logits / T) is at most 3.5e-7 for any
 // row of 2^20 logits. A token with less than 2^-64 of the mass may never be drawn. Equal logits
-// weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
+// have equal weights unless they are more than 32 octaves below the maximum of one of their tiles.
 // Adding a number to all logits leaves the weights unchanged if c of tile_index.h is a power of
 // two, the number times c is an even integer, and no sum is rounded (an odd integer rounds ties of
 // octaves the other way). Any other number changes the weights within that distance.

@@ -108,8 +108,8 @@ struct StopRequest {
 /// Statuses: invalid_history (`output` outside its buffer or longer than its length, or an id of
 /// the step that is not a token), invalid_stop_criteria (a length out of its range; an eos id, stop
 /// id or id of a sequence that is not a token; a list outside its buffer; a sequence of length 0 or
-/// beyond its list). A request with such a status has reason none, and none of its tokens of the
-/// step is kept. Inactive requests have reason none and keep 0 tokens.
+/// beyond its list). A request with one of these statuses has the reason `none`, and none of its
+/// tokens of the step is kept. Inactive requests have reason none and keep 0 tokens.
 struct StopResult {
   View<FinishReason> reasons;  ///< [requests]; none: the request continues
   View<std::int32_t> kept;     ///< [requests]; number of tokens of this step that belong to the

@@ -47,7 +47,7 @@
 // Two keys: the draw takes the second key with probability `second_share`, by a coin of the
 // request's own random bits: the word of attempt 65 of the draw (SampleResult), below
 // floor(second_share 2^64). That is the rule of vLLM's dual_key_gumbel, whose coin is the
-// request's, too. Outputs of one prompt then differ.
+// request's, too. So the outputs of one prompt differ.
 //
 // Greedy rows have one survivor, and a mark does not change it.
 //
@@ -94,9 +94,9 @@ Error sample_marked(const SampleRequest& request, const Watermark& watermark,
 
 // A position's score under a key is -ln(1 - (u + 1/2) 2^-64), u the word of its token. In text that
 // knows nothing of the key, words are uniform, so scores are exponential with mean 1, and the sum S
-// of T of them is Gamma(T, 1) (within T 2^-65, because words have 64 bits). Marked tokens have
-// large words. A pair of context and token that occurs again has the same word, so it is scored
-// once.
+// of T of them is Gamma(T, 1) (within T 2^-65, because words have 64 bits). The words of marked
+// tokens tend to be large. A pair of context and token that occurs again has the same word, so it
+// is scored once.
 //
 //   p-value  P(Gamma(T, 1) >= S) of the key with the largest S, times the number of keys, at most 1
 //            (Bonferroni).

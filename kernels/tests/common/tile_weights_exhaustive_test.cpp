@@ -145,7 +145,7 @@ TEST(Exp2Significand, OfEveryRemainderIsInItsRangeAndWithinItsBound) {
 ///          the definition. M c is within 2^21 (1 + 2^-24) of 0, so N is within 2^21, and such a
 ///          token is at most 63 octaves below N: y is in [-2^21 - 63.5, 2^21 + 0.5].
 ///   far    A token below that weighs 0 in each such tile, and so do -inf and NaN.
-/// No such tile contains a higher logit.
+/// A tile with these logits contains no higher logit.
 constexpr double kLowest = -0x1p21 - 63.5;
 constexpr double kHighest = 0x1p21 + 0.5;
 

@@ -169,8 +169,8 @@ TEST(TilePasses, LongRowsEqualTheDefinition) {
 }
 
 TEST(TilePasses, EveryOctaveBelowTheMaximumShiftsAsDefined) {
-  // c is 1, so that a logit is its own number of octaves. The logits cover all counts around 0, 32
-  // and 64, and halves that tie.
+  // The scale c is 1, so that a logit is its own number of octaves. The logits cover all counts
+  // around 0, 32 and 64, and halves that tie.
   std::vector<float> logits;
   for (int step = 0; step < 2 * 256; ++step) logits.push_back(-0.5F * static_cast<float>(step));
   expect_definition(tile_row_of(logits, 0x1.715476p0F));

@@ -33,7 +33,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True)
 class Transport:
-    """Settings of the connection to the server. These settings do not affect the verdict."""
+    """Settings of the connection to the server. The verdict does not depend on these settings."""
 
     base_url: str
     api_key: str = ""

@@ -61,8 +61,8 @@ class Findings:
 
         def rank(check: Check) -> tuple[int, float]:
             place = order.index(check.fault)
-            # If few outputs are equal, they may only look like repeats, because tokens do not
-            # follow their log-probabilities.
+            # A few equal outputs may only look like repeats, because the tokens do not follow their
+            # log-probabilities.
             measures = check.measures
             if check.fault in ALIKE and 2 * measures["equal"] < measures["compared"]:
                 place += len(order)

@@ -79,7 +79,7 @@ def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
 
 class Nothing:
     """A stand-in whose every attribute is a function that returns None. The stand-in replaces
-    loggers and platforms."""
+    vLLM's loggers and platforms."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: None

@@ -56,7 +56,8 @@ def in_this_process(
 def in_processes(
     judge: Callable[[str], Found], cases: Sequence[str], end: float, processes: int
 ) -> Generator[Step[Found], None, None]:
-    """Yields Steps from this many processes, to which `judge` is sent. Cases begin in order.
+    """Yields Steps from this many processes, to which `judge` is sent. The processes take the cases
+    in order.
 
     Raises ValueError if `judge` raises ValueError or OSError. Any other exception ends the process
     in which it occurs. If every process dies before it has taken a case, all remaining cases count

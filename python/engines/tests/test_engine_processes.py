@@ -58,7 +58,7 @@ def test_a_record_is_the_same_whatever_number_of_processes_made_it(capfd):
     assert seen[-1] == ([], len(table))
     counts = [count for _, count in seen]
     assert counts == sorted(counts) and len(set(counts)) > 2
-    # Each case ran exactly once.
+    # Each case must have run exactly once.
     said = [line.split()[-1] for line in capfd.readouterr().err.splitlines()]
     asked = [case for case in table if matrix.is_about(engine, case)]
     assert sorted(said) == sorted([*asked, *asked])

@@ -64,7 +64,7 @@ class Coverage(CommandLineCase):
         self.assertEqual(result.returncode, 3, result.stdout)
         self.assertIn("; NOT JUDGED: %s: %s was not judged: of its " % (SAMPLER, gap),
                       result.stdout)
-        # The record keeps the required coverage, so that `report` applies it again.
+        # The record has the requirements of coverage, so that `report` applies them again.
         again = self.run_fairdraw("report", self.record("run"), self.path("again"))
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
 

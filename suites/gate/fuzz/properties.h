@@ -41,8 +41,8 @@ struct Property {
 /// fails is reported.
 const std::vector<Property>& properties();
 
-/// Returns the property with this name. Throws harness::UsageError with the closest name if there
-/// is none.
+/// Returns the property that has this name. Throws harness::UsageError with the closest name if
+/// there is none.
 const Property& find_property(const std::string& name);
 
 /// Judges a case. Judges a property on a case. The outcome is not_applicable if the sampler lacks

@@ -33,10 +33,10 @@ void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
   if (filters.min_p) outcome.measures["sampled_min_p"] = static_cast<double>(row.min_p);
 }
 
-// Returns the seed of the logits in a case's rows. The power of the draws depends on the row. So
-// statistical cases keep their rows, and fresh seeds change only the draws. Exact checks lose
-// nothing with fresh rows, and neither does pit, whose power does not depend on the rows. Sampled
-// cases also get fresh rows (kCandidates).
+// Returns the seed of the logits in a case's rows. The number of draws that find a mistake depends
+// on the row. So statistical cases keep their rows, and fresh seeds change only the draws. Exact
+// checks lose nothing with fresh rows, and neither does pit, whose power does not depend on the
+// rows. Sampled cases also get fresh rows (kCandidates).
 std::uint64_t rows_seed_of(const Case& entry, std::uint64_t seed) {
   if (entry.sampled) return entry.sampled->rows_seed;
   const bool fresh = !is_statistical(entry.check) || entry.check == Check::pit;

@@ -62,7 +62,7 @@ TEST(Shards, LongestFirstAndTheFirstAmongEquals) {
 TEST(Shards, TheTableKnowsTheNearestVocabulary) {
   const double small = table_seconds("mask", 1), large = table_seconds("mask", 131072);
   EXPECT_GT(large, 10 * small);
-  // the time is that of the largest vocabulary before it
+  // a vocabulary that the table lacks has the time of the next smaller vocabulary
   EXPECT_EQ(table_seconds("mask", 131074), table_seconds("mask", 131073));
   EXPECT_EQ(table_seconds("no such check", 31), table_seconds("no such check", 131072));
   for (const Case& entry : case_table(Suite::gate)) {

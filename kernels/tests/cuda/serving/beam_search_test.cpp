@@ -127,7 +127,7 @@ TEST(CudaBeamSearch, RowsOfEveryFamily) {
 }
 
 // The request has (1 + 1) * 129 candidates, two more than the GPU's limit per request. The other
-// request of the batch continues.
+// request of the batch goes on with its search.
 TEST(CudaBeamSearch, ARequestThatIsTooWideFailsAlone) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const auto row = [](std::size_t, std::int32_t) { return std::vector<float>(700, -1.0F); };

@@ -34,7 +34,7 @@ void require_nccl(ncclResult_t result, const char* what) {
   throw std::runtime_error(std::string(what) + ": " + ncclGetErrorString(result));
 }
 
-/// One rank: its GPU, stream and rank in the communicator.
+/// A rank, with its GPU, its stream and its number in the communicator.
 struct Rank {
   int number;
   ncclComm_t communicator;

@@ -19,12 +19,12 @@ struct Case;
 
 /// The values that a case leaves to the run's seed, in addition to its rows.
 struct Sampled {
-  /// The ranges of sampled values. `everywhere` is for cases with many rows. In `everywhere`,
-  /// temperatures lie from 1/16 to 16, of which three in four are uniform up to 2. top_k lies from
-  /// 1 to the vocabulary. top_p and min_p lie in (0, 1), of which half are uniform, and the others
-  /// within 2^-1 to 2^-12 of the end. `moderate` is for one row that must keep many tokens. In
-  /// `moderate`, temperatures lie from 1/2 to 2, top_k from a quarter of the vocabulary on, top_p
-  /// from 0.7 on, and min_p up to 0.02; all are uniform.
+  /// The ranges of sampled values. The range `everywhere` is for cases with many rows. In
+  /// `everywhere`, temperatures lie from 1/16 to 16, of which three in four are uniform up to 2.
+  /// top_k lies from 1 to the vocabulary. top_p and min_p lie in (0, 1), of which half are uniform,
+  /// and the others within 2^-1 to 2^-12 of the end. `moderate` is for one row that must keep many
+  /// tokens. In `moderate`, temperatures lie from 1/2 to 2, top_k from a quarter of the vocabulary
+  /// on, top_p from 0.7 on, and min_p up to 0.02; all are uniform.
   enum class Spread { everywhere, moderate };
 
   std::int64_t smallest_vocab = 1, largest_vocab = 1;  ///< both are allowed

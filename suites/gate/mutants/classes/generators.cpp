@@ -1,5 +1,5 @@
-// Mutants that have a random generator of their own, as most engines do. No draw can be repeated,
-// so a bug is visible only in forbidden tokens or in the distribution.
+// Mutants of samplers that have a random generator of their own, as most engines do. No draw can be
+// repeated, so a bug is visible only in forbidden tokens or in the distribution.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

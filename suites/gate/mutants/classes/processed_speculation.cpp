@@ -135,8 +135,8 @@ constexpr Entry kProcessed[] = {
      bitmask_of_the_row_before},
     {"verify-tree-history-by-number",
      "a node's history holds all nodes before it, not those on its path", history_by_number},
-    // Row r has the penalties of request r, as if there were one value per request instead of one
-    // per row.
+    // Gives row r the penalties of request r, as if penalties had one value per request instead of
+    // one per row.
     {"verify-penalties-by-request",
      "penalties are read by the number of the request, not of the row",
      [](fairdraw_verification& call, Storage& storage) {

@@ -11,8 +11,8 @@
 namespace fairdraw::suites {
 namespace {
 
-// A sampler that reports only the tokens of another sampler; without per-request seeds, it reports
-// one token per row.
+// A sampler that reports only the tokens of another sampler, and only one token per row if it has
+// no per-request seeds.
 class TokensOnly final : public harness::Sampler {
  public:
   explicit TokensOnly(std::unique_ptr<harness::Sampler> sampler) : sampler_(std::move(sampler)) {
