@@ -26,7 +26,7 @@ DIRECTIVE = re.compile(r"NOLINT|clang-format|IWYU|noqa|type: ignore|fmt: |pylint
                        r"|\Anamespace \S+\Z|\A::: ")
 # Pattern of code spans, addresses and the targets of links, whose words do not count.
 NO_WORDS = re.compile(r"`+[^`]+`+|<https?://[^>]*>|https?://\S+|(?<=\])\([^)\s]*\)")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\[])")
+SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\)))\s+(?=[A-Z`\"(\[])")
 
 
 class Block(NamedTuple):

@@ -53,7 +53,7 @@ def find():
     "README.md": """\
 # A heading of some words here
 
-A paragraph with `code of it`. Another one
+A paragraph with `code of it`. (An aside stands between two sentences.) Another one
 goes on here.
 
 ```sh
@@ -92,6 +92,7 @@ SENTENCES = [
     ("python", "tool.py", "because one is always enough"),
     ("shell", "run", "Runs all of the tests."), ("shell", "run", "says no on purpose here"),
     ("page", "README.md", "A paragraph with `code of it`."), ("page", "README.md", "Another one goes on here."),
+    ("page", "README.md", "(An aside stands between two sentences.)"),
     ("page", "README.md", "An item of a list."), ("page", "README.md", "One more item of it."),
     ("page", "README.md", "the column with its heading"), ("page", "README.md", "some words in a cell"),
     ("page", "README.md", "See `things.h`, which `others.h` includes."), ("page", "README.md", "An item with a part"),
@@ -126,7 +127,7 @@ class Sample(unittest.TestCase):
         drawn = self.printed("--seed", "1", "--count", "6")
         self.assertEqual(drawn, self.printed("--seed", "1", "--count", "6"))
         self.assertEqual(len(set(drawn.splitlines()[1:])), 6)
-        # A draw is one of very many orders of 6 of 24 sentences, so that five other seeds cannot all
+        # A draw is one of very many orders of 6 of 25 sentences, so that five other seeds cannot all
         # give the same draw by accident.
         others = {self.printed("--seed", str(seed), "--count", "6") for seed in range(2, 7)}
         self.assertNotEqual(others, {drawn})

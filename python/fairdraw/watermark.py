@@ -46,8 +46,7 @@ class WatermarkEvidence(NamedTuple):
     score: float  #: sum of -ln(1 - u) over these pairs, for the key with the largest sum
     key: int  #: index of the key with the largest sum
     p_value: float  #: exact p-value times the number of keys (Bonferroni), at most 1
-    log_e_value: float  #: natural logarithm of the evidence, which is valid after each token of a
-                        #: stream
+    log_e_value: float  #: natural logarithm of the e-value, valid after each token of a stream
 
 
 def sample_marked(
