@@ -118,7 +118,8 @@ def test_capsules_are_pages_with_a_source():
     for name in FROM_SOURCE:
         for file in capsules_of(name):
             assert (
-                f"\n- source: <{ENGINES[name].source}>\n" in file.with_name("issue.md").read_text()
+                f"\n- The rule follows the source code at <{ENGINES[name].source}>.\n"
+                in file.with_name("issue.md").read_text()
             )
 
 
