@@ -45,10 +45,10 @@ typedef struct fairdraw_token_lists {
  * rounding explains. Neutral values (r = 1, f = 0, p = 0) do not change the logit, and empty lists
  * change nothing.
  *
- * The ranges are: r in [2^-64, 2^64]; f, p, and biases other than -inf in [-2^64, 2^64];
- * min_tokens >= 0; n >= 0 or n = -1; ids in [0, vocab), and -1 too in prompt and output. A row is
- * checked for NaN and +inf before any of these changes. A step that makes a finite logit infinite
- * fails the row (processing_overflow), even if a later step bans that token.
+ * The ranges are r in [2^-64, 2^64], and [-2^64, 2^64] for f, p, and biases other than -inf. A
+ * min_tokens is >= 0, and n is >= 0 or -1. Ids are in [0, vocab), or -1 in prompt and output. A row
+ * is checked for NaN and +inf before any of these changes. A step that makes a finite logit
+ * infinite fails the row (processing_overflow), even if a later step bans that token.
  *
  * Only parameters that a step reads are checked. The begin and the end of every given list are
  * checked. All entries of a list are checked, except in histories: entries of prompt are checked

@@ -78,13 +78,14 @@ typedef struct fairdraw_chain {
  * distribution of the children of draft j, and row 0 that of the root's children.
  *
  * After the first rejection of a request nothing counts: neither later random words nor a NaN in
- * later rows. The status of a request is the first of: inactive; invalid_draft_length (rows or
- * lengths that do not fit); index_out_of_range (any draft outside the vocabulary); for trees
+ * later rows. The status of a request is that of the first fault in this order. First come
+ * inactive, invalid_draft_length (rows or lengths that do not fit) and index_out_of_range (any
+ * draft outside the vocabulary). For trees, two faults anywhere in the tree follow:
  * invalid_draft_tree (a parent that does not come before its child, or more than 1024 children of a
- * node with a draft distribution) and invalid_draft_length (a path longer than max_depth), anywhere
- * in the tree; then, for each row up to the last one used, the target's row, the draft's row,
- * impossible_draft (a draft that its own distribution never gives). A failed request has tokens and
- * nodes -1, and accepted 0. */
+ * node with a draft distribution), and invalid_draft_length (a path longer than max_depth). Last
+ * come, for each row up to the last one used, the faults of the target's row, of the draft's row,
+ * and impossible_draft (a draft that its own distribution never gives). A failed request has tokens
+ * and nodes -1, and accepted 0. */
 typedef struct fairdraw_verification {
   uint32_t struct_size; /**< sizeof(fairdraw_verification) in caller's code */
   uint32_t dtype;       /**< dtype of the logits of target and draft */

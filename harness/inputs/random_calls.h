@@ -8,11 +8,11 @@
 
 namespace fairdraw::harness {
 
-/// Generates a call from a number: adversarial rows of `vocab` values, parameters per row (in half
-/// of the calls some are out of range; in some calls each is a scalar), bad rows, padding, masks,
-/// `indices` in and out of range, several samples, strides, odd addresses, and every tie rule,
-/// filter order and purpose. The dtype of the call is number % 3. The generated call has no logits
-/// processing.
+/// Generates a call with adversarial rows of `vocab` values from a number. In half of the calls
+/// some parameters are out of range, and in some calls a parameter is a scalar. Calls have bad
+/// rows, padding, masks, `indices` in and out of range, several samples, strides, odd addresses,
+/// and every tie rule, filter order and purpose. The dtype of the call is number % 3. The generated
+/// call has no logits processing.
 OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
 
 /// Gives each row of a call its own tie rule and filter order, from a number. With `faults`, some

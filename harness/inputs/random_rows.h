@@ -2,13 +2,13 @@
 // and for the fuzzer. Equal dice give the same row on every machine, except for the last place of
 // std::exp2.
 //
-// The rows are: the families of families.h, some rounded so that every cut falls inside a tie, some
-// with zeros of both signs; equal values, two levels, grids, adjacent floats, octaves, random bits,
-// slopes, one token far above the others; runs of banned tokens; dyadic probabilities in any scale,
-// with zeros of both signs. The bad rows have NaN, infinities, negative probabilities, or no
-// allowed token. The parameters are off, at the ends of their ranges, as engines use them, or
-// chosen to fit the row (k at the edge of a tie, top_p and min_p met exactly). The bad parameters
-// are beyond each end of their ranges, NaN, or infinite.
+// Some rows come from the families of families.h; of these, some are rounded so that every cut
+// falls inside a tie, and some get zeros of both signs. Other rows have equal values, two levels,
+// grids, adjacent floats, octaves, random bits, slopes, one token far above the others, runs of
+// banned tokens, or dyadic probabilities in any scale. The bad rows have NaN, infinities, negative
+// probabilities, or no allowed token. The parameters are off, at the ends of their ranges, as
+// engines use them, or chosen to fit the row (k at the edge of a tie, top_p and min_p met exactly).
+// The bad parameters are beyond each end of their ranges, NaN, or infinite.
 #pragma once
 
 #include <cstdint>

@@ -19,12 +19,13 @@ struct TokenSets {
 };
 
 /// Returns sets for a target distribution [vocab]. Zeros are allowed in the distribution; tokens of
-/// probability 0 are in no set. The sets are: lanes of 32, 128 and 1024 ids; tiles of 1024 ids and
-/// sixteenths of the vocabulary; ids below each power of 2; ranks from each power of 2 to the next,
-/// and from each power of 2 on; 32 buckets of equal mass; each of the 64 most likely tokens; the
-/// first, the last and the least likely (boundary) token; and the tokens tied with the least and
-/// the most likely one. All of these kinds of sets have the same weight. Ranks are by decreasing
-/// probability; of equal tokens, the lower id comes first.
+/// probability 0 are in no set. There are lanes of 32, 128 and 1024 ids, tiles of 1024 ids, and
+/// sixteenths of the vocabulary. Other sets have the ids below each power of 2, the ranks from each
+/// power of 2 to the next, or the ranks from each power of 2 on. There are 32 buckets of equal
+/// mass. Single tokens are the 64 most likely ones, the first, the last and the least likely
+/// (boundary) token. Two sets have the tokens tied with the least and with the most likely token.
+/// All of these kinds of sets have the same weight. Ranks are by decreasing probability; of equal
+/// tokens, the lower id comes first.
 std::vector<TokenSets> directed_sets(std::span<const double> probability);
 
 }  // namespace fairdraw::statistics

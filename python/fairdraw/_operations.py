@@ -23,9 +23,9 @@ from . import _core
 from ._arguments import _member
 from ._arrays import Backend, NumpyBackend, backend_of
 
-#: Annotations of arrays, which may be of any library. There are rows of logits or probabilities and
-#: other arrays that are read in place; parameters, which may also be numbers; indices of rows; and
-#: 64-bit words.
+#: Annotations of arrays, which may be of any library. An operand is an array that is read in place
+#: (such as rows of logits or probabilities), a parameter (which may also be a number), an array of
+#: indices of rows, or an array of 64-bit words.
 Array: TypeAlias = Any
 Float: TypeAlias = Any
 Int: TypeAlias = Any

@@ -7,12 +7,13 @@ tiles as the kernels do. A draw by seed evaluates top_p and min_p by definition 
 (philox.py) propose. The script uses only the standard library. Run it without arguments; the test
 tile_answers_current compares its output with the committed file.
 
-The fields of each row are: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each
-tile with its octave and sum (null, null and 0 if no token is allowed), the row's octave, the sums of weights
-over all allowed and over all kept tokens, the tokens that some random words give, the probabilities of some
-tokens, and, for short rows, the probability and weight of every token. A row that draws by proposals also has
-some draws by seed: all random words up to the last one used, and the token. Weights in a row are decimal
-strings, because JSON has no integers of 124 bits.
+Each row has its values (VALUE*COUNT for equal neighbours), and the largest allowed value of each
+tile with its octave and sum (null, null and 0 if no token is allowed). The row's octave and the
+sums of weights over all allowed and over all kept tokens follow. Each row also has the tokens that
+some random words give, and the probabilities of some tokens. Short rows have the probability and
+weight of every token. A row that draws by proposals also has some draws by seed: all random words
+up to the last one used, and the token. Weights in a row are decimal strings, because JSON has no
+integers of 124 bits.
 """
 
 import json

@@ -57,10 +57,10 @@ struct TreeDraft {
 
 /// Accepts or rejects a tree of n = drafted.size() tokens. `target` has n + 1 rows; row j + 1 is
 /// the row after drafted token j. `words` are the random words by depth; at most n + 1 of them are
-/// used. The status is the first of these faults: a drafted token outside the vocabulary; a parent
-/// that does not come before its child, or that has too many children for a known distribution; a
-/// path longer than `max_depth`; then, along the path, the target's row, the draft's row if the
-/// node has children, and a tested child of weight 0.
+/// used. The status is the first of these faults in this order: a drafted token outside the
+/// vocabulary, a parent that does not come before its child or that has too many children for a
+/// known distribution, and a path longer than `max_depth`. Then, along the path, the target's row,
+/// the draft's row if the node has children, and a tested child of weight 0 count.
 SpeculationOutcome accept_tree_model(std::span<const IntegerRow> target,
                                      std::span<const std::int32_t> drafted,
                                      std::span<const std::int32_t> parents,

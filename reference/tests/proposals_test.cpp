@@ -1,6 +1,6 @@
-// Tests draws by proposals: the tokens that the definition accepts are those that the filters keep;
-// which words propose which token; the result if no attempt is accepted; and the probability of
-// each token of a small row, by counting every word.
+// Tests draws by proposals. The tokens that the definition accepts must be those that the filters
+// keep. The tests cover which words propose which token, and the result if no attempt is accepted.
+// The probability of each token of a small row is found by counting every word.
 #include <gtest/gtest.h>
 
 #include <algorithm>

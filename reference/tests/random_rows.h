@@ -14,10 +14,10 @@
 
 namespace fairdraw::reference {
 
-/// Kinds of rows, each difficult in another way: nothing special; many ties; a few values far above
-/// the rest; half of the row -inf; subnormal values; the whole range of float32; nearly equal
-/// values; integer octaves; values a few ulps apart, so that dividing by a temperature makes ties;
-/// values far from zero, so that scaling rounds them.
+/// Kinds of rows, each of which is difficult in another way. The kinds are: nothing special, many
+/// ties, a few values far above the rest, half of the row -inf, subnormal values, the whole range
+/// of float32, nearly equal values, and integer octaves. Values a few ulps apart make ties when
+/// they are divided by a temperature, and values far from zero are rounded when they are scaled.
 enum class RowKind { smooth, tied, peaked, masked, subnormal, huge, flat, octaves, close, shifted };
 inline constexpr int kRowKinds = 10;
 

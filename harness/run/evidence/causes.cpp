@@ -104,7 +104,8 @@ CausePlace place_of(std::string_view hint) {
     const auto* const found = std::ranges::find(kPlaces, name, &CausePlace::name);
     if (found != std::end(kPlaces)) return *found;
   }
-  return {hint, Step::operations, Kind::cause};  // hint of another version: explains what names it
+  // The hint of another version explains only cases that name it.
+  return {hint, Step::operations, Kind::cause};
 }
 
 /// Returns the name by which a hint is ranked: the hint's cause. Rows of padding are an exception,

@@ -7,13 +7,13 @@
 namespace fairdraw::harness {
 
 /// Explains a call whose masks or support sizes contradict the distribution. Tries mistakes one by
-/// one (a temperature that is 1 % off, a top_k of one more, every other value of every choice of
-/// the profile, ...), and names at most three: those that explain the most wrong rows, at least
-/// half of them, and break no right row. A mistake may break right rows if it explains 19 in 20
-/// wrong rows and a condition distinguishes these from the right rows. If no mistake explains the
-/// rows, names the parameter that all wrong rows have in common. Returns false, and names nothing,
-/// if no row is wrong. Calls no sampler. The function passes over the rows of the call once, and
-/// examines at most some 2^20 logits again.
+/// one: a temperature that is 1 % off, a top_k of one more, every other value of every choice of
+/// the profile, and others. Names at most three mistakes, which explain the most wrong rows,
+/// explain at least half of them, and break no right row. A mistake may break right rows if it
+/// explains 19 in 20 wrong rows and a condition distinguishes these from the right rows. If no
+/// mistake explains the rows, names the parameter that all wrong rows have in common. Returns
+/// false, and names nothing, if no row is wrong. Calls no sampler. The function passes over the
+/// rows of the call once, and examines at most some 2^20 logits again.
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome);
 

@@ -1,8 +1,8 @@
-// Measures how many rows of the families float32 leaves open: rows with a token that the
-// real-number oracle calls ambiguous, for sums by a tree (10 additions at 1000 tokens) and for the
-// sums of PyTorch (266 additions, the worst order on a GPU at 2^18 tokens), under a profile whose
-// sort leaves no tie open. The numbers of open rows are printed and not tested, because they are a
-// fact about float32 and not a promise. The test expects two properties: a narrower bound opens no
+// Measures how many rows of the families float32 leaves open. A row is open if the real-number
+// oracle calls one of its tokens ambiguous, for sums by a tree (10 additions at 1000 tokens) or for
+// the sums of PyTorch (266 additions, the worst order on a GPU at 2^18 tokens). The profile's sort
+// leaves no tie open. The numbers of open rows are printed and not tested, because they are a fact
+// about float32 and not a promise. The test expects two properties: a narrower bound opens no
 // further token, and rows of few tokens are open only at their cuts, under every profile.
 #include <gtest/gtest.h>
 

@@ -17,9 +17,9 @@
 // time.
 //
 // Errors: A call returns invalid_argument if an argument is out of its range, if no request has the
-// id or one has it already, if the slot is occupied or none is free, or if a list or a history has
-// no room; then the state is as before. BatchState::make() returns unsupported if there is not
-// enough memory.
+// id or a request already has it, if the slot is occupied or no slot is free, or if a list or a
+// history has no room. After an error, the state is as before the call. BatchState::make() returns
+// unsupported if there is not enough memory.
 //
 // Definition: docs/serving.md for requests in slots; fairdraw/sample.h and
 // fairdraw/logits_processing.h for their parameters.

@@ -26,12 +26,13 @@
 // A row is checked for NaN and +inf before the first step, and a finite logit that a step makes
 // infinite fails its row (processing_overflow). A step with a neutral parameter (r = 1; f = 0; p =
 // 0) does not change the logit. A row that has no token left fails with no_allowed_token. If a row
-// has several faults, the first in this order counts: parameters (temperature, top_k, top_p, min_p,
-// penalties, min_tokens, top_n_sigma); values of the row (nan_input, infinite_input); lists in the
-// order of the steps (invalid_history, invalid_logit_bias, invalid_min_tokens, invalid_bad_words,
-// invalid_allowed_ids); overflow. The begin and the end of every list that is given are checked.
-// All entries of the lists are checked, except in histories: ids of `prompt` are checked only if r
-// is not 1, and ids of `output`, or `output_counts`, only if a penalty is not neutral.
+// has several faults, the status is that of the first group in this order. The first group has the
+// parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma), and the second
+// the values of the row (nan_input, infinite_input). The third group has the lists in the order of
+// the steps (invalid_history, invalid_logit_bias, invalid_min_tokens, invalid_bad_words,
+// invalid_allowed_ids). Overflow comes last. The begin and the end of every list that is given are
+// checked. All entries of the lists are checked, except in histories: ids of `prompt` are checked
+// only if r is not 1, and ids of `output`, or `output_counts`, only if a penalty is not neutral.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6, llama.cpp for top_n_sigma, and
 // docs/semantics.md for their order.

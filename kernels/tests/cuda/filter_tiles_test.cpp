@@ -446,9 +446,9 @@ std::vector<float> raised_logits(std::int64_t vocab, std::int64_t raised, bool c
   return logits;
 }
 
-/// The nucleus of these rows is a few hundred tokens. The lists are short enough for one warp,
-/// longer, or above capacity; some have more ties than are ranked; the tokens are in one tile or in
-/// all tiles; rows have logits or probabilities.
+/// The nucleus of these rows is a few hundred tokens. Some lists are short enough for one warp,
+/// others are longer or exceed the capacity, and some have more ties than are ranked. The tokens of
+/// a list are in one tile or in all tiles, and rows have logits or probabilities.
 TEST(CudaFilterTiles, SmallNucleiOfEveryLength) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;

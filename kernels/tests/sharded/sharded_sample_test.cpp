@@ -267,8 +267,8 @@ TEST(ShardedProposals, AreTheModels) {
   EXPECT_GT(wide - gathered_by_tokens, is_reduced() ? -1 : 20) << "few rows are decided by sums";
 }
 
-/// These rows are hard for candidates: all values tied over all shards; all, half or one of the
-/// values above -inf; k above the number of candidates; eight shards, of which all but one may be
+/// These rows are hard for candidates. All values are tied over all shards; all, half or one of the
+/// values are above -inf; k is above the number of candidates; or all but one of eight shards are
 /// masked out.
 TEST(ShardedSample, OfTiesAndMaskedShardsIsTheUnshardedCall) {
   constexpr std::int64_t kColumns = 4000;

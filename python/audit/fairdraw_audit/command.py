@@ -3,9 +3,9 @@
 
     python -m fairdraw audit --base-url http://localhost:8000/v1 --model M --temperature 0.7 --top-p 0.9
 
-Exit codes: 0 if all checks passed; 1 if a check failed; 2 for bad usage; 3 if nothing was judged,
-or too little (a server that ignores a claimed filter would pass), or if requests failed, or if the
-audit was interrupted. Ctrl-C stops the requests, and the responses that have arrived are judged.
+Exit codes: 0 if all checks passed; 1 if a check failed; 2 for bad usage; 3 if too little was judged
+(a server that ignores a claimed filter would pass), if requests failed, or if the audit was
+interrupted. Ctrl-C stops the requests, and the responses that have arrived are judged.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ inline constexpr std::int64_t kLargeVocab = 131072;
 std::vector<Operation> everyday_operations();
 
 /// Returns operations with every parameter at the ends of its range and next to them, alone and
-/// combined: top_k 1, 0, -1, vocab - 1, vocab, vocab + 1; top_p 0, 2^-149, 1 - 2^-24, 1;
-/// temperature 0, 2^-126, 1e-4, 1, 5, 2^64; min_p 0, 2^-149, 1 - 2^-24, 1.
+/// combined. top_k is 1, 0, -1, vocab - 1, vocab or vocab + 1, and temperature 0, 2^-126, 1e-4, 1,
+/// 5 or 2^64. Both top_p and min_p are 0, 2^-149, 1 - 2^-24 or 1.
 std::vector<Operation> edge_operations(std::int64_t vocab);
 
 /// Returns operations with top_k from 255 to the largest int, around the limits of bytes, blocks,

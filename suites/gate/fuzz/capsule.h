@@ -43,11 +43,12 @@ void add_drawn_distribution(Capsule& capsule, harness::Sampler& sampler,
 std::string to_json(const Capsule& capsule);
 
 /// Reads a capsule. Reads a capsule. Throws harness::UsageError with the place (a JSON pointer, or
-/// the byte where the text stops being JSON) if the text is not a valid capsule. Reasons are: it is
-/// truncated, has another schema version, or has unknown, missing or repeated fields; its sizes do
-/// not fit each other or exceed the limits of a case; it names an unknown property or profile; a
-/// value cannot have the dtype; or a recorded distribution does not sum to 1. The limits in
-/// fuzz_case.h bound the memory that the function allocates.
+/// the byte where the text stops being JSON) if the text is not a valid capsule. A capsule is
+/// rejected if it is truncated, or has another schema version, or unknown, missing or repeated
+/// fields. It is rejected if its sizes do not fit each other or exceed the limits of a case, or if
+/// it names an unknown property or profile. It is also rejected if a value cannot have the dtype,
+/// or if a recorded distribution does not sum to 1. The limits in fuzz_case.h bound the memory that
+/// the function allocates.
 Capsule from_json(std::string_view text);
 
 /// Judges the capsule's case under the profile `semantics`. Throws harness::UsageError if the

@@ -11,9 +11,10 @@
 
 namespace fairdraw::suites::fuzz {
 
-/// Returns simpler cases, those with the largest simplifications first: fewer rows, outputs and
-/// tokens; options that are off; parameters at their defaults; values of 0, or integers. Each
-/// simpler case has a simpler part and no part that is more complex, so that the search ends.
+/// Returns simpler cases, those with the largest simplifications first. A simpler case has fewer
+/// rows, outputs or tokens, an option that is off, a parameter at its default, or a value that is 0
+/// or an integer. Each simpler case has a simpler part and no part that is more complex, so that
+/// the search ends.
 rc::Seq<FuzzCase> simpler_cases(const FuzzCase& fuzz_case);
 
 rc::Shrinkable<FuzzCase> with_shrinks(FuzzCase fuzz_case);

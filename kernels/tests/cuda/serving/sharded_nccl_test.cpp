@@ -80,8 +80,8 @@ std::string why_not() {
   }                                                            \
   static_assert(true, "so that it ends with a semicolon")
 
-/// Rows of a kind chosen by their number: no filter; nucleus and top_k among the candidates; a wide
-/// nucleus of flat rows; a wide top_k; min_p of flat rows; greedy.
+/// The number of a row chooses its kind: a row without a filter, a nucleus or top_k among the
+/// candidates, a wide nucleus of a flat row, a wide top_k, min_p of a flat row, or a greedy row.
 struct Rows {
   static constexpr std::int64_t kRows = 24, kVocab = 128256;
   static constexpr int kKinds = 6;
