@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kSlotAlignment = 256;
 
-/// A pool of the device states that no call is using. Each thread of the runner takes one device
+/// A pool of the device states that no call is using. Each thread of the runner uses one device
 /// state while it makes a call.
 class DeviceStates {
  public:

@@ -1,5 +1,5 @@
 // Declares the sampler made of the integer model, `--sampler model`, which is right by definition,
-// slow, and easy to mutate. A mutant is this sampler with one step overridden by a faulty one.
+// slow, and easy to mutate. A mutant is this sampler with one step replaced by a faulty one.
 #pragma once
 
 #include <cstdint>

@@ -132,9 +132,9 @@ typedef struct fairdraw_batch {
 
   /** Processing of logits, for samplers that declare it; rows of probabilities have none */
   fairdraw_processing processing;
-  /** Log-probabilities as engines report them. All of them are optional, and only for samplers that
-   * declare the mode (and, for ranks, the rule). Let x be a token's logit as given, x' the logit
-   * after processing, and T the temperature. The token's value in each mode is:
+  /** Log-probabilities in the forms in which engines report them. All of them are optional, and
+   * only for samplers that declare the mode (and, for ranks, the rule). Let x be a token's logit as
+   * given, x' the logit after processing, and T the temperature. The token's value in each mode is:
    *   - 0, raw_logits: x as float32;
    *   - 1, raw_logprobs: ln softmax(x), at temperature 1, before processing, bans and filters;
    *   - 2, processed_logits: x' / T, one float32 division; x' if T is 0;

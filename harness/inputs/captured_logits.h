@@ -13,7 +13,7 @@ namespace fairdraw::harness {
 /// Returns the number of bytes of one value.
 std::size_t value_size(DType dtype);
 
-/// The matrix of logits as the file holds it.
+/// The matrix of logits as it is stored in the file.
 struct CapturedLogits {
   std::string name;  ///< name of the file without folder and extension
   DType dtype = DType::float32;

@@ -50,7 +50,8 @@ class CounterRandom {
 };
 
 /// Returns (k + 1/2) 2^-52, where k is the top 52 bits of `word`. The result is strictly between 0
-/// and 1, symmetric about 1/2, and exact (53 significant bits); so is 1 minus the result.
+/// and 1, symmetric about 1/2, and exact (53 significant bits), and 1 minus the result is exact,
+/// too.
 inline double open_uniform(std::uint64_t word) {
   const double in_1_2 = std::bit_cast<double>((word >> 12) | 0x3ff0000000000000);
   return in_1_2 - 0x1.fffffffffffffp-1;  // 1 - 2^-53

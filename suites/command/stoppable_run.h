@@ -23,7 +23,7 @@ StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOption
                               unsigned threads, const harness::Progress& progress);
 
 /// Seconds that running cases have to end after a signal. CI systems send a second signal some time
-/// after the first; GitHub Actions does so after 7.5 s.
+/// after the first one; GitHub Actions waits for 7.5 s.
 inline constexpr double kSecondsToEnd = 5;
 
 /// Ends the process after flushing the output. No destructor runs, because threads are still

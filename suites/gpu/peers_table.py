@@ -20,7 +20,8 @@ BENCH = "cuda"
 OURS = ("peer:fairdraw", BENCH)
 NAMES = {"peer:fairdraw": "fairdraw", BENCH: "fairdraw, by `fairdraw bench`"}
 KINDS = ("peaked", "flat")
-# The code that a user types for rows of `fairdraw bench`, which does not report it.
+# The code that a user would write for rows of `fairdraw bench`, because `fairdraw bench` does not
+# report this code.
 SAMPLE = "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)"
 FROM_PROBS = {
     (): "sampling_from_probs(probs",

@@ -3,8 +3,9 @@ building anything; that it compiles CUDA only if needed; and that its builds do 
 on PATH.
 
 ./fairdraw runs in a copy of the files that it reads, without a build folder, and with programs on PATH that
-log their calls. In class Launcher these programs fail; its last test shows that a call that needs a build
-does call them. In classes Cuda and Program they behave as the real programs do, as far as ./fairdraw can see.
+log their calls. In the class Launcher these programs fail, and its last test shows that a call that
+needs a build does call them. In classes Cuda and Program they behave as the real programs do, as
+far as ./fairdraw can see.
 
 Usage: launcher_test.py FAIRDRAW_BINARY REPOSITORY
 """

@@ -26,7 +26,7 @@ std::vector<NamedCase> narrow_speculation_cases() {
     // A residual rounded to bfloat16 gives three times as many: G = 2 * 195 (3 ln 3 - 2) = 506.
     // With eight tokens, at a fourteenth of the share and with a quarter of the draws, the
     // statistic G detects 0.0250 in the largest table. The declared discrepancy is slightly larger
-    // than this.
+    // than this value.
     NamedCase chains = distribution_case(
         Check::chain_distribution, {Suite::gate, Family::gaussian, 8, "none/t1", 800'000, 0.026});
     chains.entry.input.dtype = dtype;

@@ -128,7 +128,7 @@ void add_bans_and_ties(Cases& cases) {
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded}) {
     cases.add_both(gate(family_input(family, kOddVocab)), "everyday+lowest_id", lowest);
   }
-  // If a tie rule is left over from another call, only rows with ties show this.
+  // Only rows with ties show whether a tie rule is left over from another call.
   cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday",
             everyday_operations());
   cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday+lowest_id",

@@ -83,7 +83,7 @@ harness::ChainRequest with_chains(const harness::ChainRequest& request,
 
 /// Returns processing in which token i is token ids[i] of `row`'s processing. Tokens that are not
 /// in `ids` are dropped; a bad word with such a token is dropped as a whole. Ids outside the
-/// vocabulary stay outside it.
+/// vocabulary stay outside the vocabulary.
 reference::RowProcessing with_tokens(const reference::RowProcessing& row,
                                      std::span<const std::int64_t> ids, std::int64_t vocab);
 

@@ -302,9 +302,8 @@ class Conditions {
   }
 
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
-  // because a row cannot be repeated with fewer tokens. So no row is repeated for this condition.
-  // If wrong rows have another condition, rows with this condition must be right at the other
-  // sizes.
+  // because a row cannot be repeated with fewer tokens. For this condition, no row is repeated. If
+  // wrong rows have another condition, rows with this condition must be right at the other sizes.
   void find_vocab(const std::vector<harness::SharedCondition>& unsaid) {
     std::uint64_t smallest = UINT64_MAX;
     for (const CaseRecord& one : record_.cases) {

@@ -68,9 +68,9 @@ struct Identification {
 /// because each may cost the timeout of a hanging call.
 inline constexpr std::size_t kIdentifyPatience = 3;
 
-/// Largest probability, over all probes, that a sampler which follows a value exactly is found to
-/// contradict it. Half of this probability is for kept tokens that were not drawn, half for
-/// frequencies.
+/// Largest probability, over all probes, that a sampler which follows a value exactly is wrongly
+/// found to contradict the value. Half of this probability is for kept tokens that were not drawn,
+/// half for frequencies.
 inline constexpr double kIdentifyErrorRate = 1e-9;
 
 /// Minimum number of draws of a probe. The closest shares of two values, .586 and .667, are 15

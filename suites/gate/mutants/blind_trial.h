@@ -28,7 +28,7 @@ constexpr std::uint32_t crc32(std::string_view text) {
   return ~rest;
 }
 
-/// Returns whether a mutant is held out, which is so for one name in three.
+/// Returns whether a mutant is held out; one name in three is held out.
 constexpr bool is_held_out(std::string_view mutant) { return crc32(mutant) % 3 == 0; }
 
 inline constexpr std::size_t kTrialMutants = 30, kTrialNamed = 24;

@@ -45,7 +45,7 @@ enum class Base {
 };
 
 /// A wrong step. The first two alternatives set any steps, and are called for each sampler, so that
-/// each sampler has its own state. Each of the other alternatives sets one step.
+/// each sampler has its own state. Each of the other alternatives replaces one step.
 using Change = std::variant<
     void (*)(Mutation&), void (*)(FloatMutation&),
     // Steps that change a call, or its results at the end.
@@ -156,8 +156,8 @@ void take_penalties(reference::RowProcessing& processing, const reference::RowPr
 std::uint64_t draw_word(const WordKey& of, std::uint64_t seed, std::uint64_t offset,
                         std::uint64_t index);
 std::uint64_t word_of(const WordKey& of);
-/// Returns the right token for a random word. Steps that change only some words use it for the
-/// others.
+/// Returns the right token for a random word. Steps that change only some words use this function
+/// for all other words.
 std::int32_t token_of(const DrawWeights& drawn, std::uint64_t word);
 double gumbel(double uniform);
 

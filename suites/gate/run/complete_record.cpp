@@ -79,7 +79,7 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
 }
 
 // Returns the cases in the order of their places in the whole run; shards record these places. Each
-// place must have exactly one case.
+// place in the run must have exactly one case.
 std::vector<harness::CaseRecord> in_places(const std::vector<const NamedRecord*>& shards) {
   const std::uint64_t planned = shards.front()->record.planned;
   std::map<std::uint64_t, std::pair<const NamedRecord*, const harness::CaseRecord*>> by_place;

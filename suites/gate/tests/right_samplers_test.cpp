@@ -31,7 +31,7 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
   options.suite = Suite::smoke;
   options.samplers = {GetParam().name};
   options.make_sampler = [](const std::string&) { return GetParam().make(); };
-  // Each seed has fresh rows and draws.
+  // Each seed gives the sampler fresh rows and draws.
   const std::pair<std::string, std::uint64_t> globs[] = {
       {"boundaries/*/v1[06]*/heavy*", 3},    {"boundaries/*/v1000/typed", 1},
       {"boundaries/*/v31/next_to_vocab", 1}, {"status/*/v31/*", 3},

@@ -31,7 +31,7 @@ std::string operations_text(const std::vector<Operation>& operations) {
   return fmt::format("{}:{:016x}", operations.size(), hash_of(operations));
 }
 
-// The words of a text, each with a value. Each word must be read once.
+// The words of a text, each with a value. Each word of the text must be read once.
 class Values {
  public:
   explicit Values(std::string_view text) : text_(text) {

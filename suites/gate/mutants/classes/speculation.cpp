@@ -101,8 +101,9 @@ void seed_of_the_first(fairdraw_verification& call, Storage& storage) {
 }
 
 // Mutants of verification. The base of an entry tells how the gate detects the mutant. With
-// `integers`, the model's tokens reveal it. With `distribution`, the emitted tokens reveal it, in a
-// mutant verify-law-NAME without the claim of exact arithmetic. Without a base, both mutants exist.
+// `integers`, the tokens of the integer model reveal the mutant. With `distribution`, the emitted
+// tokens reveal it, in a mutant verify-law-NAME without the claim of exact arithmetic. Without a
+// base, both mutants exist.
 constexpr Entry kSpeculation[] = {
     {"residual-not-renormalised", "what is left of p - q is searched as if it summed to 1",
      [](SpeculationOutcome& outcome, const DraftedTokens& request) {
