@@ -10,8 +10,8 @@
 
 namespace fairdraw::reports {
 
-/// A case of one sampler whose verdict differs between the runs. A verdict is absent if its run has
-/// no such case.
+/// A case of one sampler whose verdict differs between the runs. If a run does not have the case,
+/// the verdict of this run is absent.
 struct VerdictChange {
   std::string id, sampler;
   std::optional<harness::Verdict> base, head;

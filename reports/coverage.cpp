@@ -34,8 +34,8 @@ std::vector<std::string> shortened(std::vector<std::string> names) {
   return names;
 }
 
-/// Returns the names of the features that were not judged. Operations on rows count as one feature
-/// if none of them was judged, because most samplers that draw tokens have no such operations.
+/// Returns the names of the features that were not judged. If no operation on rows was judged, all
+/// of them count as one feature, because most samplers that draw tokens have no such operations.
 std::vector<std::string> gaps_of(const Coverage& coverage) {
   using harness::is_operation;
   std::vector<std::string> gaps = coverage.not_judged();

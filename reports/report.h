@@ -1,4 +1,4 @@
-// Turns the record of a run into reports for people and machines. The functions here run no
+// Turns the record of a run into reports for people and machines. No function of this header runs a
 // sampler. Every function except write_report is pure, and gives the same bytes for the same
 // record.
 #pragma once

@@ -23,15 +23,15 @@ struct DeviceState {
   cuda::DeviceBuffer arrays, workspace;
 };
 
-/// Runs `call` with a state that no other call is using, and waits until all enqueued work is over.
-/// Returns the message of the first error, or an empty string.
+/// Runs `call` with a device state that no other call is using, and waits until all enqueued work
+/// has finished. Returns the message of the first error, or an empty string.
 std::string on_device(const std::function<Error(DeviceState&)>& call);
 
 /// The arrays of a call, each at its own place in one block of device memory.
 class DeviceArrays {
  public:
   /// Plans a place on the device for `bytes` bytes of the array `host`, and returns the number of
-  /// the place. A null array has the place null.
+  /// the place. The place of a null array is null.
   std::size_t add(const void* host, std::int64_t bytes);
   /// Does the same as add() for a result, which download() copies back.
   std::size_t add_result(void* host, std::int64_t bytes);

@@ -30,8 +30,8 @@ class ServingModel : public Serves<ModelSampler> {
   };
   std::vector<std::optional<KeptRequest>> kept_;  ///< by slot
 
-  // Mutants override these steps, like those of ModelSampler.
-  /// Returns a random word of a chain. The argument `purpose` is accept, recover or bonus.
+  // Mutants override these steps, as they override the steps of ModelSampler. / Returns a random
+  // word of a chain. The argument `purpose` is accept, recover or bonus.
   virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                    std::uint32_t index);
   /// Accepts or rejects the drafts of one drafted chain of the batch.

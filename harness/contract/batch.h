@@ -79,7 +79,7 @@ typedef struct fairdraw_batch {
   uint32_t struct_size; /**< sizeof(fairdraw_batch) in the caller's code */
 
   /** Contents of the rows: 0 for logits, 1 for probabilities, which are finite and >= 0, in any
-   * scale. With probabilities the temperature has no meaning */
+   * scale. for rows of probabilities, the temperature has no meaning */
   uint32_t input;
   /** Type of the rows x vocab values, whose rows are row_stride values apart, at any alignment */
   uint32_t dtype;     /**< 0 float32, 1 float16, 2 bfloat16 */
@@ -107,7 +107,7 @@ typedef struct fairdraw_batch {
   int64_t outputs;     /**< number of outputs */
   int32_t num_samples; /**< number of independent tokens per output */
 
-  /** 0: one seed and one offset per output; 1: one seed and one offset for the call */
+  /** 0 if each output has a seed and an offset; 1 if the call has one seed and one offset */
   int32_t seed_is_scalar;
   const uint64_t* seed;   /**< [outputs], or [1] */
   const uint64_t* offset; /**< [outputs], or [1] */

@@ -66,7 +66,7 @@ typedef struct fairdraw_operation {
   int64_t row_stride; /**< in values, >= vocab */
   const void* values; /**< [rows, row_stride] */
 
-  /** 0: the operation's parameter has one value per row; 1: it has one value for the call. The
+  /** 0 if the operation's parameter has one value per row; 1 if it has one value for the call. The
    * parameters that the operation does not take are NULL. */
   int32_t parameter_is_scalar;
   const float* temperature; /**< [rows] or [1]; for softmax */

@@ -37,8 +37,8 @@ enum class AcceptanceRule {
 };
 
 /// The abilities of a sampler that verifies drafts. A sampler has all of these abilities by
-/// default; Python callables may decline some of them. A sampler never gets inputs that it does not
-/// take.
+/// default; Python callables may decline some of them. The judge never gives a sampler inputs that
+/// it does not take.
 struct DraftContract {
   /// Forms of draft distributions that the sampler takes when it verifies drafts against logits.
   bool unknown = true, probs = true, logits = true;

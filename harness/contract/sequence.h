@@ -68,8 +68,8 @@ typedef struct fairdraw_event {
       offset; /**< [rows] offset of the next token: 0 for add, tokens drawn so far for restore */
   /** The request's processing, in the form that fairdraw_batch has for a row. Histories are lists,
    * so prompt_mask and output_counts are NULL. The output is empty for add, and holds all tokens so
-   * far for restore. Without repetition_penalty the request has no processing, and its history does
-   * not matter. The field is only for samplers that declare processing. */
+   * far for restore. A request without repetition_penalty has no processing, so that its history
+   * does not matter. The field is only for samplers that declare processing. */
   fairdraw_processing processing;
 
   /** [rows, vocab]; this array and the next three are given for step, and NULL otherwise.

@@ -175,7 +175,7 @@ class File {
 
   std::uintmax_t left() const { return left_; }
 
-  /// Reads `size` bytes; messages call these bytes `what`.
+  /// Reads `size` bytes, which error messages call `what`.
   void read(void* target, std::size_t size, const std::string& what) {
     if (size > left_) {
       fail(path_, "truncated " + what + ": " + std::to_string(size) + " bytes expected, " +

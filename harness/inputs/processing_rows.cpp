@@ -84,7 +84,7 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
       const float value =
           pick(random, {0.0F, -0.0F, 0.25F, 5.0F, -100.0F, 100.0F, fraction, -kInfinity, -0x1p64F});
       row.biases.push_back({id, value});
-      // If an id occurs twice, its last bias counts.
+      // If an id occurs twice, only the last bias of the id is used.
       if (random() % 4 == 0) row.biases.push_back({id, pick(random, {1.0F, -3.0F, -kInfinity})});
     }
   }

@@ -24,7 +24,7 @@ namespace fairdraw::harness {
 std::int64_t random_vocab(Dice& dice, std::int64_t max_vocab);
 
 /// Generates the logits of a row, each of which `dtype` represents exactly. About one row in
-/// sixteen is bad.
+/// sixteen is invalid.
 std::vector<float> random_logits(Dice& dice, std::int64_t vocab, DType dtype = DType::float32);
 /// Generates the probabilities of a row in the same way; they do not sum to 1.
 std::vector<float> random_probabilities(Dice& dice, std::int64_t vocab,

@@ -178,8 +178,8 @@ Process::~Process() { end(); }
 int Process::end_all() {
   int status = 0;
   if (keeper_ <= 0) return status;
-  // The keeper ends all remaining processes, and reports the status of the plugin's process. A
-  // keeper that takes longer than this limit has been stopped.
+  // The keeper ends all remaining processes, and reports the status of the plugin's process. If a
+  // keeper takes longer than this limit, somebody has stopped the keeper.
   constexpr int kPatience = 15'000;  // milliseconds
   shutdown(leash_, SHUT_WR);
   pollfd leash{leash_, POLLIN, 0};

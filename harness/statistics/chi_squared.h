@@ -29,7 +29,7 @@ double chi_squared_required_non_centrality(double dof, double false_fail_rate,
 /// Returns the total variation distance between the pooled distributions that `draws` draws find
 /// with miss probability false_pass_rate at level false_fail_rate. If the true distribution is q,
 /// the non-centrality is n phi^2 with phi^2 = sum (q - p)^2 / p >= 4 TV^2 (Cauchy and Schwarz, any
-/// p), so TV = sqrt(lambda* / 4n). A result above 1 means that no distance is found.
+/// p), so TV = sqrt(lambda* / 4n). A result above 1 means that the draws find no distance at all.
 double chi_squared_min_discrepancy(std::uint64_t draws, double dof, double false_fail_rate,
                                    double false_pass_rate);
 std::uint64_t chi_squared_min_num_samples(double discrepancy, double dof, double false_fail_rate,

@@ -19,7 +19,7 @@ double fisher_p_value(std::span<const double> p_values);
 /// tests.
 double global_p_value(std::span<const double> p_values);
 
-// All of these functions return 1 if there are no p-values, because there is no evidence. All
-// p-values must be in [0, 1].
+// Without p-values, all of these functions return 1, because there is no evidence. All p-values
+// must be in [0, 1].
 
 }  // namespace fairdraw::statistics

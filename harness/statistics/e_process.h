@@ -75,7 +75,7 @@ class DirichletMixture {
 /// sum 1 / (4 s N p_i). The rest of N D is at least 2 N (1 - s) TV(r, p)^2 (Pinsker). TV(r, p) is
 /// n / N times the observed distance, and McDiarmid bounds the observed distance from below by
 /// TV(q, p) - sqrt(ln(1 / false_pass_rate) / 2n). The bound is computed with the kappa and the s
-/// that give the smallest result. A result above 1 means that no distance is found.
+/// that give the smallest result. A result above 1 means that the draws find no distance at all.
 double dirichlet_min_discrepancy(std::uint64_t draws, std::span<const double> probability,
                                  double needed, double false_pass_rate);
 

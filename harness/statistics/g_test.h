@@ -24,7 +24,8 @@ double g_critical_value(std::uint32_t cells, double false_fail_rate);
 /// critical value. TV(observed, p) is convex in the observed distribution, so its mean is at least
 /// TV(q, p). One draw changes TV(observed, p) by at most 1/n, so it is below its mean by t with
 /// probability at most exp(-2 n t^2) (McDiarmid). Together these give the distance TV = sqrt(g* /
-/// 4n) + sqrt(ln(1 / false_pass_rate) / 2n). A result above 1 means that no distance is found.
+/// 4n) + sqrt(ln(1 / false_pass_rate) / 2n). A result above 1 means that the draws find no distance
+/// at all.
 double g_min_discrepancy(std::uint64_t draws, std::uint32_t cells, double false_fail_rate,
                          double false_pass_rate);
 std::uint64_t g_min_num_samples(double discrepancy, std::uint32_t cells, double false_fail_rate,

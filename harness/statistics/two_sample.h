@@ -30,7 +30,8 @@ double two_sample_critical_distance(std::uint32_t cells, std::uint64_t draws_a,
 /// Returns the total variation distance between the two distributions over the cells that is found
 /// with miss probability at most false_pass_rate. The mean of the empirical distance is at least
 /// the true distance (the distance is convex), and the empirical distance falls short of its mean
-/// by t with probability at most exp(-2 t^2 / h). A result above 1 means that no distance is found.
+/// by t with probability at most exp(-2 t^2 / h). A result above 1 means that the draws find no
+/// distance at all.
 double two_sample_min_discrepancy(std::uint32_t cells, std::uint64_t draws_a, std::uint64_t draws_b,
                                   double law_distance, double false_fail_rate,
                                   double false_pass_rate);

@@ -44,8 +44,9 @@ FAIRDRAW_HOST_DEVICE constexpr bool proposes(bool top_k_is_active, float top_p) 
   return !top_k_is_active && top_p < 1.0F;
 }
 
-/// Random words of one draw. Attempt 0 uses the same random word as a row without filters. The
-/// number of the attempt takes the bits of the counter that have the sibling in a drafted tree.
+/// The random words that one draw may use. Attempt 0 uses the same random word as a row without
+/// filters. The number of the attempt takes the bits of the counter that have the sibling in a
+/// drafted tree.
 struct DrawWords {
   std::uint64_t seed, offset;
   Purpose purpose;

@@ -29,7 +29,7 @@
 namespace fairdraw::cpu {
 
 /// Scanned row with the tokens that have values: the values above `low`, and the values equal to
-/// `low` before the position tie_end. At least one token must have a value.
+/// `low` before the position tie_end. Precondition: at least one token has a value.
 struct ScannedRow {
   const float* x = nullptr;
   std::size_t n = 0;

@@ -5,7 +5,7 @@
 // library is another one. The function `pow` is called only if the length penalty is neither 0 nor
 // 1.
 //
-// Algorithm. A prompt has few candidates, so they are simply sorted by (score, number).
+// Algorithm. A prompt has few candidates, so a plain sort by (score, number) suffices.
 #include "fairdraw/parallel_sampling.h"
 
 #include <algorithm>

@@ -73,8 +73,8 @@ struct RowSummary {
 };
 static_assert(sizeof(RowSummary) == 32 + 784);
 
-/// Token with the bits of its value. In raw modes of processed rows, another word follows, which is
-/// the caller's logit.
+/// A token, with the bits of its value. In raw modes of processed rows, another word follows, which
+/// is the caller's logit.
 struct Candidate {
   std::uint32_t bits = 0;
   std::int32_t id = -1;

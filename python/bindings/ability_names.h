@@ -18,7 +18,7 @@ using Ability = bool harness::SamplerDescription::*;
 const std::map<std::string, Ability>& abilities();
 /// Abilities that every sampler has unless it declares that it lacks them.
 const std::map<std::string, Ability>& filters();
-/// Promises that every sampler makes unless it declines them.
+/// Promises that every sampler makes unless the sampler declines them.
 const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 

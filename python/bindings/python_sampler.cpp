@@ -74,7 +74,7 @@ std::string PythonSampler::run(const fairdraw_batch& batch) {
   return with_lock([&] {
     const bool processed = batch.processing.repetition_penalty != nullptr;
     if (!callable_->function.is_none() && !processed) return call(*callable_, batch);
-    // Batches for callables have no processing, so that a call with processing goes to a running
+    // A batch for a callable has no processing, so that a call with processing is made as a running
     // batch of its own.
     return RunningBatch(*callable_).sample(batch);
   });

@@ -84,7 +84,7 @@ std::string take_sequence(nb::handle sequence, const WantedIds& wanted) {
   }
   std::int64_t at = 0;
   const auto put = [&](nb::handle item) -> std::string {
-    // NumPy's integers and torch's scalars have __index__; floats do not.
+    // The integers of NumPy and the scalars of torch have __index__, while floats do not.
     const nb::object index = nb::steal(PyNumber_Index(item.ptr()));
     if (!index.is_valid()) {
       PyErr_Clear();

@@ -68,7 +68,7 @@ class _OnDevice:
         return current
 
     def brought_back(self, result: Any) -> Any:
-        """Copies result tensors from this device to host memory. The judge checks all other
+        """Copies result tensors from this device to host memory. The judge itself checks all other
         results."""
         if isinstance(result, tuple | list):
             parts = [self.brought_back(part) for part in result]

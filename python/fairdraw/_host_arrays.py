@@ -163,7 +163,7 @@ def _is_flat(value: Any) -> bool:
 
 def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> TokenLists | None:
     """Returns `count` lists of ids, made from a sequence of lists or from one list for all
-    requests. An array [count, m] holds one list per row. With `lengths`, only the first lengths[i]
+    requests. An array [count, m] has one list per row. With `lengths`, only the first lengths[i]
     ids of row i are in the list."""
     if value is None:
         return None

@@ -142,8 +142,8 @@ class Operator(NamedTuple):
     results: Results
     #: Arguments with fixed values, with which the operator calls the function.
     given: Mapping[str, Any] = {}
-    #: Arguments that come before all others with a default value. If such an argument is None, it
-    #: counts as absent.
+    #: Arguments that come before all others with a default value. If such an argument is None, the
+    #: operation treats it as absent.
     first: tuple[str, ...] = ()
     #: Names of the function's arguments that the operator does not have.
     without: tuple[str, ...] = ()

@@ -261,7 +261,8 @@ def _rows_each(memory: _Memory) -> Any:
 
 
 def _begins(name: str, rows: Any, memory: _Memory) -> Any:
-    """Returns the index of each request's first row. A request has one row per live beam."""
+    """Returns the index of each request's first row. The rows of a request are those of its live
+    beams, one per beam."""
     counts = _rows_each(memory)
     if isinstance(counts, np.ndarray):
         wanted = int(counts.sum())

@@ -26,7 +26,8 @@ class Identification:
     `profiles` lists the names of profiles, the closest first. `choices` maps the name of each
     choice on which engines differ to the value that the sampler follows. The value is None if no
     value explains the sampler's answers, or if the answers do not determine the value. `unanswered`
-    is the reason why nothing can be said, otherwise empty. `raw` has all rows and answers.
+    is the reason why nothing can be said, otherwise empty. The field `raw` has all rows and all
+    answers.
     """
 
     profiles: list[str]

@@ -242,7 +242,7 @@ class TensorRtLlmRequest:
     If a request has no seed, the engine uses seed 0, so that equal prompts always get equal tokens.
     fairdraw treats such a request as unseeded, as for all engines. TensorRT-LLM's documentation
     defines the nucleus as the smallest set "with total probability greater than top_p".
-    `differences` lists this difference.
+    The list `differences` includes this difference.
     """
 
     max_tokens: int = 32

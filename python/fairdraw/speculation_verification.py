@@ -106,10 +106,10 @@ def verify_speculation(
     any scale unless the profile requires a sum of 1 (`flashinfer`), and the cases of checks chain
     and chain_law judge the callable.
 
-    `drafts` lists the kinds of drafts that the verifier takes. "unknown" drafts are only tokens
-    (n-grams, a greedy draft), and batch.draft_probs is None. "probs" drafts were drawn from
-    batch.draft_probs. "logits" drafts were drawn from batch.draft_logits, with filters of their
-    own. The default is "unknown" and "probs"; for target="probs" it is "probs".
+    `drafts` lists the kinds of drafts that the verifier takes. Drafts of the kind "unknown" are
+    only tokens (n-grams, a greedy draft), and batch.draft_probs is None. "probs" drafts were drawn
+    from batch.draft_probs. "logits" drafts were drawn from batch.draft_logits, with filters of
+    their own. The default is "unknown" and "probs"; for target="probs" it is "probs".
 
     `acceptance_rule` is "token_wise", "block" or None. With "token_wise" each draft is accepted
     with probability min(1, target / draft), and the token in place of a rejected draft is drawn

@@ -16,7 +16,7 @@ from ._host_arrays import like
 
 
 class FinishReason(enum.IntEnum):
-    """The reason why a request has ended."""
+    """Reasons for which a request may end."""
 
     NONE = 0  #: the request continues
     EOS = 1

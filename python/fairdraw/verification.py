@@ -127,8 +127,8 @@ class Report:
 
     @property
     def causes(self) -> list[Cause]:
-        """Causes of the failed cases, starting with the cause that explains most cases. Each case
-        belongs to one cause."""
+        """Causes of the failed cases, starting with the cause that explains most cases. Each failed
+        case belongs to exactly one cause."""
         return [Cause(**cause) for cause in self.raw.get("causes", [])]
 
     @property

@@ -85,7 +85,7 @@ def _distributions(batch):
 
 
 def _drawn(weights, uniform):
-    """Draws by the inverse CDF along the last axis. The weights may have any scale."""
+    """Draws by the inverse CDF along the last axis. The weights need not sum to 1."""
     sums = weights.cumsum(axis=-1)
     # If rounding leaves no sum above the random number, the last token with a positive weight is
     # drawn.

@@ -155,7 +155,7 @@ def test_seeds_that_are_ignored_are_seen(target):
     report = judged(verifiers.SeedsIgnored(), target=target)
     assert report.verdict == "failed"
     assert cause(report) == "speculative decoding: the same call gives something else"
-    # A verifier that ignores seeds passes if it does not claim to use them.
+    # A verifier that ignores seeds passes if it does not claim to use seeds.
     honest = judged(verifiers.SeedsIgnored(), target=target, abilities=(), randomness=REPLAYS[:-1])
     assert honest.verdict == "passed", honest.failures
 

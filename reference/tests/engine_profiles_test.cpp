@@ -588,7 +588,7 @@ TEST(SemanticChoices, HaveANameForEveryChoiceOfEveryProfile) {
       EXPECT_EQ(set, 1U) << name << ", " << choice.name;
     }
   }
-  // A value that no profile has also has no name.
+  // A value that occurs in no profile also has no name.
   Semantics odd = *find_profile("fairdraw");
   odd.greedy_below = 3;
   EXPECT_THROW(

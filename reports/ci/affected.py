@@ -8,9 +8,9 @@ Usage: affected.py WHAT. WHAT is one of these words.
   mutants  options of `fairdraw mutants`, a run each
   cuda     FAIRDRAW_CUDA of the build: OFF where no CUDA source is affected, else AUTO
   satellites  ctest's tests of the distributions beside the package, as a regular expression
-If nothing is printed, nothing is affected. A wide change affects more than its run has time for. The run
-then takes the files and folders that changed most, the nightly run takes all, and stderr names the parts that
-are left to the nightly run.
+If nothing is printed, nothing is affected. A wide change affects more parts than its CI run has
+time for. The run then takes the files and folders that changed most, the nightly run takes all, and
+stderr names the parts that are left to the nightly run.
 
 A change is the difference from a base commit. The base is FAIRDRAW_BASE if it is set; otherwise the commit
 where HEAD left origin's main branch; otherwise, on that branch, the commit 40 before HEAD. The names and

@@ -1,5 +1,5 @@
-// Functions that give the data from which page.js draws index.html. Only page/*.cpp uses these
-// functions.
+// Functions that give the data from which page.js draws index.html. Only the sources of the folder
+// page/ use these functions.
 #pragma once
 
 #include <cstddef>

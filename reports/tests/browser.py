@@ -19,7 +19,7 @@ def chromium():
 
 
 def missing(*modules):
-    """Returns those of Chromium and the given modules that are not installed."""
+    """Returns the names of Chromium and of the given modules, as far as they are not installed."""
     absent = [name for name in modules if importlib.util.find_spec(name) is None]
     return absent if chromium() else [*absent, "chromium"]
 

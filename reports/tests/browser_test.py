@@ -291,7 +291,7 @@ def many_cases(browser, folder):
     path = folder / "large" / "index.html"
     paints = []
     while len(paints) < 3 and (not paints or min(paints) > FIRST_PAINT_MS):
-        # The best of three times counts, because other work on the machine also takes time.
+        # The smallest of three times counts, because other work on the machine also takes time.
         with Page(browser, path) as page:
             entry = "performance.getEntriesByName('first-contentful-paint')[0]"
             wait_until(page, lambda page=page: page.evaluate(f"{entry} !== undefined"))

@@ -262,7 +262,8 @@ TEST(Annotations, hostile_text_starts_no_command) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     EXPECT_TRUE(line.starts_with("::error title=") || line.starts_with("::warning title=")) << line;
     EXPECT_EQ(line.find('\r'), std::string::npos);
-    // The title ends at the first "::" after it, so the name of a check must not contain "::".
+    // The title ends at the first "::" that follows it, so the name of a check must not contain
+    // "::".
     const std::string title = line.substr(line.find("title="), line.find("::", 2));
     EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
   }

@@ -209,7 +209,7 @@ TEST(Wording, durations_and_dates) {
   EXPECT_EQ(date_text(record), "");
   record.environment["started"] = "2026-11-24T22:55:03Z";
   EXPECT_EQ(date_text(record), "24 November 2026, 22:55 UTC");
-  // Merged shards have several starts; the earliest one counts.
+  // Merged shards have several start times, of which the earliest one counts.
   record.environment["started"] = "2026-11-24T22:55:03Z; 2026-11-24T09:05:00Z";
   EXPECT_EQ(date_text(record), "24 November 2026, 09:05 UTC");
   record.environment["started"] = "yesterday";

@@ -38,7 +38,7 @@ class CapturedCall {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-/// One of the calls that are measured in alternation.
+/// One of several calls that are measured in alternation.
 struct TimedCall {
   const CapturedCall* call = nullptr;
   std::function<void()> before = {};  ///< enqueues work before each replay, outside the measured
@@ -62,7 +62,7 @@ class ColdTimer {
   /// cache.
   void flush(int pattern);
 
-  /// Keeps the device busy until its clocks have left their idle state.
+  /// Keeps the device busy until its clocks are no longer idle.
   void warm_up();
 
   /// Returns the median time of each call in microseconds, over `repetitions` replays in

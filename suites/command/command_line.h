@@ -17,8 +17,8 @@ struct AddedVerb {
 };
 
 /// Further verbs and samplers that a program may have: the gate's self-test and the benchmarks. The
-/// self-test and the benchmarks take a quarter of the compile time, so the program that only judges
-/// does not have them.
+/// program that only judges has neither the self-test nor the benchmarks, because they take a
+/// quarter of the compile time.
 struct Additions {
   std::vector<AddedVerb> verbs;
   suites::SamplerMaker make_mutant;  ///< makes the sampler `mutant:NAME` from NAME; empty if the

@@ -1,5 +1,5 @@
 // Options of the verbs, which are made with CLI11. Only options.cpp and command_line.cpp include
-// CLI11's header, because it takes longer to compile than the rest of a verb.
+// CLI11's header, because compiling the header takes longer than compiling the rest of a verb.
 //
 // fairdraw parses the values itself, not CLI11, so that the same rules hold for all options. An
 // empty text is not accepted as a value, because a script's unset variable expands to it. NaN and

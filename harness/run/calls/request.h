@@ -25,7 +25,8 @@ struct Request {
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
   std::vector<float> logits;      ///< [rows, vocab] values that dtype represents exactly
-  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. gaps between rows have NaN
+  std::int64_t row_stride = 0;    ///< distance between two rows in elements, or 0 for vocab; gaps
+                                  ///< between rows have NaN
   std::int64_t misalignment = 0;  ///< 0 to 63 bytes from a 64-byte boundary to row 0
   std::int64_t gap = 0;           ///< number of values between two rows of masks and probs
   std::vector<reference::RowParameters> parameters;  ///< [rows]

@@ -108,7 +108,7 @@ class Guarded final : public GuardedResult {
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target);
 std::size_t element_size(DType dtype);
 
-/// Memory that only costs the pages that are touched, for rows that are gigabytes apart.
+/// Memory for rows that are gigabytes apart, of which the system allocates only the touched pages.
 class SparseMemory {
  public:
   SparseMemory(Memory* memory, std::size_t size);  ///< data() is null if there is no memory

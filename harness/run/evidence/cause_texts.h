@@ -24,7 +24,7 @@ CauseText text_of_cause(std::string_view bug);
 struct EngineBug {
   std::string_view mutant;   ///< name of the bug in the catalogue of mutants
   std::string_view source;   ///< "llama.cpp PR #1953"
-  std::string_view wrong;    ///< the mistake in one sentence
+  std::string_view wrong;    ///< one sentence that describes the mistake
   std::string_view suspect;  ///< full name of the suspected cause
 };
 

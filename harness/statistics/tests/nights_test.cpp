@@ -131,7 +131,7 @@ TEST(Nights, CountsFindWhatNoNightFinds) {
   EXPECT_GT(nights_min_discrepancy(designed, 1e-13, needed, 1e-6), 0.1);
 }
 
-// A fault that begins in run 61 is found by the bet that starts then, because that bet has lost
+// The bet that starts at run 61 finds a fault that begins in this run, because this bet has lost
 // nothing on the earlier runs.
 TEST(Nights, AFaultThatComesLaterIsFound) {
   std::mt19937_64 generator(11);

@@ -45,7 +45,8 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
       block = padded;
     }
     for (std::size_t v = 0; v < kGroups; v += step) {
-      // There are four independent chains, so that the latency of max does not limit the pass.
+      // The pass has four independent chains of max operations, so that their latency does not
+      // limit the pass.
       const float* lane = block + v;
       VecF chain0 = hn::LoadU(f32, lane);
       VecF chain1 = hn::LoadU(f32, lane + kGroups);

@@ -119,8 +119,8 @@ NucleusGuess::Tail NucleusGuess::weigh_tail(const RowIndex& row, RowSample& samp
     sample.size = static_cast<std::size_t>(kept - sample.values.begin());
   }
   near_weights_of(row).weigh(sample.values.data(), sample.size, from, sample_weights_.data());
-  // There are several sums, because each addition to one sum has to wait for the addition before
-  // it.
+  // The loop adds to several sums, because each addition to one sum has to wait for the previous
+  // addition.
   constexpr std::size_t kSums = 8;
   std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample.size), kSums, 0U);
   double weight[kSums] = {};

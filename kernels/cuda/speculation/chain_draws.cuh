@@ -80,7 +80,8 @@ class ResidualMeasure : public PairMeasure<Target, Draft> {
   __device__ uint128_t of_part(const Part& part) const {
     return of_sums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
   }
-  /// Returns the sum of the residuals of some tokens, given the sums of their P and Q.
+  /// Returns the sum of the residuals of some tokens, given the sums of the weights P and Q of
+  /// these tokens.
   __device__ uint128_t of_sums(std::uint64_t p, std::uint64_t q) const {
     return static_cast<uint128_t>(p) * draft.total() - static_cast<uint128_t>(q) * target.total();
   }

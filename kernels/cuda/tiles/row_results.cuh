@@ -45,8 +45,8 @@ class ArrivingParameters {
   __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
-  /// Waits for the group of copies of the parameters, which kLater other groups of the warp may
-  /// follow. Other warps may read the parameters after a barrier.
+  /// Waits for the group of copies of the parameters; after this group, the warp may have begun
+  /// kLater other groups. Other warps may read the parameters after a barrier.
   template <int kLater>
   __device__ __forceinline__ static void await() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kLater) : "memory");

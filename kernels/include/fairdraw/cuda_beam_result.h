@@ -7,7 +7,7 @@
 // enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
 // CUDA graph. The call needs no workspace.
 //
-// This header includes no CUDA header.
+// This header can be included without the CUDA toolkit.
 //
 // Errors: beam_search_result() returns the codes of fairdraw/cuda.h; statuses are those of
 // fairdraw/beam_search.h.

@@ -60,7 +60,7 @@
 // more than kMaxDeviceShards shards. A call that needs one of these is refused, and the error names
 // it; the CPU supports all of them.
 //
-// This header needs no CUDA header.
+// This header can be included without the CUDA toolkit.
 //
 // Errors: A call returns invalid_argument or unsupported for the reasons of fairdraw/sharded.h and
 // fairdraw/cuda.h. Calls through peers return invalid_argument if use_peers() has not been called;

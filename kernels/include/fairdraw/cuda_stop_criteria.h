@@ -6,7 +6,7 @@
 // enqueues one kernel and returns; it never synchronises, never allocates, and can be captured in a
 // CUDA graph, whose replays read the arrays again. The call needs no workspace.
 //
-// This header includes no CUDA header.
+// This header can be included without the CUDA toolkit.
 //
 // Errors: check_stop() returns the codes of fairdraw/cuda.h; statuses are those of
 // fairdraw/stop_criteria.h.

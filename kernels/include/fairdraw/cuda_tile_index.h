@@ -7,7 +7,7 @@
 // CUDA graph, whose replays read the arrays again. The call needs no workspace. Less than 2^22
 // rows.
 //
-// This header includes no CUDA header.
+// This header can be included without the CUDA toolkit.
 //
 // Errors: tile_index() returns the codes of fairdraw/cuda.h; statuses are those of
 // fairdraw/tile_index.h.

@@ -51,7 +51,7 @@ inline constexpr std::int32_t kEmptyTileKey = -0x7f800000;
 /// Tiles of a row.
 constexpr std::int64_t tiles_of(std::int64_t vocab) { return (vocab + kTileSize - 1) / kTileSize; }
 
-/// A matrix of one value per tile.
+/// A matrix that has one value per tile.
 template <class T>
 struct TileRows {
   T* data = nullptr;            ///< [rows, row_stride]; first element of the matrix; null if it is

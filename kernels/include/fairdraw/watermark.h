@@ -53,7 +53,7 @@
 //
 // Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
 // length, and unsupported if this machine has no execution.target; the message names the field, its
-// value and the allowed range. After an error, nothing has been written.
+// value and the allowed range. If a call returns an error, it has written nothing.
 //
 // Definition: Aaronson 2022, Kirchenbauer et al. 2023 and Fernandez et al. 2023, in integers, as
 // above; docs/semantics.md for the filters.

@@ -358,8 +358,8 @@ Error parents_from_links(View<const std::int32_t> next_token, View<const std::in
     };
     for (std::int64_t node = 0; node < nodes; ++node) {
       link(node, children[node], static_cast<std::int32_t>(node - 1));
-      // The root has no siblings. A link always leads to a node with a higher number, so the parent
-      // of every other node is already known.
+      // The root of the tree has no siblings. A link always leads to a node with a higher number,
+      // so the parent of every other node is already known.
       if (node > 0) link(node, siblings[node], found[node - 1]);
     }
   }

@@ -8,7 +8,7 @@
 // 1 and B_0 = 0.
 //     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
 // This holds for every token j that is not among the children before k; for these children, R_k is
-// 0. The formula holds for three reasons.
+// 0. Three facts show that the formula holds.
 //   - If P A_k - Q B_k <= 0, then R_k is 0 and so is R_{k+1}, because B / A never falls.
 //   - Otherwise R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which has that form.
 //   - A child x is rejected only if its chance is below 1: R_k(x) Z_k < Q_k(x) S_k, which means

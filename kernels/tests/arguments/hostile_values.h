@@ -15,7 +15,7 @@
 
 namespace fairdraw::suites {
 
-/// One change to one argument of a call.
+/// A change to a single argument of a call.
 struct Change {
   std::string what;   ///< description for messages, for example "logits.row_stride = -1"
   std::string named;  ///< text that the error message must contain; empty if the error may name

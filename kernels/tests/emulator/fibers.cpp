@@ -1,9 +1,10 @@
 // This file runs the grid of a launch as fibers (emulator.h).
 //
-// Clusters run one at a time. The warps of a cluster take turns. Within a warp, each ready lane
-// runs until it waits or exits, and this repeats until no lane is ready. If no thread of the
-// cluster is ready and some have not exited, the kernel is deadlocked, and the program ends. Fibers
-// are used because 8192 operating system threads would take minutes instead of milliseconds.
+// The emulator runs one cluster after the other. The warps of a cluster run in turns. Within a
+// warp, each ready lane runs until it waits or exits, and this repeats until no lane is ready. If
+// no thread of the cluster is ready and some have not exited, the kernel is deadlocked, and the
+// program ends. Fibers are used because 8192 operating system threads would take minutes instead of
+// milliseconds.
 #include <sys/mman.h>
 
 #include <boost/context/detail/fcontext.hpp>

@@ -202,7 +202,7 @@ TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
   EXPECT_FALSE(sample(call.request, call.result));
   EXPECT_GE(call.tokens[0], 0);
   EXPECT_EQ(call.tokens[1], -1);
-  // A batch without rows spans no memory.
+  // A batch without rows occupies no memory, so that any stride is valid.
   Call empty;
   empty.request.logits = {nullptr, DType::float32, 0, 4, std::numeric_limits<std::int64_t>::max()};
   empty.result.tokens.size = 0;

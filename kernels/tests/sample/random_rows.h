@@ -13,7 +13,7 @@
 
 namespace fairdraw::suites {
 
-/// One row of logits with its filters.
+/// A row of logits, with the filters that apply to it.
 struct RandomRow {
   std::uint64_t number = 0;  ///< number from which the row was derived, for messages
   std::vector<float> logits;

@@ -51,7 +51,7 @@ BatchRequest seeded_request() {
 
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options) {
   BatchRequest request;
-  // Extreme values leave only one token to draw, so they are rare.
+  // Extreme values are rare, because they leave only one token to draw.
   request.temperature =
       dice.once_in(4) ? dice.pick({0.0F, 0x1p-126F, 0x1p64F}) : dice.pick({0.5F, 1.0F, 2.0F, 5.0F});
   request.top_k = dice.pick({-1, 0, 0, 1, 2, 3, 5, 1000000});

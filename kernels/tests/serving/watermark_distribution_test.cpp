@@ -107,7 +107,7 @@ TEST(WatermarkDistribution, EnumeratedRacesAreProportionalToWeights) {
   expect_proportional<4>({8, 4, 2, 1}, 5);
 }
 
-/// Tokens of one row for many keys.
+/// The tokens that many keys choose in one row.
 std::vector<std::uint64_t> counts_over_keys(const std::vector<float>& row,
                                             const SampleRequest& filters, std::uint64_t first_key,
                                             std::size_t keys, const Ids& output) {

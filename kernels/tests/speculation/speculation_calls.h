@@ -35,7 +35,7 @@ struct SpeculationCall {
 SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab,
                                         bool trees = false);
 
-/// Returns a call with one node that has many children. The number selects the kind of known
+/// Returns a call in which one node has many children. The number selects the kind of known
 /// distribution, and even numbers draw siblings with replacement. The draft favours tokens of
 /// little weight in the target.
 SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t children,

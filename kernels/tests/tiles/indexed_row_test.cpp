@@ -45,7 +45,7 @@ std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint
   return {};
 }
 
-/// Compares consecutive draws on one row, which share the knowledge of its survivors.
+/// Compares consecutive draws on one row, which share the index and the survivors of the row.
 std::string compare_draws_by_seed(IndexedRow& got, const IntegerRow& expected,
                                   std::uint64_t number) {
   for (std::uint32_t s = 0; s < 12; ++s) {

@@ -14,7 +14,7 @@
 
 namespace fairdraw::suites {
 
-/// One row as it lies in a caller's memory.
+/// A row in the form that it has in a caller's memory.
 struct RandomTileRow {
   std::uint64_t number = 0;  ///< number from which the row was derived, for messages
   TileInput input = TileInput::logits;

@@ -2,7 +2,7 @@
 server reports.
 
 A server reports the largest log-probabilities of a position, each of which is wrong by at most
-`noise`. All other tokens together are the tail. The tail is one outcome, whose weight has a lower
+`noise`. All other tokens together form the tail. The tail is one outcome, whose weight has a lower
 and an upper bound. Near a boundary the effect of the claim's filters is therefore uncertain. A
 token may be surely kept, surely dropped or neither. `upper_bounds` gives, for each outcome, the
 largest probability under any true values within the noise. `nominal` is the distribution if the

@@ -49,7 +49,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the outputs of a response."""
+    """A single output of a response."""
 
     text: str
     finish_reason: str
@@ -183,7 +183,7 @@ def read_records(path: Path) -> tuple[dict[str, Any], list[Record]]:
 
     An interrupt may leave a last line without its end; such a line is ignored.
     """
-    if path.exists() and not path.is_file():  # a pipe may never end
+    if path.exists() and not path.is_file():  # the file may be a pipe that never ends
         raise BadRecord(f"{path}: is no regular file")
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")[:-1]

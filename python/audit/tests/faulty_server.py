@@ -1,8 +1,8 @@
 """Runs a small OpenAI-compatible server on fairdraw.sample, either correct or with one planted
 fault.
 
-The server's model has no weights. The row of a position is one of the captured logits, chosen by
-the prompt, the last token and the step, so that streams visit all captured logits. `respond`
+The server has a model without weights. The row of a position is one of the captured logits, chosen
+by the prompt, the last token and the step, so that streams visit all captured logits. `respond`
 answers a request without HTTP.
 """
 

@@ -42,8 +42,8 @@ def rows_of(batch: Batch) -> torch.Tensor:
 
 
 def places_in_range(batch: Batch, rows: torch.Tensor) -> torch.Tensor:
-    """Returns the positions in `rows` that name a row of the batch. All other positions hold bad
-    indices."""
+    """Returns the positions in `rows` that name a row of the batch. All other positions have
+    invalid indices."""
     import torch
 
     return torch.nonzero((rows >= 0) & (rows < batch.rows)).flatten()

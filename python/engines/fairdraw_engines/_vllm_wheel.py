@@ -186,7 +186,7 @@ def _facts(device: str) -> dict[str, dict[str, Any]]:
 
 
 def _with_parents(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Adds the parent packages of the modules. A parent comes before its children."""
+    """Adds the parent packages of the modules. A parent package comes before its children."""
     found: dict[str, dict[str, Any]] = {}
     for name, members in sorted(modules.items()):
         parts = name.split(".")

@@ -111,8 +111,8 @@ class Draws:
         self.output, self.sample = np.indices(shape, np.uint64)
         self.size = np.full(shape, batch.outputs, np.uint64)
         self.call = np.full(shape, calls, np.uint64)
-        #: Number of the request among the requests with the same seed. Requests with seeds of their
-        #: own have number 0.
+        #: Number of the request among the requests with the same seed. A request with a seed of its
+        #: own has the number 0.
         self.request = self.output if batch.seed_is_scalar else np.zeros(shape, np.uint64)
 
     @property

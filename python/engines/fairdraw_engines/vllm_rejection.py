@@ -4,7 +4,7 @@ of drafts.
 The verifier is judged by profile `vllm_torch` under the token-wise rule. The adapter calls
 apply_sampling_constraints and rejection_sample of the package's module, with the PyTorch path of
 apply_top_k_top_p. The bonus token is drawn first, as in RejectionSampler.forward, with temperature,
-the same filters and random_sample. Drafts come with probabilities or without. V1 refuses min_p
+the same filters and random_sample. The drafts have probabilities or have none. V1 refuses min_p
 together with drafts. Requests that vLLM's SamplingParams refuses give no token. Requests have no
 random generators of their own in this adapter, so that the device's torch generator draws.
 

@@ -29,8 +29,8 @@ MODULE = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
 
 
 def _needs() -> dict[str, Any]:
-    """Returns stand-ins for the members of other modules that the loaded module calls or names. No
-    watermarks are drawn here."""
+    """Returns stand-ins for the members of other modules that the loaded module calls or names. The
+    adapter draws no watermarks."""
     gumbel = triton_module(GUMBEL)
     return {
         GUMBEL: vars(gumbel),

@@ -156,8 +156,8 @@ def test_no_case_begins_in_any_process_when_the_time_is_over():
         keep=lambda record: begun.update(record["running"]),
     )  # fmt: skip
     assert never["skip_reasons"] == {matrix.OUT_OF_TIME: cases} and not begun
-    # The time limit passes after at least two cases have begun. The cases that have begun end, and
-    # no other case begins.
+    # The time limit passes after at least two cases have begun. Cases that have begun run to their
+    # end, and no further case begins.
     clock, in_time = SimpleNamespace(now=0.0), set()
 
     def keep(record):

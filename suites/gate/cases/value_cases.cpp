@@ -117,8 +117,8 @@ void add_uniforms(Cases& cases) {
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, (1 << 16) + 31), "uniforms",
                  unfiltered, 2800);
   // The samples of these rows detect a missing probability of 0.99e-4, and ten times as many
-  // samples detect 0.99e-5. Samplers with several samples per output draw ten times as many; for
-  // all others, suite gate has this number of draws.
+  // samples detect 0.99e-5. Samplers with several samples per output make ten times as many draws;
+  // for all other samplers, suite gate has this number of draws.
   cases.add_rows(Suite::smoke, family_input(Family::gaussian, 40), "uniforms", unfiltered, 490'000);
   cases.add_rows(Suite::gate, family_input(Family::gaussian, 48), "uniforms", unfiltered,
                  4'900'000);

@@ -154,7 +154,7 @@ std::string c_call(const FuzzCase& fuzz_case) {
   const auto set = [&fields](const char* name, const std::string& value) {
     fields += fmt::format("  batch.{} = {};\n", name, value);
   };
-  // C has no empty arrays, so one unused value stands for an empty array.
+  // An empty array gets one unused value, because C has no empty arrays.
   const auto array = [&](const char* type, const char* name, const auto& values) {
     arrays += fmt::format("  static const {} {}[] = {{{}}};\n", type, name,
                           values.empty() ? "0" : listed(kC, values));

@@ -56,8 +56,8 @@ struct ProfileFinding {
 struct Identification {
   std::vector<Observation> observations;  ///< in the order of probes()
   std::vector<ChoiceFinding> choices;     ///< in the order of semantic_choices()
-  /// Profiles, the closest first: fewest contradictions, then fewest undefined, then fewest open
-  /// results.
+  /// Profiles, with the closest one first: the one with the fewest contradictions, then with the
+  /// fewest undefined results, and then with the fewest open results.
   std::vector<ProfileFinding> profiles;
   std::uint64_t draws = 0;
   std::string unanswered;  ///< reason why no probe was answered; empty: one was

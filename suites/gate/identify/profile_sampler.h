@@ -32,7 +32,7 @@ using DrawToken = std::function<std::size_t(const Words&)>;
 /// A function that makes a drawing function for a row.
 using WayToDraw = std::function<DrawToken(const RowToDraw&)>;
 
-/// The way in which a sampler makes its draws. The default is a search in the order of ids with the
+/// The method by which a sampler draws. The default is a search in the order of ids with the
 /// specification's words.
 struct Manner {
   enum class Order { forward, backward, two_threads };

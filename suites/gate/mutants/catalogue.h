@@ -39,7 +39,7 @@ struct Mutant {
 
 const std::vector<Twin>& twins();
 
-/// Returns all mutants, one class after the other. Names are unique.
+/// Returns all mutants, ordered by class. Names are unique.
 const std::vector<Mutant>& catalogue();
 
 /// Logit of a token that a filter has removed.

@@ -33,7 +33,7 @@ struct Place {
   std::int64_t row = 0;
 };
 
-/// The key from which a draw's random word follows.
+/// The values from which the random word of a draw follows.
 struct WordKey {
   std::uint64_t seed, offset;
   std::uint32_t index, attempt;
@@ -164,8 +164,8 @@ class MutatedModel final : public harness::ServingModel {
   void finish(const fairdraw_batch& batch) override;
 
  private:
-  // A token outside the vocabulary. The token has no weight that could be reported, so it is
-  // written at the end.
+  // An id that is no token of the vocabulary. The token has no weight that could be reported, so it
+  // is written at the end.
   struct Stray {
     std::int64_t at;
     std::int32_t token;

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
     Tuned, FirstSentences,
     testing::Values(
         Planted{"min-p-before-temperature", "rows 1, 3, 5, ... of a call"},
-        // The cases that were judged are few, and so are those of small vocabularies among them.
+        // Few cases were judged, and few of these cases have small vocabularies.
         Planted{"min-p-before-temperature", "vocabularies of more than 200 tokens"},
         // Its cause, a dependence on other requests, already says that calls have several.
         Planted{"verify-parameters-of-the-next", "vocabularies of more than 200 tokens"},

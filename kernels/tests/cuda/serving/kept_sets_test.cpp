@@ -101,7 +101,7 @@ TEST(CudaKeptSets, MatchTheCpuInCallsOfEveryKind) {
     const std::int64_t most = is_reduced() ? 12 : std::min<std::int64_t>(300, 1000000 / vocab);
     const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
     const OwnedCall call = processed_call(i, rows, vocab);
-    // The arrays have room for all tokens, or for a random part of them.
+    // The arrays have room either for all tokens or for a random part of them.
     const std::int64_t all = call.outputs() * vocab;
     compare_call(i, call, all, arrays, seen);
     const auto part = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(all + 1));

@@ -70,7 +70,7 @@ class Textbook:
         return kept, np.where(kept, np.where(greedy, 1, w), 0)
 
     def draw(self, weights: Array, draws: int) -> Array:
-        """Draws tokens of one row."""
+        """Draws tokens from one row."""
         return self.random.choice(len(weights), draws, p=weights / weights.sum())
 
     def answer(
@@ -132,9 +132,10 @@ class SonicTopP(Textbook):
 
 
 class Sonic(Textbook):
-    """SonicSampler by its definitions, in exact arithmetic. The rule takes the largest logits over
-    the temperature, with the lower id first among equal logits. The rule then applies top_k, top_p
-    as above, and min_p, and draws the token with the largest difference of logit and noise.
+    """A sampler that follows SonicSampler's definitions in exact arithmetic. The rule takes the
+    largest logits over the temperature, with the lower id first among equal logits. The rule then
+    applies top_k, top_p as above, and min_p, and draws the token with the largest difference of
+    logit and noise.
     """
 
     largest_top_k = 128
@@ -308,8 +309,8 @@ def penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> Non
 
 def tgi_penalise(scores: Array, penalty: float, prompt: Array, output: Array) -> None:
     """FrequencyPenaltyLogitsProcessor: for each position of prompt and output, subtracts the logit
-    divided by the penalty, or the logit times the penalty if the logit is negative. Id 0 counts as
-    padding.
+    divided by the penalty, or the logit times the penalty if the logit is negative. The rule treats
+    id 0 as padding.
     """
     ids = np.concatenate([prompt, output])
     score = scores[ids]

@@ -111,7 +111,7 @@ constexpr Entry kPadding[] = {
      }},
 };
 
-/// Data that a sampler remembers about one request, which it identifies by the seed.
+/// Data that a sampler remembers about a request; the sampler identifies requests by their seeds.
 struct Seen {
   std::uint64_t last_call = 0, restored_at = 0;
   std::size_t lost = 0;  ///< number of output tokens that the request had when it was restored
