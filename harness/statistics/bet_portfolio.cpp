@@ -89,7 +89,7 @@ void BetPortfolio::allow_distribution_error(std::span<const double> relative_err
     const double inside = bet.group < sums.size() ? sums[bet.group].value() : 0;
     // Each weight is off by a factor 1 +- e_x and the sum of weights by 1 +- all, so the mass of a
     // set is off by 1 +- (e + all) / (1 - all), where e is the mean of e_x over the set. The bound
-    // is computed for the smaller of the set and its complement.
+    // is computed for the set or for its complement, whichever has less mass.
     const double smaller = std::min(bet.probability, bet.complement);
     const double own =
         (bet.probability <= bet.complement ? inside : std::max(0.0, all - inside)) / smaller;

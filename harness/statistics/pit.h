@@ -50,9 +50,9 @@ double lag_agreement_p_value(std::span<const double> values, std::size_t lag);
 /// ln(65) / 2 = 2.1 nats.
 double lag_correlation_p_value(std::span<const double> values, std::size_t lag);
 
-/// Make the same tests for two streams that must be independent of each other (two rows, two
-/// requests). Given one stream, S / sqrt(V) is exactly N(0, 1), so no e-value is needed.
-/// Precondition: equal sizes.
+/// Make the same tests for two streams, such as those of two rows or two requests, which must be
+/// independent of each other. Given one stream, S / sqrt(V) is exactly N(0, 1), so no e-value is
+/// needed. Precondition: equal sizes.
 double pair_agreement_p_value(std::span<const double> first, std::span<const double> second);
 double pair_correlation_p_value(std::span<const double> first, std::span<const double> second);
 

@@ -1,5 +1,5 @@
 """Runs the examples of README.md. The examples of the repository's README.md and docs/ run in
-docs/site/examples_test.py. This file tests what the pages claim about the examples."""
+docs/site/examples_test.py. The tests check the claims of the pages about the examples."""
 
 import re
 import types

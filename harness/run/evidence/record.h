@@ -1,4 +1,4 @@
-// The result record has everything that a run found. The code in reports/ sees nothing else.
+// The result record contains all findings of a run. The code in reports/ sees nothing else.
 #pragma once
 
 #include <cstdint>

@@ -102,7 +102,8 @@ TEST_P(EveryCheck, PassesTheModel) {
   const auto sampler = make_builtin_sampler("model");
   const CheckOutcome outcome = run(*sampler, GetParam());
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
-  EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // for rounding in a sum of 32 levels
+  // Allows for rounding in a sum of 32 levels.
+  EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));
 }
 
 TEST_P(EveryCheck, SeesAWriteBehindTheTokens) {

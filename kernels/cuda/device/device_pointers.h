@@ -1,5 +1,5 @@
-// Checks before a call launches kernels, of the device, the pointers and the workspace, and a check
-// of the result of a launch.
+// Checks the device, the pointers and the workspace before a call launches kernels, and checks the
+// result of a launch.
 //
 // All checks are allowed while a stream is captured, because they only read attributes and enqueue
 // nothing.

@@ -311,7 +311,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Data for a part of a row, which a block loads before it waits for other data.
 struct PartOfRow {
-  std::uint32_t word;   ///< first word of marks that this thread reads
+  std::uint32_t word;   ///< first of the words of marks that this thread reads
   std::int32_t before;  ///< number of kept ids in the parts of the row before this part
   std::int32_t size;    ///< number of kept ids in this part
 

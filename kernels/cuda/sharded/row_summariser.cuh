@@ -375,8 +375,8 @@ class RowSummariser {
     for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
       reaching += keys_[tile] >= key ? 1 : 0;
     }
-    return __syncthreads_count(reaching) <= kFew;  // counts threads with a tile that reaches the
-                                                   // key; a thread has one tile or a few
+    // Counts the threads that have a tile that reaches the key; each thread has one tile or a few.
+    return __syncthreads_count(reaching) <= kFew;
   }
 
   /// Lists the values of the listed groups that reach the bound, in any order.

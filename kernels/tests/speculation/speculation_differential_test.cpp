@@ -186,7 +186,7 @@ TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
     ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
     ends[1] += expected.accepted[0] == 0 ? 1 : 0;
   }
-  // The node has the maximum number of children, and one child more.
+  // One node has the maximum number of children, and then one child more.
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
     const SpeculationCall call = wide_speculation_call(4, children, 3);
     const SpeculationOutputs expected = expected_tree_outputs(call);

@@ -197,8 +197,8 @@ def run_engine(
     The record covers the cases of the suite that match one of the globs. If the engine is not
     available here, `skipped_because` has the reason, and the record has no checks. Cases that would
     begin after `seconds` count as skipped, with the time limit as the reason. `keep` gets the
-    record whenever cases begin or end, with the running cases as `running`. If the process is
-    stopped or dies, its results are then not lost (see `ended`).
+    record whenever cases begin or end, with the running cases as `running`. So the results are not
+    lost if the process is stopped or dies (see `ended`).
 
     If `processes` is more than one, no case runs in this process. The record does not depend on
     `processes`, unless a case kills its process. Such a case counts as skipped, and the other cases

@@ -40,7 +40,7 @@ class RowOperationSampler final : public harness::Sampler {
     std::function<std::vector<double>(const Row&)> weights = {};
     /// Replaces the sum by which the exponentials, or the kept values, are divided.
     std::function<double(std::span<const double> terms, const Row&)> sum = {};
-    /// Changes which tokens a filter keeps.
+    /// Changes the set of tokens that a filter keeps.
     std::function<void(Kept&, const Row&)> kept = {};
     std::function<void(std::vector<float>& result, const Row&)> result = {};
     /// Changes the caller's memory after the call.
