@@ -86,7 +86,7 @@ def table(rows, ours):
     backends = in_order(row["backend"] for row in rows)
     backends.sort(key=lambda name: (name not in OURS, name.startswith("peer:")))
     lines = [
-        f"| | typed | {' | '.join(f'B = {batch}' for batch in batches)} |",
+        f"| | call | {' | '.join(f'B = {batch}' for batch in batches)} |",
         "|---|---|" + "---|" * len(batches),
     ]
     of_floor = {
@@ -119,10 +119,11 @@ def ahead(peers, ours):
             continue
         ratio, row = faster[0]
         lines.append(
-            f"- {backend.removeprefix('peer:')}, `{operation}`: in {len(faster)} of {len(cells)} "
-            f"cells, by {faster[-1][0]:.2f} at the least; at the most by {ratio:.2f}, with "
-            f"B = {row['batch']}, V = {row['vocab']}, {row['logits']}: "
-            f"{number(row['microseconds'])} µs, fairdraw {number(ours[cell_of(row)])}"
+            f"- For `{operation}`, the peer {backend.removeprefix('peer:')} was faster in "
+            f"{len(faster)} of {len(cells)} cells, and took {ratio:.2f} to {faster[-1][0]:.2f} of "
+            f"fairdraw's time. The smallest ratio is that of {row['logits']} logits with "
+            f"B = {row['batch']} and V = {row['vocab']}, where the peer took "
+            f"{number(row['microseconds'])} µs and fairdraw {number(ours[cell_of(row)])} µs."
         )
     return lines
 
@@ -131,7 +132,11 @@ def render(rows):
     ours = {}
     for backend in reversed(OURS):
         ours |= {cell_of(row): row["microseconds"] for row in rows if row["backend"] == backend}
-    lines = ["Microseconds, peaked / flat logits; in brackets: how many times fairdraw's.", ""]
+    lines = [
+        "The tables have microseconds for peaked / flat logits, and in brackets the ratio to "
+        "fairdraw's time. The second column has the call that a user types.",
+        "",
+    ]
     lines += [f"- {machine}" for machine in in_order(row["machine"] for row in rows)]
     places = in_order((row["operation"], row["vocab"], row["dtype"]) for row in rows)
     for place in sorted(places, key=lambda p: (p[0].split("/")[0] != "sample", p[0], p[1])):

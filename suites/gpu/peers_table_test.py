@@ -27,7 +27,7 @@ class PeersTable(unittest.TestCase):
             row("cuda", 300.0, batch=64),
         ])  # fmt: skip
         lines = text.splitlines()
-        self.assertIn("| | typed | B = 1 | B = 64 |", lines)
+        self.assertIn("| | call | B = 1 | B = 64 |", lines)
         self.assertIn("| reading once | | 4.0 / 4.0 | - / 4.0 |", lines)
         ours, theirs = (
             next(x for x in lines if x.startswith(f"| {n}")) for n in ("fairdraw", "fast")
@@ -39,8 +39,9 @@ class PeersTable(unittest.TestCase):
         self.assertIn("Peers are faster in 1 of 2 cells.", lines)
         self.assertEqual(
             lines[-1],
-            "- fast, `sample/top_k_50`: in 1 of 2 cells, by 0.75 at the least; at the most by 0.75, "
-            "with B = 1, V = 1000, flat: 15.0 µs, fairdraw 20.0",
+            "- For `sample/top_k_50`, the peer fast was faster in 1 of 2 cells, and took 0.75 to 0.75 "
+            "of fairdraw's time. The smallest ratio is that of flat logits with B = 1 and V = 1000, "
+            "where the peer took 15.0 µs and fairdraw 20.0 µs.",
         )
 
     def test_the_same_program_comes_first(self):
