@@ -193,7 +193,7 @@ std::optional<MergedRow::Place> MergedRow::place_of(const TokenWords& words,
   const auto found =
       std::upper_bound(parts_.begin(), parts_.end(), place,
                        [](uint128_t value, const Part& part) { return value < part.end; });
-  if (found == parts_.end()) return std::nullopt;  // this happens only if blocks are invalid
+  if (found == parts_.end()) return std::nullopt;  // only invalid blocks can lead here
   return Place{&*found, place - (found == parts_.begin() ? uint128_t{0} : std::prev(found)->end)};
 }
 
@@ -291,7 +291,7 @@ void MergedRow::take_tokens(const DrawTokens& question,
     const std::size_t t = question.draws[i].token;
     records_[t] = records_of(question, i, answers);
     if (records_[t].empty()) {
-      if (!proposes()) continue;  // this happens only if blocks are invalid
+      if (!proposes()) continue;  // only invalid blocks can lead here
       ask_for_row();
       return;
     }
@@ -371,7 +371,7 @@ const MergedRow::KnownValue& MergedRow::drawn(const Pool& pool, std::uint64_t wo
 /// Draws tokens from the survivors of the row. Precondition: all survivors are known.
 void MergedRow::draw_known() {
   const Pool pool = survivors();
-  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // this happens only if blocks are invalid
+  if (pool.prefix.empty() || pool.prefix.back() == 0) {  // only invalid blocks can lead here
     tokens_.assign(words_.size(), {});
     return;
   }
@@ -383,7 +383,7 @@ void MergedRow::draw_known() {
 /// Draws by proposals. Precondition: all values of the row are known.
 void MergedRow::propose_known() {
   const Pool all = survivors(), tiles = tiles_kept();
-  if (all.values.empty()) {  // this happens only if blocks are invalid
+  if (all.values.empty()) {  // only invalid blocks can lead here
     tokens_.assign(words_.size(), {});
     return;
   }

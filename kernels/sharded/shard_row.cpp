@@ -299,7 +299,7 @@ void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, st
       const std::optional<uint128_t> place = row.place_in_shard(asked.token, attempt, shard_);
       if (!place) continue;
       const auto found = std::upper_bound(prefix.begin(), prefix.end(), *place);
-      if (found == prefix.end()) continue;  // this happens only if blocks are invalid
+      if (found == prefix.end()) continue;  // only invalid blocks can lead here
       const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
       const auto tile = static_cast<std::size_t>(found - prefix.begin());
       // The position is below the sum of the tile, so 64 bits suffice.

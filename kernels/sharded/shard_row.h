@@ -45,7 +45,8 @@ class ShardRow {
 
   /// Writes the summary. Precondition: `part` has rules.layout.bytes() zeros.
   void write_summary(std::byte* part);
-  /// Answers the row's question. Precondition: `part` has answer_bytes(question) zeros.
+  /// Answers the question of the row with this shard's columns. Precondition: `part` has
+  /// answer_bytes(question) zeros.
   void answer(const MergedRow& row, std::byte* part);
 
   // The following functions write results for the shard's columns (shard_outputs.cpp).

@@ -20,8 +20,8 @@ namespace fairdraw::python {
 
 /// A callable with its declarations, by the names in ability_names.h.
 struct JudgedCallable {
-  /// Reads the declarations that any callable can have: all declarations except a running batch,
-  /// operations and drafts.
+  /// Reads the declarations that any callable can have, which are all declarations except those of
+  /// running batches, operations and drafts.
   explicit JudgedCallable(const Named& given);
 
   nanobind::object function;  ///< a callable, or the name of a built-in sampler, or None

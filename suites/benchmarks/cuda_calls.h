@@ -90,7 +90,7 @@ struct SampleForm {
 MakeCall sample_call(const Operation& operation, const SampleForm& form);
 
 /// Returns a function that makes calls with N drafted tokens or beams per request (README.md has
-/// the names). Returns nothing for other names. Returns nothing for all other names.
+/// the names). Returns nothing for all other names. Returns nothing for all other names.
 std::optional<MakeCall> serving_call(const std::string& name);
 
 /// Returns a text with backend, operation and rows of a benchmark record, for messages.

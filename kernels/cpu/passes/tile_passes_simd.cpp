@@ -84,8 +84,8 @@ std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float lo
   return sum_of_lanes(U64(), total.total());
 }
 
-/// Sums the weights of the values >= low. Precondition: `low` is near, so that every value that is
-/// summed is near, too.
+/// Sums the weights of the values >= low. Precondition: `low` is a near value, so that all values
+/// that are summed are near values, too.
 std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kEndThreads)
   let_next_kernel_start();
   std::int64_t number = blockIdx.x;
   if (exchange == ShardedExchange::gather) number = task.gathered.numbers[number];
-  // There is no row at this place, because the group has fewer rows than places.
+  // This place of the group has no row, because the group has fewer rows than places.
   if (number < 0) return;
   RowMerger<kReports, kFromProbs>(task, ReceivedBlocks(task), exchange, number, dynamic).run();
 }

@@ -215,7 +215,7 @@ class RowAnswerer {
       int cut = 0;
       while (part.begin + column >= task_.cut[cut].begin + task_.cut[cut].size) ++cut;
       const std::int32_t largest = state_.cut_keys[cut];
-      if (key > largest) continue;  // this happens only if the received blocks were wrong
+      if (key > largest) continue;  // only wrong received blocks can lead here
       const TileWeights<kFromProbs> rule(from_order_key(largest), rule_);
       const uint128_t weight = row_weight(weigh_slowly<kFromProbs>(rule, x), shift_of(largest));
 #pragma unroll

@@ -127,7 +127,7 @@ struct ResidualSums {
     std::int32_t token;
   };
 
-  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of each warp of all blocks
+  PairTotals totals[kMaxBlocks][kMaxWarpsOfDraw];  ///< totals of the warps of all blocks
   int open;                                        ///< number of undecided tokens, including those
                                                    ///< that did not fit into the list
   OpenToken open_tokens[kMaxOpen];

@@ -422,7 +422,8 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
 
 void ask_failed_samplers(const std::vector<Job>& jobs, const SamplerMaker& make,
                          harness::RunRecord& record) {
-  constexpr double kLeastSeconds = 5;  // a run of few cases takes less than its conditions
+  // A run of few cases takes less time than the repetitions for its conditions.
+  constexpr double kLeastSeconds = 5;
   note_seen_definitions(make, record);
   note_conditions(jobs, std::max(kLeastSeconds, record.seconds), record);
 }
