@@ -47,7 +47,8 @@ namespace fairdraw::reference {
 /// The known properties of the float32 arithmetic of a sampler.
 struct Float32Arithmetic {
   double exp_ulps = 2;        ///< error of exp(), in ulps of the result
-  std::size_t additions = 0;  ///< maximum number of additions on a weight's way into a sum
+  std::size_t additions = 0;  ///< maximum number of additions through which a weight passes on its
+                              ///< way into a sum
 };
 
 /// The error bound that the oracle adds to weight_error(): the part that grows with the token's

@@ -41,7 +41,7 @@ struct FeatureChange {
   std::string name, sampler;
   std::uint64_t base = 0, head = 0;  ///< numbers of cases of base and head that ran and had the
                                      ///< feature
-  bool gained = false;               ///< false: the head run no longer judges the feature
+  bool gained = false;               ///< false if the head run no longer judges the feature
   std::vector<std::string> lacks;    ///< abilities that the head run would need to judge the
                                      ///< feature
   bool regression = false;
@@ -61,7 +61,7 @@ struct Comparison {
   std::uint64_t compared = 0;  ///< number of cases or rows that both runs have
   std::string apart;           ///< reason why the runs have no common case, for example "base
                                ///< judges cpu, head judges model"
-  bool incomplete = false;     ///< true: the head run ended before all its cases were run
+  bool incomplete = false;     ///< true if the head run ended before all its cases were run
 
   std::uint64_t changes() const {
     return verdicts.size() + effects.size() + speeds.size() + features.size();

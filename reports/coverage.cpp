@@ -80,8 +80,7 @@ std::string declare_sentence(const Coverage& coverage, std::size_t most) {
   std::size_t left = 0;
   for (const harness::Undeclared& one : coverage.undeclared) {
     if (one.skipped == 0)
-      continue;  // no skipped cases, because only parts of cases need this
-                 // ability
+      continue;  // no case was skipped, because only parts of cases need this ability
     if (parts.size() == most) {
       ++left;
       continue;

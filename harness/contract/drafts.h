@@ -37,7 +37,7 @@ typedef struct fairdraw_chain {
   const void* draft_probs;     /**< [batch * n, vocab] row b * n + i is position i of chain b */
   const int32_t* draft_tokens; /**< [batch, n] */
   const void* target_probs;    /**< [batch * (n + 1), vocab] */
-  int32_t seed_is_scalar;      /**< 1: one seed and one offset for the call */
+  int32_t seed_is_scalar;      /**< 1 if the call has one seed and one offset */
   const uint64_t* seed;        /**< [batch], or [1] */
   const uint64_t* offset;      /**< [batch], or [1]; position i uses offset + i */
   /** [batch, n] random words instead of those of the seeds; all three arrays are NULL, or none */
@@ -107,7 +107,7 @@ typedef struct fairdraw_verification {
   const uint32_t* allowed;   /**< [rows, ceil(vocab / 32)] packed bits; optional */
   const int64_t* row_begins; /**< [batch + 1]; optional */
   const uint8_t* active;     /**< [batch], 0: padding; optional */
-  int32_t seed_is_scalar;    /**< 1: one seed and one offset for the call */
+  int32_t seed_is_scalar;    /**< 1 if the call has one seed and one offset */
   const uint64_t* seed;      /**< [batch], or [1] */
   const uint64_t* offset;    /**< [batch], or [1]; position i uses offset + i */
 

@@ -19,7 +19,7 @@ struct ServingCall;  // harness/contract/serving.h
 struct RandomnessContract {
   bool seeds = true;    ///< different seeds, also neighbours, give independent draws
   bool offsets = true;  ///< different offsets of one seed give independent draws
-  bool outputs = true;  ///< outputs of a call with one scalar seed are independent
+  bool outputs = true;  ///< outputs of a call with one scalar seed are drawn independently
   bool samples = true;  ///< samples of one output are independent
   bool purposes =
       true;  ///< draft, acceptance, recovery and bonus of one (seed, offset) are independent
@@ -75,13 +75,14 @@ struct SamplerDescription {
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_* in raw or
                                                         ///< processed modes
-  bool ranks_position = false, ranks_at_least = false;  ///< reports ranks by this rule
+  bool ranks_position = false, ranks_at_least = false;  ///< reports ranks by this rank rule
   bool speculation = false;             ///< verifies drafts of requests against logits
   bool draft_trees = false;             ///< also verifies trees of drafts
   bool draft_tree_laws = false;         ///< also verifies trees whose drafts have a distribution
   bool speculation_processing = false;  ///< also processes the target's rows in speculation
   bool keeps_state = false;             ///< keeps the requests of a running batch
-  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< the rule for accepting drafts
+  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< the rule by which the sampler
+                                                                 ///< accepts drafts
   DraftContract drafts;
   bool samples = true;  ///< false: takes only operations or drafts, so run() refuses batches
   // Operations on rows that run_operation() computes; a sampler declares each one.

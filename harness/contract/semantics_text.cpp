@@ -22,7 +22,7 @@ struct Number {
   const char* name;
   double Semantics::*member;
   double largest;
-  const char* why;     ///< the reason why the limit is needed
+  const char* why;     ///< the reason for which the limit is needed
   double usual;        ///< the largest value in engines; the report mentions larger values
   const char* allows;  ///< text of the report, with {} in place of the number
 };

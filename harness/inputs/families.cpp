@@ -179,7 +179,7 @@ void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
   constexpr std::size_t kSingles = 4;
   GroupFiller groups(random, row);
   const float largest = row_offset(random);
-  int exponent = 0;  // exponent of the mass of the previous group
+  int exponent = 0;  // exponent of the previous group's mass
   // The first logit is `largest`, whatever its weight is; in rows of two tokens or more its weight
   // is 1/2.
   const int first = row.size() > 1 ? 1 : 0;

@@ -116,7 +116,7 @@ OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t voca
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> logits = random_logits(dice, vocab, call.dtype);
     call.set_parameters(row, random_parameters(dice, logits, options));
-    call.set_row(row, logits.data());  // because random_parameters() may change the row
+    call.set_row(row, logits.data());  // after random_parameters(), which may change the row
     if (banned && dice.once_in(2)) {
       std::ranges::copy(random_allowed(dice, vocab),
                         call.allowed.begin() + row * call.allowed_stride);

@@ -32,7 +32,8 @@ void report_fault(int signal, siginfo_t* info, void* /*context*/) {
   Answer answer;
   answer.kind = AnswerKind::fault;
   answer.signal = signal;
-  const bool of_an_instruction = info->si_code > 0;  // a real fault, and not raise() or kill()
+  // A fault of the hardware, and not a call of raise() or kill().
+  const bool of_an_instruction = info->si_code > 0;
   if (of_an_instruction) answer.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   send(kSocketFile, &answer, kAnswerHead, MSG_DONTWAIT | MSG_NOSIGNAL);
   // The instruction runs again and ends the process as it would have done without this handler.

@@ -19,7 +19,7 @@ struct Description {
   std::string name, version, semantics, overrides;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
-  bool samples = true;  ///< false: the plugin has no fairdraw_plugin_run
+  bool samples = true;  ///< false if the plugin has no fairdraw_plugin_run
   friend bool operator==(const Description&, const Description&) = default;
 };
 

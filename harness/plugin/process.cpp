@@ -206,7 +206,7 @@ void Process::read_output() {
   std::array<char, 4096> buffer;
   for (;;) {
     const ssize_t size = read(output_, buffer.data(), buffer.size());
-    if (size == 0) {  // the other end is closed, so nothing more will come
+    if (size == 0) {  // the other end is closed, so no more output will come
       close(output_);
       output_ = -1;
     }

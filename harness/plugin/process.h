@@ -22,7 +22,7 @@ namespace fairdraw::harness::plugin {
 std::vector<std::string>& host_command();
 
 struct Options {
-  bool trusted = false;             ///< true: the plugin runs in this process, without guards
+  bool trusted = false;             ///< true if the plugin runs in this process, without guards
   double seconds = 60;              ///< maximum time of each call in seconds
   double load_seconds = 60;         ///< maximum time to start the process and load the plugin
   std::uint64_t mebibytes = 16384;  ///< maximum memory in MiB beyond arrays of a call; 0: no limit

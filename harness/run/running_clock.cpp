@@ -16,8 +16,7 @@ class Heart {
  public:
   bool beats_here() const {
     return process_ == getpid();
-  }  // false after a fork, which lacks its
-     // parent's thread
+  }  // false after a fork, because a forked process lacks its parent's thread
 
   RunningClock::time_point now() {
     const std::lock_guard lock(mutex_);

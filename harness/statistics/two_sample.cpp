@@ -15,7 +15,8 @@ namespace {
 
 struct Spread {
   double h;      // 1 / draws_a + 1 / draws_b
-  double noise;  // maximum of the mean distance beyond that of the distributions
+  // Maximum by which the mean observed distance exceeds the distance of the distributions.
+  double noise;
 };
 
 Spread spread(std::uint32_t cells, std::uint64_t draws_a, std::uint64_t draws_b,

@@ -138,7 +138,7 @@ class IndexedRow {
   bool has_survivors_ = false;  ///< whether row_.survivors has the result of the filters
   double temperature_ = 1;
   std::int32_t greedy_token_ = -1;   // only survivor of a greedy row, or -1 in other rows
-  std::int32_t chosen_token_ = -1;   // the token given to choose; -1 if there is none
+  std::int32_t chosen_token_ = -1;   // token that was given to choose(), or -1 if there is none
   std::vector<std::uint32_t> mask_;  // scratch memory of list_survivors
   std::vector<std::int32_t> ids_;    // scratch memory of for_each_weight
   SelectionScratch scratch_;

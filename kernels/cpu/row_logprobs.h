@@ -105,7 +105,8 @@ class RowLogprobs {
   float temperature_ = 1;
   double log_mass_ = 0;
 
-  std::size_t top_size_ = 0;  // number n of the last search, or 0 if there was no search yet
+  // Number n of the last search for the n largest values, or 0 before the first search.
+  std::size_t top_size_ = 0;
   std::vector<Entry> top_;
   std::vector<float> list_;
   std::vector<std::uint32_t> hot_blocks_;

@@ -46,8 +46,8 @@ struct BatchSlots {
                                       ///< (SlotArrays::entry)
   std::uint64_t changes = 0;          ///< number of changes of the slots' contents
   std::uint64_t bitmask_changes = 0;  ///< number of changes of the whole bitmask
-  bool is_mirrored = false;  ///< whether a copy supplies the tokens; a second copy would miss
-                             ///< tokens
+  bool is_mirrored = false;  ///< whether a copy on a device supplies the tokens; a second copy
+                             ///< would miss tokens
 
   std::int64_t words() const { return words_of(options.vocab); }
   bool is_slot(std::int32_t slot) const { return slot >= 0 && slot < options.capacity; }

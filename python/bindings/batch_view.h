@@ -34,7 +34,7 @@ class Loan {
  private:
   struct State {
     bool ended = false;      ///< whether the capsule is destroyed
-    bool abandoned = false;  ///< whether nobody will ask again, so that the capsule's destructor
+    bool abandoned = false;  ///< whether no code will ask again, so that the capsule's destructor
                              ///< frees the state
   };
   State* state_;

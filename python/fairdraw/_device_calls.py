@@ -115,7 +115,7 @@ class _DeviceRunningBatch(_OnDevice):
         super().__init__(device)
         self._made = made
 
-    def __getattr__(self, name: str) -> Any:  # Python calls it for all methods but step
+    def __getattr__(self, name: str) -> Any:  # Python calls this method for all methods except step
         return getattr(self._made, name)
 
     def step(self, slots: Any, logits: Any, allowed: Any) -> Any:

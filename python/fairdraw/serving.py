@@ -198,8 +198,8 @@ class BatchState:
         self._core.swap(_int32("first", first), _int32("second", second))
 
     def compact(self) -> list[tuple[int, int]]:
-        """Moves the requests in the highest slots into the lowest free slots. Returns the moves
-        (from, to) in order."""
+        """Moves the requests in the highest slots into the lowest free slots. Returns the moves as
+        pairs (from, to), in the order in which they were made."""
         return self._core.compact()
 
     def evict(self, id: int) -> RequestSnapshot:

@@ -61,7 +61,7 @@ def _tensor(value: Any, kind: str) -> Any:
         return torch.full((1,), value, dtype=torch.float32)
     if kind == "Int":
         return torch.full((1,), value, dtype=torch.int64)
-    if kind == "Bits":  # 64 bits, held as int64 in torch
+    if kind == "Bits":  # 64-bit words, which torch stores as int64
         return torch.full((1,), value - 2**64 if value >= 2**63 else value, dtype=torch.int64)
     return value
 

@@ -202,7 +202,8 @@ def test_a_request_that_fails_leaves_the_others():
     rows[1, 2] = math.nan
     search = fairdraw.BeamSearch(3, [2, 2, 2000], max_tokens=2)
     step = search.step(rows, logprobs=True)
-    assert step.statuses.tolist() == [0, 2, 22]  # nan_input, and invalid_beam for the width
+    # The statuses are nan_input, and invalid_beam for the wrong width.
+    assert step.statuses.tolist() == [0, 2, 22]
     assert step.live_beams.tolist() == [2, 0, 0] and search.rows == 2
     step = search.step(rows[[0, 0]], logprobs=True)
     assert step.statuses[0] == 0 and step.states[0] == 2

@@ -476,7 +476,7 @@ def test_processing_sees_the_growing_prefix():
         expect_chains(found, expected, 4)
         plain = fairdraw.accept_chain(logits, draft, top_p=0.9, seed=seeds)
         changed += int((plain.tokens != found.tokens).any(axis=1).sum())
-    assert changed > 30  # how many of the 120 requests are not neutral
+    assert changed > 30  # number of the 120 requests whose parameters are not neutral
 
 
 def test_processing_of_trees_sees_the_path():

@@ -75,7 +75,7 @@ TEST(OraclesAgree, OnRowsOfProbabilities) {
     const RealDistribution distribution = real_oracle_from_probs(probs, parameters, semantics);
     ASSERT_EQ(contradiction(row, distribution), "")
         << "row " << i << ": " << describe(RowKind::smooth, vocab, parameters);
-    if (dyadic) {  // then every token is decided, also at the boundary
+    if (dyadic) {  // every token is decided in this case, even at the boundary
       ASSERT_EQ(distribution.support_low, distribution.support_high) << "row " << i;
       ASSERT_EQ(distribution.ambiguous_mass, 0) << "row " << i;
     }

@@ -409,7 +409,7 @@ TEST(SpeculationModel, GreedyRequestsTakeTheLargestLogitAndNoDistribution) {
     return accept_chain_model(target, draft, drafted, words, 4, true).tokens;
   };
   EXPECT_EQ(run({1, 0}), (Tokens{1, 0, 3}));
-  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie, for which the lowest id wins
+  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // the two tokens tie, and the lowest id wins
   EXPECT_EQ(run({1, 1}), (Tokens{1, 0}));
 }
 

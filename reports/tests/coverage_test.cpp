@@ -55,7 +55,7 @@ RunRecord tokens_only() {
       case_of("replay/a", {"top_p", "seeds"}, Verdict::skipped, {"per_request_seeds"}),
       case_of("bets/a", {"distribution", "top_p"}, Verdict::passed, {"num_samples"}),
       case_of("bets/b", {"distribution"},
-              Verdict::skipped),  // the profile defines none of the case's rows
+              Verdict::skipped),  // the profile defines no row of the case
       case_of("boundaries/a", {"top_k", "top_p", "min_p"}, Verdict::passed, {"top_k"})};
   record.draws = 0;
   return record;

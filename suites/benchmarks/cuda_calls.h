@@ -81,8 +81,8 @@ using MakeCall =
 
 /// The form of a call of `sample` apart from its filters.
 struct SampleForm {
-  bool by_arrays = true;  ///< true: parameters, seeds and offsets are given per row; otherwise per
-                          ///< call
+  bool by_arrays = true;  ///< true if parameters, seeds and offsets are given per row, and false if
+                          ///< per call
   bool from_probs = false;
   bool kept_sets = false;
   Report report;

@@ -19,8 +19,8 @@ namespace fairdraw::cli {
 /// Rules for the values of an option, in addition to their type.
 struct Rules {
   bool required = false;
-  bool commas = false;    ///< true: values of a list may also be separated by commas
-  bool repeated = false;  ///< true: a list takes one value for each occurrence of the option
+  bool commas = false;    ///< true if values of a list may also be separated by commas
+  bool repeated = false;  ///< true if a list takes one value for each occurrence of the option
   /// Numbers must lie between `min` and `max`; long double represents every 64-bit value. `range`
   /// describes the allowed range in words, if numbers do not suffice.
   long double min = -std::numeric_limits<long double>::infinity();

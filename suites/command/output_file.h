@@ -35,7 +35,7 @@ class OutputFile {
   bool is_standard_output() const { return path_ == kStandardOutput; }
 
   std::string option_, path_;
-  bool through_ = false;  ///< true: the text is written into the existing file, which is not
+  bool through_ = false;  ///< true if the text is written into the existing file, which is not
                           ///< replaced
 };
 

@@ -107,7 +107,8 @@ TEST(Families, rows_seeds_and_families_differ_and_a_repeat_is_equal) {
   for (const Family family : all_families()) {
     const auto row = bits_of(generated(family, 1000, 1, 0));
     EXPECT_EQ(bits_of(generated(family, 1000, 1, 0)), row);
-    if (family == Family::all_equal) continue;  // 17 different values: rows may be equal
+    // The family has only 17 different values, so rows may be equal.
+    if (family == Family::all_equal) continue;
     EXPECT_NE(bits_of(generated(family, 1000, 1, 1)), row) << to_string(family);
     EXPECT_NE(bits_of(generated(family, 1000, 2, 0)), row) << to_string(family);
     EXPECT_NE(bits_of(generated(family, 1000, 1, std::uint64_t{1} << 63)), row)

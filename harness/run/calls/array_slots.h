@@ -22,7 +22,7 @@ class ArraySlots : public std::pmr::memory_resource {
   struct Layout {
     std::size_t slots, wide_slots;  ///< number of slots; the first `wide_slots` of them are wide
     std::size_t wide, narrow;       ///< bytes of a slot
-    bool closed;                    ///< true: guards are inaccessible, so that access crashes
+    bool closed;                    ///< true if guards are inaccessible, so that an access crashes
     std::size_t min_alignment;      ///< minimum alignment of the arrays in bytes
   };
   /// The number of bytes that are watched on either side of an array: the longest possible row, so

@@ -22,7 +22,7 @@ struct ChainRequest {
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
   std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
-  bool counts = true;  ///< true: requests counts and statuses too
+  bool counts = true;  ///< true if counts and statuses are also requested
 };
 
 struct ChainResponse {

@@ -46,7 +46,8 @@ struct OperationCall {
   std::int64_t gap = 0, result_gap = 0;  ///< number of values between two rows; NaN in the input
   std::int64_t shift = 0;                ///< number of values from a 64-byte boundary to row 0
   bool parameter_is_scalar = false;      ///< the parameter of row 0 applies to all rows
-  std::vector<reference::RowParameters> parameters;  ///< [rows]; only the operation's own is used
+  std::vector<reference::RowParameters> parameters;  ///< [rows]; only the array of the operation's
+                                                     ///< own parameter is used
   bool in_place = false;  ///< the result overwrites the rows, with the same gap
 };
 

@@ -53,7 +53,7 @@ struct Request {
 
 /// The log-probabilities that are requested, as engines report them (fairdraw/log_probabilities.h).
 struct WantedReport {
-  bool values = false;  ///< true: requests values and the top n
+  bool values = false;  ///< true if values and the top n are requested
   bool ranks = false, all = false;
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;

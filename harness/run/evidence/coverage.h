@@ -56,7 +56,7 @@ struct FeatureCoverage {
 /// the run asked for them and judged these features elsewhere.
 struct UnjudgedPlace {
   std::string where;                  ///< text such as "in bfloat16 above 65,536 ids"
-  std::vector<std::string> features;  ///< if empty, no case ran in this place
+  std::vector<std::string> features;  ///< empty if no case ran in this place
 };
 
 /// The coverage of one sampler of a run. The case `global`, which combines all p-values, does not

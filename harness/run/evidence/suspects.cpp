@@ -318,7 +318,7 @@ bool judge_calls(const std::string& check, const std::string& message,
 // Beginnings of the messages of checks that compare calls, which say in which relation the calls
 // differ. With the same rows, seeds and parameters, only this relation is wrong.
 struct Said {
-  std::string_view begins;  ///< the beginning of the message of a check
+  std::string_view begins;  ///< the beginning of a check's message
   const char* bug;
   const char* bug_of_none = bug;  ///< used if the message says that a token or group was drawn 0
                                   ///< times

@@ -100,7 +100,7 @@ struct Clue {
   std::int64_t vocab;
   reference::RowParameters parameters;
   std::int64_t rows;
-  const char* bug;  ///< bug that the first suspect must have
+  const char* bug;  ///< the bug that the first suspected cause must name
 };
 
 void PrintTo(const Clue& clue, std::ostream* out) { *out << clue.mutant; }

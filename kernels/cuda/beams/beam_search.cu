@@ -190,7 +190,7 @@ class BeamStep {
     const int lane = lane_of_thread();
     const std::int64_t at = number * kMaxOfBeam + lane;
     const int n = row.entries;
-    const float value = task_.values[at];  // any value, if the lane has no entry
+    const float value = task_.values[at];  // an arbitrary value if the lane has no entry
     const std::int32_t value_id = task_.ids[at];
     const std::int32_t asked = task_.wanted[number];
     const BeamScore score = score_of(beam, row);

@@ -43,7 +43,7 @@ struct SampleOptions {
                                     ///< operations
   bool wants_tokens = true;         ///< whether tokens are drawn; otherwise the results are only
                                     ///< masks or probabilities
-  bool tokens_are_given = false;    ///< whether log-probabilities are those of given_tokens, in
+  bool tokens_are_given = false;    ///< whether log-probabilities of given_tokens are requested, in
                                     ///< which case wants_tokens is false
   View<const std::int32_t> given_tokens;
   bool reports_statuses = false;       ///< whether row_logprobs writes the statuses, in a call that

@@ -89,8 +89,8 @@ struct BatchRequest {
   float min_p = 0.0F;        ///< in [0, 1]
 
   float repetition_penalty = 1.0F;   ///< in [2^-64, 2^64]
-  bool repetition_of_prompt = true;  ///< true: the repetition penalty counts the prompt's tokens
-                                     ///< (SGLang's does not)
+  bool repetition_of_prompt = true;  ///< true if the repetition penalty counts the prompt's tokens
+                                     ///< (as SGLang's penalty does not)
   float frequency_penalty = 0.0F;    ///< in [-2^64, 2^64]
   float presence_penalty = 0.0F;     ///< in [-2^64, 2^64]
 

@@ -83,7 +83,7 @@ struct KeptMask {
   View<const std::int32_t> indices;   ///< [outputs], optional: output i belongs to row indices[i];
                                       ///< without it, to row i
   View<const RowStatus> statuses;     ///< [outputs], optional: an output has no set if its status
-                                      ///< is not ok; the mask of an inactive row has not been
+                                      ///< is not ok, and the mask of an inactive row has never been
                                       ///< written
 };
 

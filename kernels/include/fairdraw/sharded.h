@@ -109,8 +109,8 @@ struct ShardedRequest {
   /// need not sum to 1. Rows of probabilities may have every filter and `allowed`; their
   /// temperature is 1, and they have no processing and no log-probabilities.
   TileInput input = TileInput::logits;
-  bool top_k_1_keeps_ties = false;  ///< true: ties of top_k 1 are kept, as in top_k_mask_logits and
-                                    ///< top_k_renorm_probs
+  bool top_k_1_keeps_ties = false;  ///< true if ties of top_k 1 are kept, as in top_k_mask_logits
+                                    ///< and top_k_renorm_probs
   /// [outputs, num_samples], optional: random words to draw with, instead of the words of seeds and
   /// offsets.
   View<const std::uint64_t> words = {};

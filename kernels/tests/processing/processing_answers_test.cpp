@@ -140,7 +140,7 @@ TEST(ProcessingAnswers, TheLastIdOfABadWordIsBannedBehindItsPrefix) {
   expect(ones, row, {1, kBanned, 1, kBanned, kBanned, 1});
   row.output = {2, 1, 2};  // also bans the last id of the word of four ids
   expect(ones, row, {1, kBanned, 1, kBanned, kBanned, kBanned});
-  row.output = {1, 2, -1};  // a token that is not known completes no word
+  row.output = {1, 2, -1};  // an unknown token of the history completes no bad word
   expect(ones, row, {1, 1, 1, 1, kBanned, 1});
 }
 

@@ -20,8 +20,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 enum class Mistake {
   none,
-  width_candidates,      ///< too few candidates if some of them end
-  two_width_candidates,  ///< too few candidates if there are several end ids
+  width_candidates,      ///< considers too few candidates if some of them end
+  two_width_candidates,  ///< considers too few candidates if there are several end ids
   higher_beam_first,
   higher_token_first,
   any_rank_finishes,  ///< candidates after the first `width` also finish

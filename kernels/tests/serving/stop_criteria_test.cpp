@@ -55,7 +55,7 @@ TEST(StopCriteria, EosEndsInTheMiddleOfAStepUnlessItIsIgnored) {
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::eos, 2, -1, 1});
   rules.ignore_eos = true;
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::none, 3, -1, 0});
-  rules.stop_ids = {9};  // now id 9 is a stop id too
+  rules.stop_ids = {9};  // now id 9 is also a stop id
   expect({rules, {1}, {2, 9, 3}}, {FinishReason::stop_id, 2, 0, 1});
 }
 

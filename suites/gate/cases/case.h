@@ -52,9 +52,9 @@ struct Case {
   std::optional<Sampled> sampled = {};
   bool literal = false;  ///< true: top_k 0 is kept even if the profile calls 0 an error; otherwise
                          ///< the vocabulary size replaces it
-  bool banned_tokens = false;  ///< true: a bitmask bans half of the ids
-  bool processed = false;      ///< true: each row has logits processing of its own
-  bool from_probs = false;     ///< true: the sampler is given probabilities instead of logits
+  bool banned_tokens = false;  ///< true if a bitmask bans half of the ids
+  bool processed = false;      ///< true if each row has its own logits processing
+  bool from_probs = false;     ///< true if the sampler gets probabilities instead of logits
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;

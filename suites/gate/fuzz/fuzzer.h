@@ -19,9 +19,9 @@ struct FuzzOptions {
   std::uint64_t cases = ~std::uint64_t{0};  ///< largest number of cases
   double seconds = 0;                       ///< 0: no limit
   std::string property_glob = "*";
-  bool statistical = false;  ///< true: make distribution cases instead of calls
-  bool keep_going = false;   ///< true: report the first failure of every property, instead of only
-                             ///< the first failure
+  bool statistical = false;  ///< true if distribution cases are made instead of calls
+  bool keep_going = false;   ///< true if the first failure of every property is reported, and not
+                             ///< only the first failure of the run
   GenerateOptions generate;
   std::function<bool()> stop = [] {
     return false;
@@ -42,7 +42,7 @@ struct FuzzStatistics {
   std::uint64_t skipped = 0;      ///< number of properties that did not apply to a case
   std::uint64_t unconfirmed = 0;  ///< number of statistical failures that fresh draws did not
                                   ///< confirm
-  bool stopped = false;           ///< true: FuzzOptions::stop ended the search
+  bool stopped = false;           ///< true if FuzzOptions::stop ended the search
   double seconds = 0;
   std::map<std::string, std::uint64_t> judged_by_property;
 };

@@ -15,9 +15,9 @@ namespace fairdraw::suites {
 /// The result of one probe.
 struct Observation {
   const Probe* probe = nullptr;
-  std::string not_made;  ///< the ability that the sampler lacks; empty: the call was made
-  std::string refused;   ///< reason why the call was refused; empty: it ran
-  std::string broke;     ///< how the sampler broke (crashed, hung); empty: it did not
+  std::string not_made;  ///< the ability that the sampler lacks; empty if the call was made
+  std::string refused;   ///< reason why the call was refused; empty if the call ran
+  std::string broke;     ///< how the sampler broke (crashed, hung); empty if it did not break
   std::uint64_t draws = 0, no_token = 0;
   std::vector<std::uint64_t> of_token;  ///< [vocab]
   std::vector<std::uint32_t> mask;      ///< packed bits; empty if the sampler reports no masks
@@ -34,7 +34,7 @@ const char* to_string(ChoiceVerdict verdict);
 struct ChoiceFinding {
   std::string choice, meaning;
   ChoiceVerdict verdict = ChoiceVerdict::not_observable;
-  std::string value;                  ///< the fitting value; empty: mixed, or not observable
+  std::string value;                  ///< the fitting value; empty if it is mixed or not observable
   std::vector<std::string> also_fit;  ///< further fitting values, set for one_of and not_observable
   std::vector<std::string> evidence;  ///< one sentence per probe: the question and the answer
   std::vector<const Observation*> observations;
@@ -60,7 +60,7 @@ struct Identification {
   /// fewest undefined results, and then with the fewest open results.
   std::vector<ProfileFinding> profiles;
   std::uint64_t draws = 0;
-  std::string unanswered;  ///< reason why no probe was answered; empty: one was
+  std::string unanswered;  ///< reason why no probe was answered; empty if one was answered
   std::size_t broke = 0;   ///< number of probes over which the sampler broke
 };
 

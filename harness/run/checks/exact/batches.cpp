@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxProbabilities = std::int64_t{1} << 24;
 
 // The right results of a base row in a batch of any size.
 struct Answer {
-  bool judged = true;       // true if the profile defines the results
+  bool judged = true;       // true if the profile defines the results of the row
   bool may_refuse = false;  // true if a call with the row may be refused
   RowStatus status = RowStatus::ok;
   std::vector<std::uint32_t> in, open;            // masks; tokens in `open` may have either bit

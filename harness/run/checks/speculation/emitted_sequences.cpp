@@ -19,7 +19,7 @@ constexpr std::size_t kFirstEmitted = 0, kSequence = 1, kLater = 2, kWhole = 3, 
 double uniform(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
 
 std::size_t draw(const Distribution& row, double u) {
-  std::size_t last = 0;  // last token, if rounding leaves u beyond the sum
+  std::size_t last = 0;  // the last token, which is used if rounding leaves u beyond the sum
   for (std::size_t id = 0; id < row.size(); ++id) {
     if (row[id] == 0) continue;
     last = id;

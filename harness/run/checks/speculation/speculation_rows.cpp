@@ -161,7 +161,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
   const std::uint64_t vocab = taken.vocab;
   std::vector<std::size_t> depths;
   for (std::size_t i = 0; i < taken.drafted.size(); ++i) {
-    std::size_t depth = i;  // depth whose draw the draft should match
+    std::size_t depth = i;  // the depth whose draw the draft should equal
     std::size_t row = i;    // number of the target's row at that depth
     if (request.trees) {
       const bool chain = random.below(2, 3 * i) == 0;

@@ -316,7 +316,7 @@ CheckOutcome check_same_results(const CheckInput& input, Sampler& other) {
       }
       const reference::RealDistribution distribution = distribution_of(input, request, row);
       if (!distribution.defined || distribution.must_fail)
-        continue;  // no mask is defined for such a row
+        continue;  // the profile defines no mask for such a row
       ++judged;
       compare_row(request, a, b, row, first + row, &distribution, outcome);
     }

@@ -57,7 +57,7 @@ StepRowsOnBoth::StepRowsOnBoth(const StepInput& input, std::int64_t vocab, const
       const float value = input.logits[static_cast<std::size_t>(row * vocab + token)];
       std::uint32_t bits = 0;
       std::memcpy(&bits, &value, 4);
-      if (!wide) bits >>= 16;  // bfloat16, by truncation of the float32
+      if (!wide) bits >>= 16;  // bfloat16 values, made by truncating the float32 values
       const auto at = static_cast<std::size_t>(layout.lead + row * stride + token) * size;
       // the number is little-endian, so that the low half comes first
       std::memcpy(bytes_.data() + at, &bits, size);
