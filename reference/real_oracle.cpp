@@ -17,7 +17,7 @@ namespace {
 struct Plan {
   enum class Outcome { distribution, must_fail, undefined };
   Outcome outcome = Outcome::distribution;
-  bool greedy = false;             // true: the row gives the argmax of the logits
+  bool greedy = false;             // true if the row gives the argmax of the logits
   bool greedy_of_weights = false;  // greedy because the nucleus has no mass
   bool uniform = false;
   double temperature = 1;

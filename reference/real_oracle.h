@@ -18,7 +18,7 @@ namespace fairdraw::reference {
 enum class Membership : std::uint8_t { out = 0, in = 1, ambiguous = 2 };
 
 struct RealDistribution {
-  bool defined = true;     ///< false: the profile says error or undefined for this input; every
+  bool defined = true;     ///< false if the profile says error or undefined for this input: every
                            ///< token is out, with probability 0
   bool must_fail = false;  ///< true if the row must be reported as failed, without a token
   std::vector<Membership> membership;  ///< [vocab] membership of each token in the support

@@ -24,14 +24,15 @@ using Json = nlohmann::ordered_json;
 /// The format of a text: its limits, and the way in which errors name its fields.
 struct Format {
   const char* name = "report";  ///< name of the text in error messages
-  bool pointers = false;        ///< true: error messages name fields by JSON pointers (RFC 6901),
+  bool pointers = false;        ///< true if error messages name fields by JSON pointers (RFC 6901),
                                 ///< otherwise as "cases[2].draws"
   /// Maximum depth. Largest depth of a text. Functions that walk through a value are recursive, so
   /// a text much deeper than any version of the format would overflow the stack. (A report is seven
   /// levels deep.)
   int deepest = 16;
   int major = 0;
-  bool open = false;  ///< true: the format is a later minor version, so unknown fields are ignored
+  bool open =
+      false;  ///< true if the format is a later minor version, so unknown fields are ignored
 };
 
 /// An error in a text: it is not JSON, or a field is missing, of the wrong type, out of range or

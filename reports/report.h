@@ -56,7 +56,7 @@ struct TerminalStyle {
                                        ///< begin
   std::size_t listed = 10;             ///< largest number of failed cases listed per group; 0: all
                                        ///< cases
-  bool quiet = false;                  ///< true: print only the groups and the summary line
+  bool quiet = false;                  ///< true if only the groups and the summary line are printed
   bool colours = false;
 };
 

@@ -14,7 +14,7 @@ namespace fairdraw::statistics {
 namespace {
 
 struct Spread {
-  double h;      // 1 / draws_a + 1 / draws_b
+  double h;  // 1 / draws_a + 1 / draws_b
   // Maximum by which the mean observed distance exceeds the distance of the distributions.
   double noise;
 };

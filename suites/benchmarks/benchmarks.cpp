@@ -42,7 +42,7 @@ using Work = std::function<void()>;
 struct CpuCall {
   std::string name;
   bool weights = false;  ///< floor F2, otherwise F1
-  /// true: the floor is F2 for rows whose values all tie
+  /// true if the floor is F2 for rows whose values all tie
   bool weights_of_ties = false;
   /// number of rows for each unit of --batch
   std::int64_t rows_of_each = 1;

@@ -39,7 +39,7 @@ struct Shared {
   std::mutex mutex;
   std::condition_variable ended;
   std::map<Key, harness::CaseRecord> finished;
-  bool closed = false;  ///< true: further cases are no longer recorded or shown
+  bool closed = false;  ///< true if further cases are no longer recorded or shown
   std::optional<harness::RunRecord> record;
   std::exception_ptr failure;
 };

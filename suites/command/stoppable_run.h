@@ -11,8 +11,8 @@ namespace fairdraw::cli {
 
 struct StoppableRun {
   harness::RunRecord record;
-  /// true: some cases did not end in time after the signal. The threads of such cases still run and
-  /// use the plan, so the process must end by end_process().
+  /// true if some cases did not end in time after the signal. The threads of such cases still run
+  /// and use the plan, so the process must end by end_process().
   bool threads_left = false;
 };
 

@@ -34,8 +34,8 @@ struct CheckInput {
                                           ///< temperature (row_probabilities.h)
   /// Row i has the processing processing[i % size]; if empty, there is none. Only with logits.
   std::vector<reference::RowProcessing> processing;
-  bool banned_tokens = false;  ///< true: the bitmask bans half of the ids, chosen per row; in rows
-                               ///< of probabilities banned ids have probability 0
+  bool banned_tokens = false;  ///< true if the bitmask bans half of the ids, chosen per row; in
+                               ///< rows of probabilities banned ids have probability 0
   std::int64_t first_row = 0;  ///< first row of `logits`; indices of parameters count from this row
   std::int64_t rows = 1;
   std::uint64_t draws = 0;

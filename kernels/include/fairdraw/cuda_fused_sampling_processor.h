@@ -53,14 +53,14 @@ struct FusedSamplingOptions {
   void* stream = nullptr;  ///< stream of the call, a cudaStream_t of the current device; null: the
                            ///< default stream
   Path path = Path::best;  ///< way in which rows are spread over the GPU
-  /// true: requests may have penalties, biases and bans. A captured step pays for processing in any
-  /// case; a step that is not captured pays only if a request needs processing. false: the next
+  /// true if requests may have penalties, biases and bans. A captured step pays for processing in
+  /// any case; a step that is not captured pays only if a request needs processing. false: the next
   /// step returns an error if a request needs processing.
   bool processing = true;
-  /// true: update_bitmask() and bitmasks of the state may be used. The cost is as for `processing`:
-  /// a captured step always pays.
+  /// true if update_bitmask() and bitmasks of the state may be used. The cost is as for
+  /// `processing`: a captured step always pays.
   bool bitmask = true;
-  /// true: steps may have logit_offsets, which needs room for one row of float32 logits per slot
+  /// true if steps may have logit_offsets, which needs room for one row of float32 logits per slot
   bool logit_offsets = true;
   std::int32_t most_unread_calls = 32;  ///< largest number of calls that the device remembers until
                                         ///< a copy, >= 1

@@ -43,8 +43,8 @@ struct Thread {
   unsigned warp = 0, lane = 0;
   context::fcontext_t context = nullptr;
   State state = State::ready;
-  bool has_arrived = false;    // true: the thread has arrived at the cluster's barrier, but has not
-                               // waited yet
+  bool has_arrived = false;  // true if the thread has arrived at the cluster's barrier, but has not
+                             // waited yet
   unsigned arrived_phase = 0;  // phase of the cluster's barrier when the thread arrived
   std::uint32_t met = 0;       // result of meet_block() for this thread
   std::vector<Copy> open;      // copies that have not been committed

@@ -32,7 +32,7 @@ struct Outcome {
   std::vector<std::uint32_t> run_begin;
   std::vector<float> list, many, few;
   std::vector<std::uint32_t> probabilities;  // as bits
-  bool in_room = true;                       // false: a pass wrote beyond the capacity of its list
+  bool in_room = true;  // false if a pass wrote beyond the capacity of its list
 };
 
 /// Returns the name of the first difference, or an empty string.
@@ -145,7 +145,7 @@ TEST(BracketPasses, MeasuringTellsNanAndInfinityAtEveryPlace) {
   constexpr std::size_t kLength = 600;  // two tiles, and a part of a third one
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const bool far : {false, true}) {  // true: tiles are weighed in 64-bit lanes
+  for (const bool far : {false, true}) {  // true if tiles are weighed in 64-bit lanes
     for (std::size_t place = 0; place < kLength; ++place) {
       for (const float bad : {nan, -nan, infinity}) {
         std::vector<float> row(kLength, 0.5F);

@@ -36,7 +36,7 @@ struct Kind {
                                  // occurs
   std::size_t ranges = 0;        // number of ranges that are used, beginning with the first range
   std::size_t smoke_ranges = 0;  // number of these ranges in suite smoke
-  bool smoke_turn = false;       // true: the first turn is in suite smoke
+  bool smoke_turn = false;       // true if the first turn is in suite smoke
 };
 
 NamedCase case_of(const Kind& kind, std::size_t place, Sampled sampled, bool smoke) {

@@ -20,8 +20,9 @@ namespace fairdraw::suites {
 inline constexpr std::uint64_t kMaxDraws = 5'000'000;
 
 struct KillOptions {
-  /// false: the run of a mutant ends when the first case detects it; expected cases run first, then
-  /// cheap cases. true: the run ends when every check has detected the mutant or has no case left.
+  /// false if the run of a mutant ends when the first case detects it; expected cases run first,
+  /// then cheap cases. true: the run ends when every check has detected the mutant or has no case
+  /// left.
   bool full = false;
   /// After the first detection, judges some cheap cases of each check of suite smoke, so that the
   /// causes are those of a run and not of a single case.

@@ -61,7 +61,7 @@ class RuleSampler final : public harness::ServingModel {
   struct Rules {
     Rule chain, tree;
     bool unknown_too = false;
-    bool with_replacement_only = false;  ///< true: the model decides all trees except those drawn
+    bool with_replacement_only = false;  ///< true if the model decides all trees except those drawn
                                          ///< with replacement
   };
   RuleSampler(harness::AcceptanceRule declared, Rules rules);

@@ -52,7 +52,7 @@ struct PlanOptions {
   /// The part of the draws to make for each case that can_be_split(), without a verdict. All other
   /// cases belong to part 1.
   std::optional<harness::CasePart> part;
-  bool second_look = false;  ///< true: make the draws of a second look
+  bool second_look = false;  ///< true if the draws of a second look are made
   /// Returns the counts of a case on a sampler that were made in parts; null or absent: the sampler
   /// draws.
   std::function<std::shared_ptr<harness::CountSource>(const std::string& id,

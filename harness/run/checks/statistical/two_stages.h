@@ -34,7 +34,7 @@ struct Finding {
   double p_value = 1;          ///< valid p-value: at most a with probability at most a
   double level = 0;            ///< the statistic's share of the case's budget
   std::string what;            ///< observation: "G = 812.1 over 31 cells after 100000 draws"
-  bool never_at_once = false;  ///< true: needs a second look for any p-value
+  bool never_at_once = false;  ///< true if any p-value needs a second look
 };
 
 /// Judges the findings of the first look. If a finding is suspicious, the function calls `look(1)`,

@@ -120,7 +120,7 @@ class DeviceShards {
   DeviceArrays arrays_;
   std::deque<std::vector<std::byte>> peer_memory_;  ///< per shard
   cuda::ShardedPeers peers_;
-  bool shares_memory_ = false;  ///< false: an exchange copies blocks between the shards
+  bool shares_memory_ = false;  ///< false if an exchange copies blocks between the shards
   std::vector<std::unique_ptr<DeviceShard>> shards_;
 };
 

@@ -26,8 +26,8 @@ using harness::Dice;
 /// The kinds of events that a random run has besides steps.
 struct Manner {
   HistoryForm history = HistoryForm::lists;
-  bool late = false;          ///< true: the host reads the tokens only some steps later
-  bool device_masks = false;  ///< true: update_bitmask() sets the bitmasks, and no request is
+  bool late = false;          ///< true if the host reads the tokens only some steps later
+  bool device_masks = false;  ///< true if update_bitmask() sets the bitmasks, and no request is
                               ///< preempted
 };
 
