@@ -16,7 +16,7 @@ namespace fairdraw::harness::plugin {
 // The numbers of the files that are open in the child process when it starts.
 inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
-inline constexpr int kLeashFile = 5;  // stream between judge and keeper (keeper.h)
+inline constexpr int kLeashFile = 5;  // stream between the judge and the keeper (keeper.h)
 
 struct Command {
   std::uint32_t kind = 0;    ///< number of the call's kind (call_kind.h)

@@ -100,11 +100,11 @@ def verify_speculation(
     None, batch.out_accepted, and to return the batch. Arrays are lent for the call. An exception or
     a bad result fails the case, and the run goes on.
 
-    `target` is the kind of the target's rows. With "logits" the rows are unfiltered logits with
-    temperature, top_k, top_p and min_p for each request, and the cases of checks verify and
-    verify_law judge the callable. With "probs" the rows are probabilities without parameters, in
-    any scale unless the profile requires a sum of 1 (`flashinfer`), and the cases of checks chain
-    and chain_law judge the callable.
+    The argument `target` names the kind of the target's rows. With "logits" the rows are unfiltered
+    logits with temperature, top_k, top_p and min_p for each request, and the cases of checks verify
+    and verify_law judge the callable. With "probs" the rows are probabilities without parameters,
+    in any scale unless the profile requires a sum of 1 (`flashinfer`), and the cases of checks
+    chain and chain_law judge the callable.
 
     `drafts` lists the kinds of drafts that the verifier takes. Drafts of the kind "unknown" are
     only tokens (n-grams, a greedy draft), and batch.draft_probs is None. "probs" drafts were drawn

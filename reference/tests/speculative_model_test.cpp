@@ -28,7 +28,8 @@ TEST(ChainSpeculativeModel, ReturnsTheTargetsDistribution) {
   both.insert(both.end(), target.begin(), target.end());
   // The acceptance test needs a grid of quarters of 2^64 (p / q is 1/4 at token 0), and the
   // residual {0, 0, 1, 0, 2} / 8 needs thirds, so the test uses words that are 2^64 / 4 apart, and
-  // the first word of each third. A drafted token x is used in 8 q(x) of 8 draws.
+  // the first word of each third. The test makes 8 q(x) draws with the drafted token x, so that the
+  // draft's distribution is exact.
   const std::uint64_t third = std::numeric_limits<std::uint64_t>::max() / 3 + 1;
   const Words recover = {0, third, 2 * third};
   std::vector<int> counts(5, 0);

@@ -3,10 +3,11 @@
 //
 // Included like vectors.h.
 //
-// A rule (FloatLogits, DoubleLogits or Probabilities) is constructed from the maximum of a tile. It
-// gives m of a value, and the number of octaves that the value is below the maximum; weights_of
-// computes v from these two numbers. No check of ranges is needed: -inf and values far below the
-// maximum are 64 or more octaves below it, and a shift by so much makes any m 0.
+// A rule (FloatLogits, DoubleLogits or Probabilities) is constructed from the maximum of a tile.
+// The rule gives the significand m of a value, and the number of octaves that the value is below
+// the maximum; weights_of computes the weight v from these two numbers. No check of ranges is
+// needed: -inf and values far below the maximum are 64 or more octaves below it, and a shift by so
+// much makes any m 0.
 #if defined(FAIRDRAW_CPU_TILE_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAIRDRAW_CPU_TILE_VECTORS_H
 #undef FAIRDRAW_CPU_TILE_VECTORS_H

@@ -63,7 +63,7 @@ struct RowAsked {
   RowOutputs outputs;
   PassOrder order;  ///< order for the next pass, for this block
   ArrivingParameters arriving;
-  DrawWords words;  ///< words of the row's draw; set in the first block only
+  DrawWords words;  ///< random words of the row's draw, which are set in the first block only
   std::uint64_t word[kMaxThreadsOfBlock / kWarp];  ///< random word of each warp of the first block;
                                                    ///< the word of the first warp is also the row's
 };

@@ -327,8 +327,8 @@ class TileRing {
     }
   }
 
-  /// Ends the group of copies for one tile. Every tile has one group, even if nothing of the tile
-  /// is copied.
+  /// Ends the group of asynchronous copies for one tile. Every tile has one group, even if nothing
+  /// of the tile is copied.
   __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }

@@ -9,9 +9,9 @@
 // over four values of kappa, which differ by factors of 32, loses at most ln 4 against the best of
 // them.
 //
-// Slack: suppose that the group's true probability p' is within `slack` of p. In this case, each
-// draw is at most 1 + slack / min(p, 1 - p) times as likely under p' as under p. The bet is divided
-// by this factor for every draw, so that its expectation under p' is at most 1.
+// The true probability p' of a group may differ from p by at most `slack`. In this case, each draw
+// is at most 1 + slack / min(p, 1 - p) times as likely under p' as under p. The bet is divided by
+// this factor for every draw, so that its expectation under p' is at most 1.
 #include "suites/gate/fuzz/evidence.h"
 
 #include <algorithm>

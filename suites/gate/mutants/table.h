@@ -1,8 +1,8 @@
 // Tables of mutants. A row of these tables is a mutant: its name, the place where the bug was
-// found, the bug in one sentence, and the function that is wrong. The parameters of the function
-// tell which step of the sampler the function replaces. A new mutant needs one row in the table of
-// its class (classes/), and a function if the bug is new. A new class needs a table, and its
-// function in catalogue.h and catalogue.cpp.
+// found, the bug in one sentence, and the function that is wrong. The types of the function's
+// parameters determine which step of the sampler the function replaces. A new mutant needs one row
+// in the table of its class (classes/), and a function if the bug is new. A new class needs a
+// table, and its function in catalogue.h and catalogue.cpp.
 #pragma once
 
 #include <cstdint>
@@ -134,7 +134,7 @@ std::unique_ptr<harness::Sampler> make_tokens_only(MutatedModel::Claim claim, Mu
 bool is_allowed(const Row& row, std::size_t id);
 /// Returns whether a row takes the largest of its logits.
 bool is_greedy(const Row& row);
-/// Returns whether top_k is above 1 and removes ids.
+/// Returns whether top_k is above 1 and small enough to remove ids.
 bool filters_by_k(const Row& row);
 /// Returns the result that the row has if one parameter is changed.
 Result result_with(const Row& row, void (*change)(Parameters&));

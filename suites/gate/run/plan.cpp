@@ -133,7 +133,7 @@ void expect_parts(const PlanOptions& options) {
   }
 }
 
-// Returns whether the part that is run has draws of the case.
+// Returns whether the part of the draws that this run makes includes draws of the case.
 bool is_of_part(const PlanOptions& options, Check check) {
   if (!options.part || can_be_split(check)) return true;
   return options.part->part == 1 && !options.second_look;

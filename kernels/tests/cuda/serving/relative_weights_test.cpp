@@ -76,7 +76,8 @@ struct CutRow {
   }
 };
 
-/// Numbers of a test's rows, and of the rows whose total the bounds leave open.
+/// The number of rows in a test, and the number of rows whose total is not determined by its
+/// bounds.
 struct Seen {
   int rows = 0, open = 0;
 };

@@ -260,7 +260,7 @@ constexpr Entry kMask[] = {
            smallest = token.value;
            ++above;
          }
-         // found, so that the bisection need not be cut off
+         // the k-th value has been found, so that the bisection ends in time
          if (above == row.parameters.top_k) return;
          if (step < 11) smallest_above = smallest;
          (above > row.parameters.top_k ? low : high) = pivot;
