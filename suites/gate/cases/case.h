@@ -50,8 +50,8 @@ struct Case {
   /// Set if the run's seed chooses vocabulary and operations. Until the seed has chosen, `vocab` is
   /// the largest vocabulary, and `operations` is empty or that of the case.
   std::optional<Sampled> sampled = {};
-  bool literal = false;  ///< true if top_k 0 is kept even if the profile calls 0 an error;
-                         ///< otherwise the vocabulary size replaces it
+  bool literal = false;        ///< true if top_k 0 is kept even if the profile calls 0 an error;
+                               ///< otherwise the vocabulary size replaces it
   bool banned_tokens = false;  ///< true if a bitmask bans half of the ids
   bool processed = false;      ///< true if each row has its own logits processing
   bool from_probs = false;     ///< true if the sampler gets probabilities instead of logits
@@ -60,8 +60,8 @@ struct Case {
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< the discrepancy that a statistical check must be able to
                                     ///< detect
-  bool once = false;  ///< true if the case has many draws, so that only one of several
-                      ///< bit-identical samplers is judged by it
+  bool once = false;              ///< true if the case has many draws, so that only one of several
+                                  ///< bit-identical samplers is judged by it
   bool once_a_processor = false;  ///< true if the case has many rows, so that only one instruction
                                   ///< set per processor is judged by it, because all instruction
                                   ///< sets share the loop over rows
