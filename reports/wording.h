@@ -74,8 +74,8 @@ std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& 
 
 /// Heading above the list of cases to watch.
 inline constexpr std::string_view kWatchSentence =
-    "Suspicious in a first look, but not confirmed on more draws. Chance does this in at most one "
-    "case of a hundred, and hardly ever twice in the same case.";
+    "These cases were suspicious in a first look, but more draws did not confirm the suspicion. "
+    "Chance makes at most one case of a hundred suspicious, and hardly ever the same case twice.";
 
 /// Returns 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);
@@ -104,8 +104,8 @@ struct Unnoticed {
 
 /// Heading above the table of small mistakes.
 inline constexpr std::string_view kSmallMistakesSentence =
-    "Draws that find small mistakes, each in the case that finds the mistake first. If the case "
-    "makes fewer draws, the mistake may have passed.";
+    "The table has the numbers of draws that find small mistakes, each in the case that finds the "
+    "mistake first. If the case makes fewer draws, a sampler with the mistake may have passed.";
 
 /// Returns a number of draws such as "98,000,000", or a text saying that no number of draws
 /// suffices.

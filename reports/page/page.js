@@ -585,7 +585,7 @@ const conformancePlot = (cases) => {
   const conforming = rows.filter((row) => columns.every((check) =>
     !row.checks.has(check) || redOf(row.checks.get(check)) === 0)).length;
   return rows.length === 0 ? null : matrix("Conformance", conforming + " of " + rows.length +
-    " samplers pass every check that judged them. A number after a cross counts the red cases.",
+    " samplers pass every check that judged them. A number after a cross counts the failed cases.",
   rows.map((row) => row.name), columns, 30, 22, (row, column) => {
     const counts = rows[row].checks.get(columns[column]) || noCounts();
     return [kindOf(counts), markOf(counts), rows[row].name + ", " + columns[column] + ": " +
@@ -1043,7 +1043,7 @@ const historyStrip = (data) => {
   const most = Math.max(1, ...runs.map((run) => run.red)), width = STEP * runs.length;
   const words = runs.length + " runs, this one last: " +
     runs.filter((run) => run.verdict === "passed").length + " passed. A bar's height is the number " +
-    "of red cases; this run has " + grouped(runs[runs.length - 1].red) + ".";
+    "of failed cases; this run has " + grouped(runs[runs.length - 1].red) + ".";
   return make("a", {class: "history", href: "#history"},
     shape("svg", {role: "img", viewBox: "0 0 " + width + " " + HEIGHT, width, height: HEIGHT,
       "aria-label": words}, shape("desc", null, words), runs.map((run, i) => {
