@@ -60,7 +60,9 @@ def failures(seeds, _):
         for name, question in seeds["questions"].items():
             failed = [case for case in rule["answers"][name]["cases"] if case["verdict"] == "failed"]
             tokens = rule["answers"][name]["tokens"]
-            lines += [f"- {rule['engine']}, {question}: {tokens}. `{case['case']}`: {case['message']}."
+            state = "the same" if tokens == "same" else tokens
+            lines += [f'- For {rule["engine"]}, the tokens of "{question}" are {state}. Case '
+                      f"`{case['case']}` failed, with this message: `{case['message']}`."
                       for case in failed[-1:]]
     return lines
 
