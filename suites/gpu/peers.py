@@ -90,7 +90,7 @@ class Rows:
     def __init__(self, batch, vocab, kind):
         generator = torch.Generator(device="cuda").manual_seed(1)
         logits = torch.randn(batch, vocab, device="cuda", generator=generator)
-        if kind == "peaked":  # logits of N(0, 2^2), of which 64 are raised by an exponential of mean 4
+        if kind == "peaked":  # N(0, 2^2), and 64 logits are raised by exponential amounts of mean 4
             logits *= 2
             raised = torch.rand(batch, vocab, device="cuda", generator=generator)
             ids = raised.topk(64, dim=-1).indices

@@ -120,8 +120,8 @@ def ahead(peers, ours):
         ratio, row = faster[0]
         lines.append(
             f"- For `{operation}`, the peer {backend.removeprefix('peer:')} was faster in "
-            f"{len(faster)} of {len(cells)} cells, and took {ratio:.2f} to {faster[-1][0]:.2f} of "
-            f"fairdraw's time. The smallest ratio is that of {row['logits']} logits with "
+            f"{len(faster)} of {len(cells)} measurements, and took {ratio:.2f} to "
+            f"{faster[-1][0]:.2f} of fairdraw's time. The smallest ratio is that of {row['logits']} logits with "
             f"B = {row['batch']} and V = {row['vocab']}, where the peer took "
             f"{number(row['microseconds'])} µs and fairdraw {number(ours[cell_of(row)])} µs."
         )
@@ -145,7 +145,7 @@ def render(rows):
         lines += ["", f"`{operation}`, V = {vocab}, {dtype}", "", *table(here, ours)]
     peers = [row for row in rows if is_peer(row) and cell_of(row) in ours]
     faster = sum(row["microseconds"] < ours[cell_of(row)] for row in peers)
-    lines += ["", f"Peers are faster in {faster} of {len(peers)} cells.", "", *ahead(peers, ours)]
+    lines += ["", f"Peers are faster in {faster} of {len(peers)} measurements.", "", *ahead(peers, ours)]
     return "\n".join(lines).rstrip() + "\n"
 
 

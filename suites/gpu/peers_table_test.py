@@ -36,11 +36,11 @@ class PeersTable(unittest.TestCase):
         self.assertTrue(ours.endswith("| 16.0 / 20.0 | - / 300 |"))
         # The ratios are 40 / 16 and 15 / 20; at batch 64 there is no ratio.
         self.assertEqual(theirs, "| fast | `fast(logits)` | 40.0 / 15.0 (2.50 / 0.75) | - |")
-        self.assertIn("Peers are faster in 1 of 2 cells.", lines)
+        self.assertIn("Peers are faster in 1 of 2 measurements.", lines)
         self.assertEqual(
             lines[-1],
-            "- For `sample/top_k_50`, the peer fast was faster in 1 of 2 cells, and took 0.75 to 0.75 "
-            "of fairdraw's time. The smallest ratio is that of flat logits with B = 1 and V = 1000, "
+            "- For `sample/top_k_50`, the peer fast was faster in 1 of 2 measurements, and took 0.75 "
+            "to 0.75 of fairdraw's time. The smallest ratio is that of flat logits with B = 1 and V = 1000, "
             "where the peer took 15.0 µs and fairdraw 20.0 µs.",
         )
 
@@ -53,7 +53,7 @@ class PeersTable(unittest.TestCase):
         self.assertIn("| slow | `slow(logits)` | - / 15.0 (- / 1.50) |", text)
         self.assertIn("| fairdraw | `fairdraw.sample(logits)` | - / 10.0 |", text)
         self.assertIn("| fairdraw, by `fairdraw bench` | ", text)
-        self.assertIn("Peers are faster in 0 of 1 cells.", text)
+        self.assertIn("Peers are faster in 0 of 1 measurements.", text)
 
     def test_other_operations_and_backends_are_not_compared(self):
         text = peers_table.render([
@@ -61,7 +61,7 @@ class PeersTable(unittest.TestCase):
             row("cuda", 20.0, operation="from_probs/top_k_50+top_p_0.9"),
             row("peer:fast", 5.0, call="fast(logits)"),
         ])  # fmt: skip
-        self.assertIn("Peers are faster in 0 of 0 cells.", text)
+        self.assertIn("Peers are faster in 0 of 0 measurements.", text)
         self.assertIn("`fairdraw.top_k_top_p_sampling_from_probs(probs, k, p, seed=seeds, ", text)
         self.assertIn("| fast | `fast(logits)` | - / 5.0 |", text)
 
