@@ -1,8 +1,8 @@
 """Adapts Hugging Face transformers: the warpers of logits_process.py, then torch.multinomial.
 
 The sampler is judged by profile `hf`. The adapter calls the classes of the installed package, in
-the order in which generate() applies them: temperature, top_k, top_p, min_p. Then come softmax and
-torch.multinomial of one sample, as in the sampling loop of generate(). As in generate(), a call has
+the order in which generate() applies them: temperature, top_k, top_p, min_p. The adapter then
+calls softmax and torch.multinomial for one sample, as the sampling loop of generate() does. As in generate(), a call has
 one set of parameters, so that the rows of a batch are grouped. A top_p of 1 is omitted, as in
 generate(). A top_k of 0, which generate() omits too, is given to the class, which refuses it. Rows
 that a class or torch.multinomial refuses get no token (-1).

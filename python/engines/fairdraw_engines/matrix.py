@@ -290,8 +290,8 @@ def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
 
 
 def _label(record: Record) -> str:
-    """Returns the engine's name. For runs in Triton's interpreter the name differs from that of a
-    GPU's record.
+    """Returns the engine's name. If Triton's interpreter ran the engine, the name says so, because
+    the engine may also have a record of a GPU.
     """
     interpreted = record["version"].endswith(INTERPRETER)
     return f"{record['engine']} in {INTERPRETER}" if interpreted else str(record["engine"])
@@ -384,7 +384,7 @@ def _runs(ran: Sequence[Record]) -> list[str]:
             f"| {cases} | {r['seed']} | {r['date']} |"
         )
     places = sorted({f"{r['tool']}, {r['environment']}" for r in ran})
-    return [*lines, "", *places]
+    return [*lines, "", "The engines ran in these environments:", "", *(f"- `{p}`" for p in places)]
 
 
 def _reds(ran: Sequence[Record]) -> list[str]:
