@@ -30,8 +30,8 @@
 // value, and accepts exactly the survivors of the filters, which are a prefix of the ranking.
 // Proposals are independent, and a proposal is token j with probability W_j / Z' within 2^-64; all
 // survivors are in tiles that propose. So an accepted proposal is token j with probability W_j /
-// Z_K, and so is the token of step 3. The number of the first accepted attempt is independent of
-// the accepted token.
+// Z_K, and the token of step 3 is j with the same probability. The number of the first accepted
+// attempt is independent of the accepted token.
 //
 // Speculation with a draft of known distribution multiplies weights of two rows and does not use
 // tiles: for speculation, a token of any tile weighs floor(m 2^(16 + n - E)), which is below 2^40.

@@ -15,12 +15,12 @@
 
 namespace fairdraw::reference {
 
-/// Tokens that tie with the k-th largest logit: which of them top_k keeps. any_k: exactly k tokens
-/// stay, and any of the tied tokens may be among them. any_small_k: any_k if k <= kSmallK and the
-/// vocabulary has at least kSmallKVocab tokens, otherwise keep_all.
+/// Rule that decides which tokens top_k keeps of those that tie with the k-th largest logit. any_k:
+/// exactly k tokens stay, and any of the tied tokens may be among them. any_small_k: any_k if k <=
+/// kSmallK and the vocabulary has at least kSmallKVocab tokens, otherwise keep_all.
 enum class TopKTies { keep_all, lowest_id, any_k, any_small_k };
 inline constexpr std::size_t kSmallK = 256, kSmallKVocab = 65536;
-/// Tokens that tie with the token at which the nucleus is full: which of them top_p keeps.
+/// Rule that decides which tokens top_p keeps of those that tie with the last token of the nucleus.
 /// lowest_id: a stable sort decides, and each token counts by itself. any: a sort that leaves the
 /// order of equal tokens open decides.
 enum class TopPTies { keep_all, lowest_id, any };

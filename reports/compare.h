@@ -75,7 +75,7 @@ struct Comparison {
 
 /// Compares runs. A case is identified by its id and its sampler. Samplers are paired by name.
 /// The remaining samplers are paired by the name that a plugin declares, if one sampler of each run
-/// has this name. If each run has just one sampler left after that, these two are paired. A
+/// has this name. If each run then has exactly one unpaired sampler, these two are paired. A
 /// regression is one of three changes. A case passed and now does not, or is missing although both
 /// runs chose the same cases. A feature is no longer judged although both runs chose the same
 /// cases. An effect has moved away from its expected value so far that intervals three times as

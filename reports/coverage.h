@@ -14,7 +14,8 @@ namespace fairdraw::reports {
 std::string share_text(const harness::Coverage& coverage);
 
 /// Returns a sentence such as "12 % of the suite applies to this sampler (145 of 1,209 cases); not
-/// judged: masks, seeds". Like the results of the functions below, it is plain text.
+/// judged: masks, seeds". The sentence is plain text, like
+/// the results of the functions below.
 std::string coverage_sentence(const harness::Coverage& coverage, const harness::RunRecord& record);
 
 /// Returns the first `most` abilities to declare next, such as "FAIRDRAW_PER_REQUEST_SEEDS for 162

@@ -64,8 +64,8 @@ struct TerminalStyle {
 /// "looks like temperature in 3 of 4 failed cases: ...". The failed cases follow, grouped by cause
 /// (failure_groups in wording.h), with a line per group that replays one of its cases, and then the
 /// cases to watch. Each note on a sampler follows: "note plugin:a.so Judged by its own definition,
-/// which allows anything at: ...". Last come how much of the suite applied to each sampler with
-/// what to declare next, and the summary line.
+/// which allows anything at: ...". The last lines state which part of the suite
+/// applied to each sampler and what the sampler should declare next, and summarise the run.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
 /// A group of failed cases as to_terminal shows it, with the indices of its cases in the record.

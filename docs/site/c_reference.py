@@ -21,7 +21,7 @@ LIBRARY = "kernels/include/fairdraw"
 PLUGIN = "harness/plugin/CMakeLists.txt"  # the file in which CMake names the headers of plugins
 #: Parameters of these types are arrays, whose shape the function's comment must state.
 ARRAY = re.compile(r"\b(View|PerRequest|RowsView|FloatRows|BitRows|TileRows|TokenLists)\b")
-#: Fields of these types are arrays, too. In all other types, the members tell the shape.
+#: Fields of these types are arrays, too. All other types state the shape in their members.
 ARRAY_FIELD = re.compile(r"\b(View|PerRequest)<|\b(float|u?int\d+_t)\*$")
 #: Functions that return these types report errors, and the statement at the head of their header
 #: holds for them.

@@ -78,7 +78,7 @@ def is_exception(name):
 
 
 class Module:
-    """A module's source, and its names: definitions, and names that it imports under the same name."""
+    """A module's source, and the names that the module defines or imports unchanged."""
 
     def __init__(self, root, name):
         self.root, self.name = root, name

@@ -40,7 +40,7 @@ double log_e_of_nights(std::span<const double> log_e);
 struct CellsOfNights {
   std::vector<double> probability;                   ///< [cells], without zeros
   std::vector<std::vector<std::uint64_t>> counts;    ///< [nights][cells]
-  double relative_error = 0, chi_squared_error = 0;  ///< errors as in distribution_error_payment()
+  double relative_error = 0, chi_squared_error = 0;  ///< see distribution_error_payment()
 };
 
 /// Returns ln M_T for bets by DirichletMixture. The function subtracts distribution_error_payment()

@@ -15,8 +15,9 @@ constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// Largest part of a row's groups that min_p may reach if the row draws by proposals before its
 /// survivors are known. If a quarter of the groups reach the threshold and are evenly spread, nine
-/// of ten tiles have such a group (1 - 0.75^8). Then the sums of the tokens that min_p keeps, and
-/// of the tokens above a proposal, cover most of the row, and finding the threshold costs less.
+/// of ten tiles have such a group (1 - 0.75^8). Both the sum of the tokens that min_p keeps and the
+/// sum of the tokens above a proposal must then read most of the row, so that finding the threshold
+/// costs less.
 constexpr double kFewGroups = 0.25;
 
 /// Margin of a guessed rank, in standard deviations of the sample.

@@ -67,7 +67,7 @@ struct RowSummary {
   std::uint32_t max_raw_bits = 0;  ///< bits of the caller's value of the token max_id
   std::uint32_t allowed = 0;       ///< number of tokens with a value above -inf
   std::uint32_t listed = 0;        ///< number of candidates that follow the summary
-  std::int32_t left_key = 0;       ///< certificate: all values with larger keys are among the
+  std::int32_t left_key = 0;       ///< limit: all values with larger keys are among the
                                    ///< candidates
   OctaveSums octaves;
 };

@@ -22,7 +22,7 @@ const std::map<std::string, Ability>& filters();
 const std::map<std::string, Ability>& declinable();
 const std::map<std::string, Promise>& promises();
 
-/// Returns the keys of a map of abilities or promises, which are their names.
+/// Returns the names of abilities or promises, which are the keys of their map.
 template <class Members>
 std::vector<std::string> names_of(const Members& members) {
   std::vector<std::string> names;

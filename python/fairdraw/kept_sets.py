@@ -8,7 +8,7 @@ tokens (fairdraw/kept_sets.h).
 
 On a GPU no call waits for the GPU, so that the calls can be captured in a graph. On a GPU token_ids
 has all of the room, of which the sets use the first offsets[-1] ids. `of`, `trimmed` and
-to_sampling_mask wait for the GPU to read that number. A trainer computes the same distribution from
+to_sampling_mask read offsets[-1], and so wait for the GPU. A trainer computes the same distribution from
 its own logits with fairdraw.torch.replay_logprobs.
 
 Definition: vLLM's SamplingMask for the layout; fairdraw/kept_sets.h for the sets.

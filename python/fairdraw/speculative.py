@@ -216,7 +216,7 @@ class _Drafted:
         rows = [nobody] * (int(np.prod(self.logits.shape[:-1])))
         for b in range(self.batch):
             begin, end = int(begins[b]), int(begins[b + 1])
-            # If its begins do not fit, the request fails, whatever its rows contain.
+            # A request whose begin and end are out of range fails, whatever the rows contain.
             if 0 <= begin < end <= len(rows):
                 first = begin - b
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]

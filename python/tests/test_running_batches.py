@@ -256,7 +256,7 @@ def test_the_arrays_of_a_step_are_lent_and_the_request_is_not():
     assert verdicts(report) == {"failed"}
     says = "the running batch's step kept an array of an earlier step"
     assert all(says in case.message for case in report.cases if case.verdict == "failed")
-    assert len(kept) == 1  # the object is not called again, because the lent memory may be reused
+    assert len(kept) == 1  # no second call, because the object could read memory that was freed
     kept.clear()
 
 

@@ -39,7 +39,7 @@ Kept second_token(const RankedWeights& row, const Cut& base, double top_p,
 
 void expect_boundaries(const RankedWeights& row, const Cut& base, double low, double high,
                        const Semantics& semantics = {}) {
-  const double step = 0x1p-22;  // above the rounding of p to float32, far below the errors
+  const double step = 0x1p-22;  // more than p's rounding error, far less than the tested errors
   EXPECT_EQ(second_token(row, base, low - step, semantics), Kept::out);
   EXPECT_EQ(second_token(row, base, low + step, semantics), Kept::open);
   EXPECT_EQ(second_token(row, base, high - step, semantics), Kept::open);

@@ -24,10 +24,10 @@ using harness::UsageError;
 
 /// The kind of default rows on which an operation is measured.
 enum class Lists {
-  table,          ///< the cells of all lists in README.md
-  probabilities,  ///< all lists of README.md, but float32 alone, as probabilities
-  one_cell,       ///< one cell (batch, vocabulary, kind of rows) in float32
-  serving,        ///< the same single cell, for which only float32 is allowed
+  table,          ///< all rows that README.md lists
+  probabilities,  ///< all rows that README.md lists, in float32 and as probabilities
+  one_cell,       ///< one batch, vocabulary and kind of rows, in float32
+  serving,        ///< the same as one_cell; the operation allows only float32
 };
 
 bool is_of_table(Lists lists) { return lists == Lists::table || lists == Lists::probabilities; }

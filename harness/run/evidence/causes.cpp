@@ -207,7 +207,8 @@ bool depends_on_calls(const SamplerRecord& sampler) {
 }
 
 /// Returns whether everything that a case reports follows from the cause at `place`: symptoms of
-/// this step or of a later one. A symptom explains no symptoms at its own step.
+/// this step or of a later one. A cause that is itself only a symptom explains no
+/// symptoms of the same step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place,
                 const SamplerRecord& sampler, bool fails_unprocessed) {
   // The gate observes a wrong write or a crash directly.
@@ -431,7 +432,7 @@ void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause
 
 /// Returns the number of failed cases that speak against a sampler's first cause: cases that name
 /// another mistake, and cases that no cause explains. Symptoms and wrong reported values follow
-/// from many mistakes, so they speak against none.
+/// from many mistakes, so they do not speak against the first cause.
 std::size_t against_first(std::size_t failed, const std::vector<Cause>& causes) {
   std::size_t against = failed;
   for (std::size_t i = 0; i < causes.size(); ++i) {

@@ -42,8 +42,9 @@ struct PitEcdf {
   std::string
       name;  ///< order in which the distributions were summed up: "by probability" or "by id"
   std::uint64_t draws = 0;
-  double band = 0;      ///< half width of the simultaneous band at the case's level (DKW)
-  double distance = 0;  ///< largest absolute difference, also between the points below
+  double band = 0;  ///< half width of the simultaneous band at the case's level (DKW)
+  double distance =
+      0;  ///< largest absolute difference anywhere, not only at the points of `difference`
   std::vector<double> difference;  ///< values at i / (size - 1), including the ends 0 and 1
 };
 

@@ -164,7 +164,7 @@ TEST(RankedCauses, WhatExplainsMoreFailuresComesFirst) {
                                    failed("c", "mask", {{"temperature: ignored", ""}}),
                                    failed("d", "mask", {{"temperature: 1 % larger", ""}})});
   EXPECT_EQ(names_of(record), (Names{"temperature: ignored", "top_k: ignored"}));
-  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // the case "1 % larger" counts as well
+  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // the third is case d
 }
 
 // Three cases of one check are more alike than one case in each of three checks.

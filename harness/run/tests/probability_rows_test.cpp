@@ -66,7 +66,7 @@ Request probability_rows() {
 
 TEST(BuiltinSamplers, TakeProbabilitiesOneOperationAtATime) {
   for (const std::string& name : builtin_sampler_names()) {
-    if (name == "model") continue;  // because the model takes all filters together
+    if (name == "model") continue;  // the model takes only all filters together
     const auto sampler = make_builtin_sampler(name);
     Request request = probability_rows();
     EXPECT_EQ(missing_ability(sampler->description(), request), "");

@@ -50,7 +50,8 @@ TEST(Suspects, a_token_that_a_wrong_mask_holds_is_one_too_many) {
       << all_of(outcome);
 }
 
-// Without a mask it is unknown whether a token was kept; it is chance that token 3 was not drawn.
+// Without a mask the judge does not know whether a token was kept: token 3 may be missing by
+// chance.
 TEST(Suspects, without_a_mask_tokens_are_drawn_and_neither_kept_nor_dropped) {
   CheckOutcome outcome = drawn_outside(std::nullopt);
   outcome.evidence.boundary->tokens.push_back({11, 0, 0, 0, Oracle::out, std::nullopt, 4});

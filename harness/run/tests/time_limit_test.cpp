@@ -38,7 +38,7 @@ Request one_row() {
   return request;
 }
 
-// Returns a job that makes calls until one does not run, as checks do.
+// Returns a job that repeats a call until the call is refused, as checks do.
 Job endless(std::atomic<int>& calls) {
   Job job;
   job.make_sampler = [] { return std::make_unique<Slow>(); };

@@ -67,7 +67,7 @@ TEST(Calibration, BinomialPValueIsValid) {
     }
   }
   EXPECT_LE(worst, 1 + kRounding);
-  EXPECT_GT(worst, 0.5);  // each tail is used up to half, so no factor is wasted
+  EXPECT_GT(worst, 0.5);  // so p-values are less than twice too large
 }
 
 TEST(Calibration, BinomialPValueOfCertainOutcomes) {
@@ -168,8 +168,8 @@ TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
 }
 
 // With 1000 equal cells and 100 draws, at least 900 cells are empty, so the observed distribution
-// is always at least 0.9 away from the right distribution. No bound may treat that distance as
-// evidence.
+// is always at least 0.9 away from the right distribution. No bound may count this distance as
+// evidence against the sampler.
 TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
   const std::vector<double> distribution(1000, 0.001);
   std::vector<std::uint64_t> counts(1000, 0);

@@ -156,7 +156,7 @@ TEST(Nights, RoundingIsPaidFor) {
   EXPECT_LT(log_e_of_nights(nights, 1e-13), std::log(1e12));
   nights.relative_error = nights.chi_squared_error = 0;
   EXPECT_GT(log_e_of_nights(nights, 1e-13),
-            500);  // 2e9 draws * 2 * (5e-4)^2 = 1000 nats, minus the price
+            500);  // 2e9 draws give 2e9 * 2 * (5e-4)^2 = 1000 nats, less the price
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 // smaller than the sum of v by less than 16 2^28 = 2^32, so the sum of v is 2^28 H + ((L - 2^28 H)
 // modulo 2^32).
 //
-// Each vector of values costs 7 fused multiply-adds and 9 other instructions, compared with 11
-// others in tile_vectors.h. No test finds out beforehand whether a tile is near: the octaves of all
+// Each vector of values costs 7 fused multiply-adds and 9 other instructions; tile_vectors.h needs
+// 11 other instructions. No test finds out beforehand whether a tile is near: the octaves of all
 // values are combined by `or`, and afterwards the caller tests whether the tile that was summed is
 // near. A tile with NaN, with -inf, or with values beyond the range of float arithmetic is not
 // near. The sum of such a tile has no meaning, and tile_vectors.h must sum the tile instead.

@@ -14,8 +14,8 @@ namespace fairdraw::cpu {
 
 /// Number of values in a block of `scan`.
 inline constexpr std::size_t kBlock = 512;
-/// Number of maxima for each block of `scan`, where element i of a block belongs to the maximum i %
-/// kGroups. The number kGroups is the number of lanes of the widest vector (16 floats), so that no
+/// Number of maxima of each block of `scan`: maximum j is that of the elements i with i % kGroups =
+/// j. The number kGroups is the number of lanes of the widest vector (16 floats), so that no
 /// pass has to shuffle lanes.
 inline constexpr std::size_t kGroups = 16;
 /// Number of elements after their results that passes may overwrite, which is the width of a

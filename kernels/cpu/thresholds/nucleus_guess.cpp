@@ -168,8 +168,8 @@ Bracket NucleusGuess::of_uneven_row(RowIndex& row, ValueList& list, RowSample& s
     const Tail tail = weigh_tail(row, sample, head, from);
     target = p * (head.weight + tail.weight * times);
     // The decision depends on W(>= v) - p Z, in which values above v count with the factor 1 - p,
-    // and all others with -p. If v is the end of the head, every sampled value counts with the
-    // factor p.
+    // and all others with -p. If v is the smallest value of the head, all sampled values are below
+    // v and count with the factor -p.
     const double margin = kCpuBracketDeviations * times * p * std::sqrt(tail.square);
     if (head.weight > target + margin) return {head.low, row.max, BracketKind::listed};
   }

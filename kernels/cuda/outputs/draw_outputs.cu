@@ -12,10 +12,10 @@
 // are not counted, the row is not read. Otherwise, one pass over the row makes an index of the
 // survivors in shared memory, with one warp per tile of 256 ids: the largest allowed value of each
 // tile, and the weight of its survivors. The same pass finds the number of survivors and the weight
-// of all allowed tokens. If the row's tokens are drawn by proposals, it also finds the weight of
-// the allowed tokens of each tile. Then every warp draws some of the samples from the index
-// (tiles/tile_draw.cuh), and reads one tile again for each sample. A proposal is drawn from all
-// allowed tokens of the tiles, and accepted if the threshold in the row's record keeps it. Each
+// of all allowed tokens. If the row's tokens are drawn by proposals, the pass also finds the
+// weight of the allowed tokens of each tile. Then every warp draws some of the samples from the
+// index (tiles/tile_draw.cuh), and reads one tile again for each sample. A proposal is drawn from
+// all allowed tokens of the tiles, and accepted if the threshold in the row's record keeps it. Each
 // output of a row repeats the pass over the row, which then is mostly read from the L2 cache.
 //
 // Randomness. Each token takes one word of Philox, with the key = seed and the counter = {offset,

@@ -372,7 +372,7 @@ class RowDraw {
   RowSums<Sum>& sums_;
   std::int64_t vocab_;
   int begin_, count_;  ///< first chunk of this block, and number of its chunks
-  int slot_ = 0;       ///< index of that array of the blocks' sums which is in use
+  int slot_ = 0;       ///< index of the array of the blocks' sums that is in use
 };
 
 /// Adds up both rows to find their totals, unless both totals are known. All threads of all blocks

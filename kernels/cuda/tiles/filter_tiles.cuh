@@ -62,9 +62,10 @@
 // microseconds.
 //
 // Alternatives that were tried, with their times in microseconds. The baseline has everything in
-// one kernel. Replayed in turns with others / with the floor, the baseline takes, for the four
-// numbers of rows: no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5; min_p flat, by
-// passes of filters, 35 / 31, 37 / 33, 63 / 61, 135 / 135.
+// one kernel. Each pair below has the baseline's time in replays that alternate with the
+// alternatives, and in replays that alternate with the floor, for the four numbers of rows. No
+// filter takes 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8, 60.8 / 60.5. The filter min_p on flat rows,
+// by passes of filters, takes 35 / 31, 37 / 33, 63 / 61, 135 / 135.
 //   both ways to read a row in it              44 thousand instructions in place of 30
 //   the row's ends in it, nothing called       no filter 16.9, 18.2, 27.5, 58.3
 //   ends without lists in one function         no filter 3 more, min_p flat 8 more at 256 rows

@@ -79,7 +79,7 @@ class RowBlocks {
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
   }
-  /// Sends 0 as the sum of a tile, from any lane.
+  /// Sends 0 as the sum of a tile. Any lane may call this function.
   __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 

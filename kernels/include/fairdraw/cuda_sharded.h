@@ -163,7 +163,7 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
 /// rows. `most_rows` lies between the call's own number of rows and 2^31 - 1; otherwise the result
 /// is 0. A call with more rows, outputs, samples or candidates takes more bytes; the memory must
 /// have room for the largest call.
-/// Errors: It returns 0 for most_rows outside that range.
+/// Errors: the function returns 0 for most_rows outside that range.
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 
 /// Makes this call exchange its blocks through the peer memory `peers`. `send` and `receive` are

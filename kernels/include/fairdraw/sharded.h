@@ -119,7 +119,7 @@ struct ShardedRequest {
 /// Returns the number of bytes in the block of the first exchange of a valid call, so that a
 /// transport can reserve memory. If the call has one token per row, only the blocks of gathered
 /// rows may be larger.
-/// Errors: It returns 0 if a field of the call is out of its range.
+/// Errors: the function returns 0 if a field of the call is out of its range.
 std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result);
 
 /// A call in progress. An object is used by one thread at a time.

@@ -59,7 +59,7 @@ struct TileRows {
   std::int64_t rows = 0;        ///< number of rows, the same as of the input
   std::int64_t row_stride = 0;  ///< distance of two rows in values, >= tiles_of(vocab)
 
-  /// Returns true if a matrix is given.
+  /// Returns whether the caller gave a matrix.
   constexpr bool given() const { return data != nullptr; }
 };
 

@@ -46,8 +46,8 @@
 //
 // Two keys: the draw takes the second key with probability `second_share`, by a coin of the
 // request's own random bits: the word of attempt 65 of the draw (SampleResult), below
-// floor(second_share 2^64). That is the rule of vLLM's dual_key_gumbel, whose coin is the
-// request's, too. So the outputs of one prompt differ.
+// floor(second_share 2^64). vLLM's dual_key_gumbel has the same rule. So the outputs of one prompt
+// differ.
 //
 // Greedy rows have one survivor, and a mark does not change it.
 //

@@ -110,8 +110,7 @@ Outcome run(CpuTarget target, const Call& call) {
   });
   outcome.few = listed([&](float* list) { return plain.collect_few(x, n, call.bounds.low, list); });
   std::vector<float> probabilities(n + kGuard, kUntouched);
-  // Any sum that a row can have would test the same; the smallest sum of a row of probabilities is
-  // 2^103.
+  // The sum of a row of probabilities is at least 2^103. Every larger sum tests the same.
   passes.probabilities(x, n, call.rule, *std::max_element(x, x + n), call.bounds.from,
                        0x1.23456789abcdep103, probabilities.data());
   for (const float value : probabilities) {

@@ -53,7 +53,7 @@ double cost_of(const CaseRecord& one) {
 
 constexpr double kMaxCost = 1e8;  // of a case that is repeated
 
-// The rows that cases ask for. They are found by running a case again.
+// The rows that cases ask for. The class finds these rows by running a case again.
 class CaseRows {
  public:
   using Rows = std::vector<harness::RowFacts>;

@@ -123,11 +123,11 @@ class MutatedModel final : public harness::ServingModel {
     std::function<void(reference::SpeculationOutcome&, const harness::DraftedTokens&)> accepted;
   };
 
-  /// The claim of the sampler. integers: the exact arithmetic, so that one wrong bit is visible.
-  /// distribution: only the right distribution, as samplers with other arithmetic claim; then only
-  /// checks of the distribution and relations between calls can detect a bug. generator: the right
+  /// The claim of the sampler. `integers` claims the exact arithmetic, so that one wrong bit is
+  /// visible. `distribution` claims only the right distribution, so that only checks of the
+  /// distribution and relations between calls can detect a bug. `generator` claims the right
   /// distribution from the sampler's own stream of random words, which does not depend on the
-  /// seeds, as in engines; then no draw can be repeated. The stream starts from entropy.
+  /// seeds, so that no draw can be repeated. The stream starts from entropy.
   /// Mutation.word gets this entropy as the seed, and the number of the draw as the offset.
   enum class Claim { integers, distribution, generator };
 

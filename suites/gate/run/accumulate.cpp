@@ -75,7 +75,8 @@ std::optional<double> p_value_of(const CaseRecord& night) {
   return number > 0 ? std::optional(std::min(1.0, smallest * number)) : std::nullopt;
 }
 
-// Returns ln e of a case in one nightly run, or nothing if the case has no such evidence.
+// Returns the logarithm of a case's e-value in one nightly run, or nothing if the case has no
+// e-value.
 std::optional<double> log_e_of(const CaseRecord& night) {
   if (night.check == "bets") {
     const auto found = night.measures.find("log10_e");

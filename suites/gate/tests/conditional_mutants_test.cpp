@@ -47,7 +47,7 @@ TEST(ConditionalMutants, AFirstSentenceIsRightWithDefectAndCondition) {
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
   cause.conditions = {{"top_k", "rows with top_k 1"}};
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::misleading);
-  cause.name = "boundary of the mask";  // is true of the rows, and names no other mistake
+  cause.name = "boundary of the mask";  // fits the rows, and names no other mistake
   cause.conditions = {{"top_k", "rows with top_k"}};
   EXPECT_EQ(judge_first_sentence(mutant, {cause}), FirstSentence::place);
   cause.name = "logit bias: ignored";

@@ -246,10 +246,11 @@ class Rows {
   // each two, always the same one, so that even ids are never drawn, or odd ids are never drawn,
   // which have half of the tail's mass of 2^-5. The token with half of the mass puts the multiples
   // into the middle of tokens, where rounding does not move them to a neighbour; so does the total
-  // of 1 - 2^-22 if the heads come first. In a race, uniform numbers that end at 1 - 2^-b make
-  // noise that ends at b ln 2, so a token of the tail wins only if the largest sum of the heads is
-  // below (b - 21) ln 2: this has probability exp(-2^(21 - b)), which is e^-32 for 16 bits. (For 20
-  // bits this probability is e^-2, which is no proof.)
+  // of 1 - 2^-22 if the heads come first. A race adds noise to each logit, and the largest sum
+  // wins. If the uniform numbers end at 1 - 2^-b, the noise ends at b ln 2. A token of the tail
+  // then wins only if the largest sum of the heads is below (b - 21) ln 2, which has probability
+  // exp(-2^(21 - b)). For 16 bits this probability is e^-32. For 20 bits it is e^-2, which proves
+  // nothing.
   void add_narrow(const RowParameters& p) {
     constexpr std::size_t kTail = 1U << 16;
     std::vector<double> shares(kTail, 0x1p-21);

@@ -56,7 +56,7 @@ struct GuessMemory {
 
   alignas(16) unsigned counts[kBins];  ///< number of sampled values per bin; bin 0 has the largest
                                        ///< values
-  unsigned units[kBins];               ///< units per bin of the values that are counted exactly
+  unsigned units[kBins];  ///< units of each bin, from the values that are counted exactly
   SampleRule rule;
   bool weighs;           ///< whether weights are summed; otherwise tokens are counted
   float scale;           ///< octaves per unit of distance between logits

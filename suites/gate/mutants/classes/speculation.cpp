@@ -69,7 +69,8 @@ Residual residual_of(const DraftedTokens& request, std::size_t i) {
   return residual;
 }
 
-// Returns the first token whose prefix sum exceeds a share of `of`, or the last token if none does.
+// Returns the first token whose prefix sum exceeds `of` * `word` / 2^64, or the last token if none
+// does.
 std::int32_t draw_share(const std::vector<Wide>& mass, Wide of, std::uint64_t word) {
   const Wide t = (of >> 64) * word + (((of & ~std::uint64_t{0}) * word) >> 64);
   Wide sum = 0;
