@@ -115,7 +115,7 @@ def python_blocks(text):
 def shell_blocks(text):
     lines, found = text.splitlines(), []
     for number, line in enumerate(lines, 1):
-        match = re.match(r"^(\s*)#(?!!) ?(.*)$", line) or re.match(r"^(.*\S)  # (.*)$", line)
+        match = re.match(r"^(\s*)#(?!!|SBATCH ) ?(.*)$", line) or re.match(r"^(.*\S)  # (.*)$", line)
         if match:
             found.append((number, len(match[1]), match[2], "trailing" if match[1].strip() else "comment"))
     yield from joined(found, lines)

@@ -48,7 +48,12 @@ def find():
     """Looks into every folder there is."""
     return 1  # because one is always enough
 ''',
-    "run": "#!/usr/bin/env bash\n# Runs all of the tests.\necho '# no'  # says no on purpose here\n",
+    "run": """\
+#!/usr/bin/env bash
+# Runs all of the tests.
+#SBATCH --comment="options of a job are no prose"
+echo '# no'  # says no on purpose here
+""",
     "data": "# This file has no interpreter at all.\n",
     "README.md": """\
 # A heading of some words here

@@ -184,6 +184,8 @@ def problems_of_slurm(folder, help_of):
         problems += problems_of_script(job.name, job.read_text(encoding="utf-8"), help_of)
         if not COMMAND.search(job.read_text(encoding="utf-8")):
             problems.append(f"{job.name}: runs nothing of ours")
+        if not re.search(r"^#SBATCH --time=", job.read_text(encoding="utf-8"), re.MULTILINE):
+            problems.append(f"{job.name}: gives Slurm no options")
     return problems
 
 
