@@ -140,9 +140,9 @@ struct IntegerRow {
   /// Returns the first word whose position is at least t, with 0 < t < total, or nullopt if the
   /// positions of all words are below t.
   std::optional<std::uint64_t> first_word_at(RowWeight t) const;
-  /// Return the survivors' sum of speculation weights, which is below 2^60, and the survivor that a
-  /// random word gives.
+  /// Returns the sum of the survivors' speculation weights, which is below 2^60.
   std::uint64_t speculation_total() const;
+  /// Returns the survivor that a random word gives by speculation weights.
   std::int32_t speculation_token_for(std::uint64_t word) const;
   /// Returns the renormalised probability: uncut_weight divided by the double nearest to total,
   /// computed as a double and then rounded to float32. Tokens that are never drawn have a

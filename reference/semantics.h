@@ -36,7 +36,7 @@ enum class BoundaryMass { whole, truncated };
 /// The mass that top_p is a fraction of. joint_without_min_p: the mass of the whole row if min_p is
 /// 0, otherwise of the survivors of top_k.
 enum class TopPBase { renormalised, joint, joint_without_min_p };
-/// The time at which min_p is applied.
+/// The place of min_p in the order of the filters.
 enum class MinPPlace { before_top_k, after_top_p, none };
 /// Tokens of exactly min_p times the largest probability: at_least keeps such tokens, above drops
 /// them.

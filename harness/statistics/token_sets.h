@@ -24,8 +24,8 @@ struct TokenSets {
 /// power of 2 to the next, or the ranks from each power of 2 on. There are 32 buckets of equal
 /// mass. Single tokens are the 64 most likely ones, the first, the last and the least likely
 /// (boundary) token. Two sets have the tokens tied with the least and with the most likely token.
-/// All of these kinds of sets have the same weight. Ranks are by decreasing probability; of equal
-/// tokens, the lower id comes first.
+/// Each kind of set has the same weight as every other kind. Ranks are by decreasing probability;
+/// of equal tokens, the lower id comes first.
 std::vector<TokenSets> directed_sets(std::span<const double> probability);
 
 }  // namespace fairdraw::statistics

@@ -98,8 +98,8 @@ void RowResults::write(const MergedRow& row, cpu::Worker& worker) const {
 
 // --- Reports -------------------------------------------------------------------------------------
 
-/// Returns n reported values of the row as a ScannedRow that has the maximum and the threshold of
-/// the row; ties are not cut.
+/// Returns n reported values as a ScannedRow with the row's maximum and threshold. Tied values are
+/// not cut.
 cpu::ScannedRow RowResults::reported_row(const MergedRow& row, const float* x,
                                          std::size_t n) const {
   const bool raw = is_raw(rules_.mode);

@@ -16,9 +16,9 @@
 // (start_async_token_copy(), then wait_for_tokens()). Until then the state is behind the device:
 // outputs, offsets and snapshots end with the last token that was waited for. A request may move to
 // another slot meanwhile, and its tokens follow it. When a request leaves, the tokens that were
-// drawn for it but not waited for are dropped. If it is evicted and restored, it draws the same
-// tokens again. append() on the state has the same effect as evicting the request and restoring it
-// with the longer history.
+// drawn for it but not waited for are dropped. If the request is evicted and restored, it draws the
+// same tokens again. append() on the state has the same effect as evicting the request and
+// restoring it with the longer history.
 //
 // Graphs: step() may be captured, also several times in a row, and a replay runs as many steps.
 // Call bring_changes() after the last change of the batch before a capture, and after each later

@@ -36,8 +36,8 @@ struct ProcessLogitsResult {
   View<RowStatus> statuses;  ///< [rows], optional; no_allowed_token if all values of a row are -inf
 };
 
-/// Writes processed rows. If the call returns an error, nothing is written. Bad values fail their
-/// row alone.
+/// Writes processed rows. If the call returns an error, nothing is written. A row with bad
+/// values fails, and no other row fails with it.
 Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
                      const Execution& execution = {});
 

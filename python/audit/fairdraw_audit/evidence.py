@@ -197,7 +197,7 @@ def _bet(
     positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int
 ) -> tuple[Array, Array]:
     """Returns the bet on an alternative, and the distribution if the alternative is true. The
-    distribution is without the stray tokens."""
+    distribution leaves out stray tokens."""
     plain = nominal(positions, alternative.claim, vocab)
     if alternative.uniform:
         plain = (plain > 0).astype(float)

@@ -1,7 +1,7 @@
 // Tests that a failed run makes of its samplers afterwards: the definitions that they follow, and
 // the condition under which a mistake shows. The answers are recorded, so that every report of the
-// run names the same first cause. To test a condition, failed cases are judged again with rows with
-// the condition answered by a correct sampler.
+// run names the same first cause. To test a condition, failed cases are judged again, and a correct
+// sampler answers the rows that meet the condition.
 #pragma once
 
 #include <vector>

@@ -62,8 +62,8 @@ std::uint64_t draws_to_see(const RealDistribution& distribution) {
   }
   const MatchLevels levels = match_levels();
   const std::uint64_t draws = draws_to_see(least, tokens, levels);
-  // If no other token is drawn, their frequency is too low at level miss / 2, because the test has
-  // two tails.
+  // If none of the other tokens is drawn, the test finds their frequency too low at level miss / 2,
+  // because the test has two tails.
   constexpr std::size_t kOfTwoTails = 4;
   return rest > kWorthLookingFor ? std::max(draws, draws_to_see(rest, kOfTwoTails, levels)) : draws;
 }

@@ -77,8 +77,8 @@ inline constexpr std::uint64_t kMaxCaseDraws = std::uint64_t{1} << 34;
 
 /// Returns the largest number of draws of a case with --draws and --draws-scale. The number is
 /// kMaxCaseDraws if draws are only counted, and 2^32 in tables of pairs and against another
-/// sampler. If all values are stored (100 bytes each), it is 2^24, or the case's own number of
-/// draws if this is larger, so that memory stays bounded.
+/// sampler. If all values are stored (100 bytes each), the number is 2^24, or the case's own
+/// number of draws if this is larger, so that memory stays bounded.
 std::uint64_t max_draws(const Case& entry, bool against);
 
 /// Returns whether the counts of parts add up to those of the whole case. The counts add up in

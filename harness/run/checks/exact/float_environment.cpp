@@ -2,9 +2,9 @@
 // call.
 //
 // A sampler that computes in float32 and ignores the floating-point environment computes in the
-// caller's environment, and is right if that is the usual one. Therefore flushing is reported as a
-// separate cause, and as a promise that can be declined; a rounding mode that changes a result is a
-// cause of precision.
+// caller's environment, and is right in the default environment. Therefore flushing is reported as
+// a separate cause, and as a promise that can be declined; a rounding mode that changes a result is
+// a cause of precision.
 #include <fmt/format.h>
 
 #include <cfenv>

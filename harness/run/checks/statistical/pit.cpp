@@ -32,8 +32,8 @@ constexpr std::int64_t kRotations = 64;
 // Few calls are made, because each call of a plugin costs a message: a call has at most 2^21 logits
 // and 1024 rows.
 constexpr std::int64_t kLogitsPerCall = std::int64_t{1} << 21, kRowsPerCall = 1024;
-// The number of serial statistics: two orderings and two lags; three statistics each for pairs of
-// rows and for pairs of calls.
+// The serial statistics are for two orderings and two lags. Pairs of rows have three statistics,
+// and so have pairs of calls.
 constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
 struct BaseRow {

@@ -64,8 +64,8 @@ Case with_values(const Case& entry, std::uint64_t run_seed);
 /// alone.
 std::string describe_sampled(const Case& entry);
 
-/// The functions below return the smallest fraction of the temperatures (of top_p and min_p) of
-/// Spread::everywhere that any band of this width within [1/16, 2) (within (0, 1)) has. n rows miss
+/// Returns the smallest fraction of the values of Spread::everywhere that a band of this width has:
+/// a band of temperatures within [1/16, 2), or a band of top_p or min_p within (0, 1). n rows miss
 /// such a band with a probability of at most (1 - fraction)^n.
 double part_of_temperature_band(double width);
 double part_of_fraction_band(double width);
