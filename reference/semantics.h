@@ -82,7 +82,7 @@ enum class EqualRow { filtered, may_stay };
 enum class NanLogit { row_error, last_token, undefined };
 /// The result for parameters outside the ranges of fairdraw/sample.h.
 enum class InvalidParameter { row_error, undefined };
-/// Rows of probabilities that are accepted. one: rows must sum to 1; other rows have no
+/// The sums that a row of probabilities may have. one: a row must sum to 1; other rows have no
 /// distribution.
 enum class ProbabilitySum { any, one };
 

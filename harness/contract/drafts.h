@@ -59,9 +59,9 @@ typedef struct fairdraw_chain {
  * draft_lengths says that fewer places hold a draft, the other places are padding, which is not
  * read.
  *
- * The emitted tokens are the accepted drafts and one token more. They have the target's
- * distribution, filtered as for fairdraw_batch, whatever the drafts are. One of two rules decides
- * which drafts are accepted:
+ * The emitted tokens are the accepted drafts and one token more. The emitted
+ * tokens have the target's distribution, filtered as for fairdraw_batch, whatever the drafts are.
+ * One of two rules decides which drafts are accepted:
  *   - draft_law 0, and requests that are greedy or without drafts: the target's token is drawn at
  *     each row, as fairdraw_plugin_run draws it at offset + i, and the draft is accepted if it is
  *     that token. In a tree the token is searched among the children of the node; of children with

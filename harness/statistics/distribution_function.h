@@ -4,7 +4,7 @@
 // The bound is valid for every distribution, also with atoms (then it is conservative), and at
 // every number of draws. The test finds errors that are monotone in the chosen order of cells
 // (temperature, truncation, a wrong prefix sum), for any vocabulary size. The test cannot detect
-// errors that cancel within a few neighbours of that order.
+// errors that cancel among a few cells that are neighbours in the order.
 #pragma once
 
 #include <cstdint>

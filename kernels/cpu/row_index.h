@@ -59,8 +59,8 @@ struct RowIndex {
 
   float smallest_allowed() const;
   double octave_of(float value) const { return octaves_by(rule, value).whole; }
-  /// Returns whether all values >= low are near the maximum (indexed_row.h). It suffices to test
-  /// `low`, because octaves do not decrease as values grow.
+  /// Returns whether all values >= low are near the maximum (indexed_row.h). The function tests
+  /// only `low`, because octaves do not decrease as values grow.
   bool is_near(float low) const {
     return octave - octave_of(low) <= static_cast<double>(kTileBits);
   }

@@ -87,8 +87,8 @@ View<const std::int32_t> token_ids_of(nb::handle object, std::int64_t size, cons
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
-/// Returns the place with the workspace that the call needs. The size of the workspace depends on
-/// the requested outputs.
+/// Returns the place of the call, with a workspace that is large enough for the call. The size of
+/// the workspace depends on the requested outputs.
 Place place_with_room(const Named& given, const SampleArguments& arguments) {
   Place place = arguments.place();
   bring_workspace(place, given["workspace"],

@@ -84,9 +84,9 @@ ROOMS = {
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
-# Path prefixes of the serving ring, a separate library that no other part of the product may include. Files
-# are listed one by one if their folder holds both rings. Plugins are built from plugin.h, which belongs to
-# both rings.
+# Path prefixes of the serving ring, a separate library that no other part of the product may include. If a
+# folder has files of both rings, the list names the folder's files of the serving ring one by one. Plugins are
+# built from plugin.h, which belongs to both rings.
 SERVING = tuple(
     folder + name
     for folder, names in {

@@ -20,8 +20,8 @@ struct WrongLogprobs {
 
 /// Tries mistakes one by one (values of another mode, a step left out, a logarithm to another base,
 /// ranks from 0, ...) with the oracle's answers, and names the first that explains the whole call.
-/// Otherwise the function names which of values, ranks and largest tokens are wrong. Calls no
-/// sampler.
+/// If no mistake explains the call, the function names which of values, ranks and largest tokens
+/// are wrong. Calls no sampler.
 void note_logprob_mistakes(const WrongLogprobs& call, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

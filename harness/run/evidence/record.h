@@ -139,8 +139,8 @@ struct SamplerRecord {
   /// Notes about semantics that allow anything, so that nothing is judged, or that allow more than
   /// usual.
   std::vector<std::string> notes = {};
-  /// The declared bits of plugin_abi.h. These are only present in records of parts of cases, for
-  /// `merge`.
+  /// The declared bits of plugin_abi.h. Only records of parts of cases have these
+  /// bits, for `merge`.
   std::uint64_t abilities = 0, promises = 0;
   /// This field is only present if the sampler failed a case and gave an answer.
   std::optional<SeenDefinitions> seen = {};

@@ -79,8 +79,8 @@ struct TilePasses {
 
   /// Returns the sum of the weights v of the values >= low, for n values of one tile, with n <=
   /// kTileSize. `maximum` is the largest allowed value of the tile, which is from_order_key of the
-  /// tile's key. It is finite, and above 0 for probabilities. Precondition: no value is larger than
-  /// `maximum`.
+  /// tile's key. This value is finite, and above 0 for probabilities. Precondition: no value is
+  /// larger than `maximum`.
   std::uint64_t (*sum)(const float* x, std::size_t n, const WeightRule& rule, float maximum,
                        float low);
 

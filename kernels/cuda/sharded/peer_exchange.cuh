@@ -32,8 +32,8 @@
 // the other rank wait only for parts that this rank has already sent.
 //
 // Tokens and sums that a row requests may be exchanged inside the kernel that merges: the shards
-// answer and send, and all of them wait for the answers. This takes one kernel instead of three or
-// five.
+// answer and send, and all of them wait for the answers. Such an exchange takes one kernel
+// instead of three or five.
 //
 // Determinism: receivers read exactly the data that was sent.
 #pragma once

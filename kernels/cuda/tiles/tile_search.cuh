@@ -4,8 +4,8 @@
 // Every thread counts, for each pivot, its keys that are at least as large as the pivot. Two of the
 // counts share a word, so that a round takes two reductions of the warp, one barrier and a few
 // loads; each round divides the range of keys by four. The search ends when the count exceeds the
-// requested number by only a few keys, or when the range is a single key. This takes at most 17
-// rounds for any keys.
+// requested number by only a few keys, or when the range is a single key. The search takes at most
+// 17 rounds for any keys.
 #pragma once
 
 #include <climits>

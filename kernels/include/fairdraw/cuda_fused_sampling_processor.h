@@ -102,7 +102,7 @@ class FusedSamplingProcessor {
   ///
   /// most_rows: for offsets in device memory with StepRows::all, the largest number of rows at
   /// which a request is sampled; further rows are ignored. The step consists of most_rows calls.
-  /// Otherwise most_rows is not read.
+  /// Without such offsets or without StepRows::all, most_rows is not read.
   /// `logits`: [rows, vocab].
   Error step(const RowsView& logits, View<const std::int64_t> logit_offsets,
              StepRows rows = StepRows::last, std::int32_t most_rows = 1);

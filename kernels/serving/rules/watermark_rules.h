@@ -1,15 +1,15 @@
 // Keyed words of a watermark and the race between them, the same for every backend
 // (fairdraw/watermark.h defines both).
 //
-// Bounds. For 0 < U < 1, 2 (1 - U) / (1 + U) <= -ln U <= (1 - U) / sqrt(U). All three are 0 at U =
-// 1. The derivative of -ln U minus the left side is -(1 - U)^2 / (U (1 + U)^2), that of the right
-// side minus -ln U, by s = sqrt(U), is -(1/s - 1)^2: neither is positive, so neither difference is
-// negative. L ln2 2^-64 exceeds -ln U by less than 2^-64, so it lies between the left side and the
-// right side plus 2^-64. U and 1 - U come from the word and its complement, within two roundings
-// each. A bound has at most 12 roundings to double, all of positive values, and each is a factor of
-// at most 1 + 2^-53; kMargin covers 15. So a survivor whose lower bound is above some upper bound
-// loses, and only the others need L: 1 to 3 survivors of a usual row. 1 - U is at most the left
-// side, so most survivors lose by a product.
+// Bounds. For 0 < U < 1, 2 (1 - U) / (1 + U) <= -ln U <= (1 - U) / sqrt(U). The three terms are 0
+// at U = 1. The derivative of -ln U minus the left side is -(1 - U)^2 / (U (1 + U)^2), that of the
+// right side minus -ln U, by s = sqrt(U), is -(1/s - 1)^2: neither is positive, so neither
+// difference is negative. L ln2 2^-64 exceeds -ln U by less than 2^-64, so it lies between the left
+// side and the right side plus 2^-64. U and 1 - U come from the word and its complement, within two
+// roundings each. A bound has at most 12 roundings to double, all of positive values, and each is a
+// factor of at most 1 + 2^-53; kMargin covers 15. So a survivor whose lower bound is above some
+// upper bound loses, and only the others need L: 1 to 3 survivors of a usual row. 1 - U is at most
+// the left side, so most survivors lose by a product.
 #pragma once
 
 #include <cmath>

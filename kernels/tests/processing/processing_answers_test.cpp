@@ -211,8 +211,8 @@ TEST(ProcessingAnswers, PenaltiesHaveTheirRanges) {
 }
 
 // Distances of 0, 2, 2 and 2 have the mean 3/2. The variance of these distances is 3/4 as a
-// population, and 1 as a sample, so that 2.2 sigma are less than 2 for the population, and more for
-// the sample.
+// population, and 1 as a sample, so that 2.2 standard deviations are 1.9 for the population,
+// and 2.2 for the sample.
 TEST(ProcessingAnswers, TopNSigmaDividesByTheNumberOfTokens) {
   RowProcessing row;
   row.top_n_sigma = 2.2F;

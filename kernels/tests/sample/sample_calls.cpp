@@ -16,12 +16,12 @@ void prefill(std::vector<T>& values, std::int64_t size) {
   std::memset(values.data(), 0xca, values.size() * sizeof(T));
 }
 
-/// Returns a bound on the difference of two backends' log-probabilities. Each is (x - max) / T -
-/// ln(mass), in double, rounded to float32 once. The operands are equal, but each backend has its
-/// own logarithm, within 1 ulp of the real logarithm. For a mass of at most 2^20 the logarithm is
-/// below 16, and its ulp is at most 2^-49. Each subtraction rounds by 2^-53 of its value. With this
-/// rounding, the doubles differ by at most 2^-48 + 2^-52 |value|. So the doubles may round to two
-/// neighbouring floats, which are 2^-23 |value| apart (or one subnormal step).
+/// Returns a bound on the difference of two backends' log-probabilities. A log-probability is
+/// (x - max) / T - ln(mass), in double, rounded to float32 once. The operands are equal, but each
+/// backend has its own logarithm, within 1 ulp of the real logarithm. For a mass of at most 2^20
+/// the logarithm is below 16, and its ulp is at most 2^-49. Each subtraction rounds by 2^-53 of its
+/// value. With this rounding, the doubles differ by at most 2^-48 + 2^-52 |value|. So the doubles
+/// may round to two neighbouring floats, which are 2^-23 |value| apart (or one subnormal step).
 double logprob_bound(double value) {
   const double size = std::fabs(value);
   return 0x1p-48 + 0x1p-52 * size + 0x1p-23 * size + 0x1p-149;

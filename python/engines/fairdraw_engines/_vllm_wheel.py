@@ -137,7 +137,7 @@ def _compute_units(*_: Any) -> int:
 
 
 def _device_functions(device: str) -> Any:
-    """Returns vLLM's tldevice, which are CUDA's functions on a GPU. Triton's interpreter cannot call
+    """Returns the module that vLLM calls tldevice. On a GPU this module has CUDA's functions. Triton's interpreter cannot call
     CUDA's functions, and gets a log1p written in Triton's language."""
     if device == "cuda":
         return package("triton.language.extra.libdevice")

@@ -1,5 +1,6 @@
 // The distribution of emitted sequences, which is the same for every lossless rule of acceptance.
-// It judges samplers that declare no rule, or a rule that is not token-wise.
+// The check of this distribution judges samplers that declare no rule, or a rule that is not
+// token-wise.
 //
 // A request emits one to three tokens. If the harness completes them to three tokens, by its own
 // draws from the target's rows, the sequence has the distribution of three draws from the target,

@@ -16,9 +16,10 @@ struct StepRows {
 };
 
 /// Adds suspected causes before those of `outcome`, if exactly one wrong rule explains the counts:
-/// a wrong acceptance test, or a wrong distribution after a rejection. Otherwise it names which of
-/// the two is wrong. The table `step` has one position under the token-wise rule: the cell is token
-/// x if draft x is accepted, and the pair (x, y) if y replaces it.
+/// a wrong acceptance test, or a wrong distribution after a rejection. If no single rule
+/// explains the counts, the function names whether the test or the distribution is wrong. The table
+/// `step` has one position under the token-wise rule: the cell is token x if draft x is accepted,
+/// and the pair (x, y) if y replaces it.
 void note_wrong_step(const Table& step, const StepRows& rows, CheckOutcome& outcome);
 
 /// Adds the suspected cause that the token after the last draft comes from `last_draft`, the

@@ -48,7 +48,7 @@ std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t leng
   const auto grams = [&](double g) {
     return choose(s * (n - g + 1), 2) * std::pow(most_likely, g);
   };
-  // This is a bound on the rate, for both differences and exclusive ors.
+  // Returns a bound on the probability that k pairs have one difference or one exclusive or.
   const auto equal = [&](double k) {
     return k * std::pow(3 * most_likely, k - 1) + std::pow(most_likely, k - 1);
   };

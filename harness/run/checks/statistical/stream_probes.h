@@ -1,5 +1,6 @@
 // Finds repetitions in short sequences of tokens from a flat distribution over a large vocabulary,
-// in which nothing should repeat. This is the cheapest proof of shared random bits. For
+// in which nothing should repeat. A repetition is the cheapest proof of shared
+// random bits. For
 // streams.cpp.
 //
 // Assume that every draw is independent of all others, and that no token is more likely than m.

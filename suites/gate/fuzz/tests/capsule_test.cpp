@@ -238,7 +238,8 @@ TEST(BadCapsules, HaveAFieldOfAnotherType) {
 }
 
 TEST(BadCapsules, LackAFieldOrHaveOneMore) {
-  // (`grown` belongs to processing, so that processing is not optional in cases with `grown`.)
+  // (The field `grown` belongs to logits processing, so that a case with `grown` must have the
+  // field `processing`, too.)
   const std::set<std::string> optional = {"/case/allowed", "/case/active", "/case/words",
                                           "/case/grown", "/case/draft_lengths"};
   for (const Capsule& capsule : all_kinds()) {
