@@ -49,8 +49,7 @@ constexpr int kThreads = 512;
 /// Shared memory of a block in addition to the index of survivors.
 struct Shared {
   TileGroups groups;
-  TileGroups proposed;  ///< groups of the tiles from which proposals are drawn, in rows that draw
-                        ///< by proposals
+  TileGroups proposed;  ///< groups of tiles for the draws of proposals
   BlockScratch<std::int32_t> count;
   BlockScratch<uint128_t> mass;
 };

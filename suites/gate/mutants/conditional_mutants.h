@@ -26,10 +26,10 @@ std::vector<ConditionalMutant> under_conditions(const Mutant& mutant);
 
 /// The verdict on the first sentence of a failed run's report.
 enum class FirstSentence {
-  right,       ///< the sentence names the defect and the condition
-  place,       ///< it names one of them and nothing wrong about the other, or a property that the
-               ///< wrong rows or their results share
-  misleading,  ///< it names another defect, or another condition
+  right,  ///< the sentence names the defect and the condition
+  place,  ///< the sentence names the defect or the condition and says nothing wrong about the other
+          ///< one, or names a property that the wrong rows or their results share
+  misleading,  ///< the sentence names another defect, or another condition
   none,        ///< no cause
 };
 inline constexpr std::array kFirstSentences = {"right", "place", "misleading", "none"};

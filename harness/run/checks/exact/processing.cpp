@@ -203,9 +203,8 @@ std::string wrong_in(const CheckInput& input, const Request& request, const Requ
 namespace {
 
 // Judges the row, without the other rows of the batch, with one step of processing left out at a
-// time. If the row is right without a step, that step is
-// wrong. If the row is right without any of several steps, it hardly matters which of them is
-// wrong, and none is named.
+// time. If the row is right without a step, that step is wrong. If the row is right without any of
+// several steps, it hardly matters which of them is wrong, and none is named.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
                    CheckOutcome& outcome) {
   struct Step {
