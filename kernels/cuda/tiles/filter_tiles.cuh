@@ -43,22 +43,22 @@
 // graph replays in turns with the floor alone, median of 30, 512 threads. The floor is one read of
 // the rows. Where peaked and flat logits are not named, the time is that of the slower of the two.
 //   rows (blocks of each)     1 (16)        8 (8)         64 (2)        256 (1)
-//   floor                      5.4           7.4           19.7          55.7
-//   no filter                 11.5          13.9           25.2          67.0
-//   greedy                     9.1          10.6           22.8          60.8
-//   min_p 0.05, peaked        12.9          14.2           27.6          67.5
-//   min_p 0.05, flat          13.5          15.6           37.4         105.4
-//   top_k 50                  19.9          20.9           31.3          71.7
-//   top_k 50 and top_p 0.9    20.8          22.4           32.9          73.5
-//   top_k 1000                32.5          33.2           44.2          94.8
-//   top_p 0.9, peaked         16.3          23.5           40.6         100.2
-//   top_p 0.9, flat           24.4          25.8           48.8         102.6
-//   top_p 0.5, peaked         16.3          25.1           43.6          96.6
-//   top_p 0.5, flat           24.9          26.6           55.8         126.3
-// Measurements of other shapes are in reports/baselines/cuda_shapes.json. One row of top_p 0.9
-// takes, in thousands of cycles: tiles 6.5, barrier 1.3, sums 4, proposals and their bounds 6; if
-// the index does not decide, also order 3, pass 5, barrier 1.2, decision 3. The draw without
-// filters takes 6 thousand cycles after the barrier. Replays with warm caches save less than 1.5
+//   floor                      5.7           7.4          19.6          55.4
+//   no filter                 11.2          13.4          24.8          67.7
+//   greedy                     9.2          10.8          22.7          61.5
+//   min_p 0.05, peaked        12.0          13.7          27.0          67.9
+//   min_p 0.05, flat          12.9          15.0          36.6         105.4
+//   top_k 50                  17.3          18.4          29.3          71.7
+//   top_k 50 and top_p 0.9    19.1          20.0          30.8          72.9
+//   top_k 1000                28.6          28.7          41.3          91.9
+//   top_p 0.9, peaked         14.4          22.6          38.2          98.1
+//   top_p 0.9, flat           21.3          23.2          43.9         101.1
+//   top_p 0.5, peaked         14.5          22.7          39.9          93.1
+//   top_p 0.5, flat           21.4          23.6          52.3         121.3
+// Measurements of other shapes are in reports/baselines/cuda_shapes.json. One flat row
+// of top_p 0.9 takes, in thousands of cycles: tiles 7, barrier 1, sums 2, proposals and their
+// bounds 4.5, decision 1.5, order 2, pass 4.5, barrier 1, decision 1.5. The draw without filters
+// takes 4.5 thousand cycles after the barrier. Replays with warm caches save less than 1.5
 // microseconds.
 //
 // Alternatives that were tried, with their times in microseconds. The baseline has everything in
@@ -85,6 +85,12 @@
 //                                              vectors straddle rows of banks
 //   octaves by floats, others by a function    top_k 1000 4 to 8 more: the call costs registers
 //   a plain row's tile by sums of groups       2 more at 256 rows
+//   generic accesses to shared memory          top_k 1000 and top_p 0.9 49, 52, 64, 119; top_p flat
+//                                              21, 25, 48, 101
+//   bins in place of pivots for lists          top_k 1000 5 to 7 more: more code, each run once
+//   quads counted, then read again to list     top_k 1000 6 more
+//   a larger L1 cache                          no change
+//   128 registers though clusters do not fit   top_k 50 of 16 and 32 rows 29, 34 in place of 21, 27
 //
 // Numerics: the weights are defined in common/tile_weights.h. Cuts are thresholds on logits, and
 // not on weights. Determinism: only integers are summed, and the result depends neither on the
