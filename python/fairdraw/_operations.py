@@ -58,7 +58,7 @@ def _named_by_row(enum: Any, *, bad_rows_fail: bool = True) -> _Lend:
 
     def number(name: str, row: int, each: Any) -> int:
         if not isinstance(each, int):
-            return _member(f"{name}[{row}]", each, members).value
+            return int(_member(f"{name}[{row}]", each, members).value)
         if not (bad_rows_fail or 0 <= each < len(members)):
             raise ValueError(
                 f"{name}[{row}] is {each}; allowed: 0 to {len(members) - 1}, or a name"
