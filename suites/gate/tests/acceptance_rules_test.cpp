@@ -74,8 +74,8 @@ TEST(AcceptanceRules, OneThatIsDeclaredWronglyIsRed) {
 
 TEST(AcceptanceRules, LossyOnesAreRed) {
   for (const char* name :
-       {"block-residual-not-renormalised", "block-weights-off-by-one", "match-draws-again",
-        "typical-acceptance", "candidates-tested-in-full"}) {
+       {"block-residual-not-renormalised", "block-weights-off-by-one", "block-ratios-not-capped",
+        "match-draws-again", "typical-acceptance", "candidates-tested-in-full"}) {
     const std::vector<Mutant> mutants = acceptance_rule_mutants();
     const auto mutant = std::find_if(mutants.begin(), mutants.end(),
                                      [name](const Mutant& entry) { return entry.name == name; });

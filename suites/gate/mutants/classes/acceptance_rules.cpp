@@ -23,6 +23,7 @@ enum class BlockFault {
   unweighted_sum,         // draws from r p - q divided by the sum of p - q; the last token gets the
                           // rest
   weights_shifted,        // the test of a position uses the previous r
+  uncapped,               // r is the product of all ratios, which may exceed 1
   ends_at_first_failure,  // ends at the first drafted token that is rejected, as the token-wise
                           // rule does
   bonus_row_before,       // draws the bonus token from the row of the last drafted token
@@ -40,7 +41,8 @@ Rule block(BlockFault fault) {
     std::vector<double> r = {1};  // r[i]: after i drafts
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t x = drafts.drafted[i];
-      r.push_back(std::min(1.0, r[i] * drafts.p[i][x] / drafts.q[i][x]));
+      const double product = r[i] * drafts.p[i][x] / drafts.q[i][x];
+      r.push_back(fault == BlockFault::uncapped ? product : std::min(1.0, product));
     }
     std::size_t accepted = 0;
     for (std::size_t i = 1; i <= n; ++i) {
@@ -48,7 +50,9 @@ Rule block(BlockFault fault) {
       double h = weight;
       if (i < n) {
         const double left = sum_of(difference(drafts.p[i], drafts.q[i], weight));
-        h = left > 0 ? left / (left + 1 - weight) : 0;
+        // Without the cap, the denominator may not be positive; then the position passes.
+        const double whole = left + 1 - weight;
+        h = left <= 0 ? 0 : whole > 0 ? left / whole : 1;
       }
       if (drafts.accept[i - 1] < h) {
         accepted = i;
@@ -285,6 +289,10 @@ constexpr Wrong kWrong[] = {
      kChainLaw, kBlockNotStated, block_rules<BlockFault::unweighted_sum>},
     {"block-weights-off-by-one", "the test of a position takes the block that ends before it",
      kChainLaw, kBlockNotStated, block_rules<BlockFault::weights_shifted>},
+    {"block-ratios-not-capped",
+     "the ratios of a block are multiplied without a cap at 1, so that one likely token pays for "
+     "others",
+     kChainLaw, kBlockNotStated, block_rules<BlockFault::uncapped>},
     {"block-ends-at-first-failure",
      "a block ends at the first position that fails, not at the last that passes", kChainLaw,
      kBlockNotStated, block_rules<BlockFault::ends_at_first_failure>},
