@@ -202,16 +202,13 @@ std::string wrong_in(const CheckInput& input, const Request& request, const Requ
 
 namespace {
 
-// Judges the row, without the other rows of the batch, with one step of processing left out at a
-// time. If the row is right without a step, that step is wrong. If the row is right without any of
-// several steps, it hardly matters which of them is wrong, and none is named.
-void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
-                   CheckOutcome& outcome) {
-  struct Step {
-    const char* name;
-    std::function<void(RowProcessing&)> leave_out;
-  };
-  const Step steps[] = {
+struct Step {
+  const char* name;
+  std::function<void(RowProcessing&)> leave_out;
+};
+
+const std::vector<Step>& all_steps() {
+  static const std::vector<Step> all = {
       {"repetition penalty", [](RowProcessing& p) { p.repetition_penalty = 1; }},
       {"frequency penalty", [](RowProcessing& p) { p.frequency_penalty = 0; }},
       {"presence penalty", [](RowProcessing& p) { p.presence_penalty = 0; }},
@@ -220,9 +217,31 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
       {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
       {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }},
       {"top_n_sigma", [](RowProcessing& p) { p.top_n_sigma = 0; }}};
+  return all;
+}
+
+// Returns whether some row is wrong even if the call has processing, but no row has any step of it.
+bool is_wrong_without_steps(const CheckInput& input, Request request) {
+  for (RowProcessing& row : request.processing) {
+    for (const Step& step : all_steps()) step.leave_out(row);
+  }
+  const Response response = run_processed(input, request, kWanted);
+  if (!response.ran()) return false;
+  const Request plain = processed_beforehand(request);
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    if (!wrong_in(input, request, plain, response, row).empty()) return true;
+  }
+  return false;
+}
+
+// Leaves out one step at a time, in the row alone. If the row is right without a step, that step is
+// wrong. If the row is right without any of several steps, it hardly matters which of them is
+// wrong, and none is named.
+void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
+                   CheckOutcome& outcome) {
   constexpr std::size_t kMaxSteps = 2;
   std::vector<Suspect> named;
-  for (const Step& step : steps) {
+  for (const Step& step : all_steps()) {
     Request without = one_row(request, row);
     step.leave_out(without.processing.front());
     const Response response = run_request(*input.sampler, without,
@@ -246,6 +265,17 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
   }
 }
 
+// Names the mistake in a wrong row. It is in no step of processing if rows without any step are
+// wrong, too: a row with another mistake may be right without a step by chance.
+void name_the_mistake(const CheckInput& input, const Request& request, const Response& response,
+                      std::int64_t row, CheckOutcome& outcome) {
+  if (is_wrong_without_steps(input, request)) {
+    note_mask_mistakes(input, processed_beforehand(request), response, outcome);
+  } else {
+    name_the_step(input, request, row, outcome);
+  }
+}
+
 void compare_with_oracle(const CheckInput& input, const Request& request, std::int64_t first,
                          CheckOutcome& outcome) {
   const Response response = run_processed(input, request, kWanted);
@@ -262,7 +292,7 @@ void compare_with_oracle(const CheckInput& input, const Request& request, std::i
     if (wrong.empty()) continue;
     outcome.fail(fmt::format("row {} ({}): {}", first + row,
                              describe(request.parameters[static_cast<std::size_t>(row)]), wrong));
-    name_the_step(input, request, row, outcome);
+    name_the_mistake(input, request, response, row, outcome);
     return;
   }
 }
