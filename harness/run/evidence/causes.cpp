@@ -118,6 +118,9 @@ std::string_view ranked_name(std::string_view hint) {
 
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
                  kOfSeenReach = 0.6, kOfSymptomReach = 0.25, kOfChance = 0.1;
+// A check notes hints that explain a failure equally well in the order of their simplicity, so that
+// a later hint has little less weight.
+constexpr double kOfLaterHint = 0.9;
 constexpr double kOfTokens = 0.5;  // weight of checks that nearly every bug fails
 
 struct Failure {
@@ -250,7 +253,7 @@ Support support_of(const CaseRecord& record, std::string_view cause, const Cause
   double share = 1;
   for (const Suspect& hint : record.evidence.suspects) {
     if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, sampler) * share, &hint};
-    share /= 2;
+    share *= kOfLaterHint;
   }
   if (!is_reached(record, cause, place, sampler, fails_unprocessed)) return {};
   if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
@@ -325,12 +328,16 @@ class Ranking {
     const bool is_elsewhere =
         (place.step == Step::processing || cause == "bitmask") && fails_without(place);
     const bool is_condition = place.step == Step::batch && shows_in_some_rows_of_calls();
+    // A wrong step of processing is named in most cases of processing: without this step alone the
+    // rows are right. By chance they are in some cases of any mistake.
+    const bool is_by_chance = place.step == Step::processing && place.kind == Kind::cause &&
+                              2 * named_in(cause, "processing") < failed_in("processing");
     // A row that is wrong even alone in its call does not depend on other rows.
     const bool is_refuted =
         cause == "batch dependence" && std::ranges::any_of(failures_, [](const Failure& one) {
           return one.record->message.find("a batch of 1 rows: ") != std::string::npos;
         });
-    return is_elsewhere || is_condition || is_refuted ? kOfChance * score : score;
+    return is_elsewhere || is_condition || is_by_chance || is_refuted ? kOfChance * score : score;
   }
 
   /// Returns whether some remaining case fails in which a cause at `place` cannot show.
@@ -338,6 +345,21 @@ class Ranking {
     return std::ranges::any_of(failures_, [&place](const Failure& one) {
       return one.record->check != "global" && !can_show(place.name, place, *one.record);
     });
+  }
+
+  /// Returns the number of remaining failures of a check, and the number of those that name a
+  /// cause.
+  std::size_t failed_in(std::string_view check) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        failures_, [check](const Failure& one) { return one.record->check == check; }));
+  }
+  std::size_t named_in(std::string_view cause, std::string_view check) const {
+    return static_cast<std::size_t>(std::ranges::count_if(failures_, [&](const Failure& one) {
+      return one.record->check == check &&
+             std::ranges::any_of(one.record->evidence.suspects, [cause](const Suspect& hint) {
+               return ranked_name(hint.bug) == cause;
+             });
+    }));
   }
 
   /// Returns whether a known mistake shows only in some rows of a call. Dependence on the batch is
@@ -419,13 +441,20 @@ std::string words_of(const std::vector<SharedCondition>& conditions) {
   return words;
 }
 
-/// Adds the conditions under which a cause shows, unless its name implies them.
+/// Adds the conditions under which a cause shows, unless its name implies them. The name of a
+/// doubtful cause is not in the sentence, and implies nothing.
 void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause) {
-  std::vector<SharedCondition> unsaid = unsaid_conditions(conditions, cause.name);
+  std::vector<SharedCondition> unsaid =
+      cause.is_doubtful ? conditions : unsaid_conditions(conditions, cause.name);
   if (unsaid.empty() || unsaid.size() > kMaxConditions) return;
   cause.conditions = std::move(unsaid);
   std::string& sentence = cause.text.sentence;
   if (sentence.empty()) return;
+  if (cause.is_doubtful) {
+    sentence.pop_back();  // full stop
+    sentence += "; the wrong rows share: " + words_of(cause.conditions) + ".";
+    return;
+  }
   if (sentence.front() >= 'A' && sentence.front() <= 'Z') sentence.front() += 'a' - 'A';
   sentence = "Only in " + words_of(cause.conditions) + ": " + sentence;
 }
@@ -452,10 +481,7 @@ void doubt_first(std::size_t failed, std::vector<Cause>& causes) {
   Cause& first = causes.front();
   first.is_doubtful = true;
   const CauseText nearest = text_of_cause(first.name);
-  first.text.sentence =
-      "No known mistake explains this" +
-      (first.conditions.empty() ? "."
-                                : "; the wrong rows share: " + words_of(first.conditions) + ".");
+  first.text.sentence = "No known mistake explains this.";
   first.text.change = "The nearest mistake does not explain " + std::to_string(against) + " of " +
                       std::to_string(failed) + " failed cases: " + nearest.sentence + " " +
                       nearest.change;
@@ -513,8 +539,8 @@ std::vector<Cause> ranked_causes(const RunRecord& record) {
     const std::size_t failed = failures[sampler].size();
     std::vector<Cause> own = Ranking(std::move(failures[sampler]), of).causes();
     for (Cause& cause : own) cause.text = text_of_cause(cause.name);
-    if (of != nullptr && !own.empty()) add_conditions(of->conditions, own.front());
     if (!own.empty()) doubt_first(failed, own);
+    if (of != nullptr && !own.empty()) add_conditions(of->conditions, own.front());
     for (Cause& cause : own) {
       const auto known = std::ranges::find_if(causes, [&cause](const Cause& one) {
         return cause_of(one.name) == cause_of(cause.name);

@@ -106,6 +106,10 @@ TEST(RankedCauses, ACauseThatExplainsTooLittleIsDoubtful) {
   EXPECT_EQ(first.text.sentence,
             "No known mistake explains this; the wrong rows share: rows with top_k and rows of 16 "
             "bits.");
+  // The name of a mistake that is not said implies nothing.
+  record.samplers.front().conditions = {{"min_p", "rows with min_p"}};
+  EXPECT_EQ(ranked_causes(record).front().text.sentence,
+            "No known mistake explains this; the wrong rows share: rows with min_p.");
 }
 
 // A mistake in only some rows of a call makes results depend on the call, and sequences of calls
@@ -177,6 +181,26 @@ TEST(RankedCauses, ManyCasesOfOneCheckDoNotOutvoteSeveralChecks) {
                              failed("f", "processing", {{"top_k: ignored", ""}})}))
                 .front(),
             "top_k: ignored");
+}
+
+// A case may name several mistakes that explain it equally well. The mistake that all cases name is
+// likelier than the one that a case names first.
+TEST(RankedCauses, TheMistakeThatAllCasesNameComesFirst) {
+  const Suspect first = {"temperature: ignored", ""};
+  const Suspect later = {"min_p: measured before the temperature", ""};
+  const RunRecord record =
+      run_of({failed("a", "mask", {first, later}), failed("b", "mask", {first, later}),
+              failed("c", "mask", {first, later}), failed("d", "mask", {later})});
+  EXPECT_EQ(names_of(record), Names{later.bug});
+  EXPECT_FALSE(ranked_causes(record).front().is_doubtful);
+}
+
+// A row with another mistake may be right without a step of processing by chance.
+TEST(RankedCauses, AStepOfProcessingIsAtFaultWhereHalfOfTheCasesNameIt) {
+  const CaseRecord named = failed("a", "processing", {{"frequency penalty", ""}});
+  const CaseRecord other = failed("b", "processing", {{"processing", ""}});
+  EXPECT_EQ(names_of(run_of({named, other})).front(), "frequency penalty");
+  EXPECT_EQ(names_of(run_of({named, other, other})).front(), "processing");
 }
 
 // A sampler that also fails rows without a bitmask does not merely misread bitmasks.
