@@ -47,11 +47,8 @@ std::string MixedSampler::mix(const Call& call, const std::vector<RowFacts>& row
   std::vector<bool> own;
   for (const RowFacts& row : rows) own.push_back(where_(row));
   const auto by_sampler = static_cast<std::size_t>(std::ranges::count(own, true));
-  if (answered_ != nullptr) {
-    answered_->by_sampler += by_sampler;
-    answered_->by_right += own.size() - by_sampler;
-  }
-  if (by_sampler == own.size() && !asks_both) return ask(*sampler_, call);
+  const bool is_all_own = by_sampler == own.size();
+  if (is_all_own && (!asks_both || right_ == nullptr)) return ask(*sampler_, call);
   if (by_sampler == 0 && !asks_both) return ask(*right_, call);
   // The right sampler runs first, because the other sampler may overwrite the arrays of the call.
   const OwnResults<Call> right(call);

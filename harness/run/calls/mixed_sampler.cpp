@@ -7,11 +7,8 @@
 namespace fairdraw::harness {
 
 MixedSampler::MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right,
-                           RowCondition where, Answered* answered)
-    : sampler_(std::move(sampler)),
-      right_(std::move(right)),
-      where_(std::move(where)),
-      answered_(answered) {}
+                           RowCondition where)
+    : sampler_(std::move(sampler)), right_(std::move(right)), where_(std::move(where)) {}
 
 std::string MixedSampler::run(const fairdraw_batch& batch) {
   std::vector<RowFacts> rows;

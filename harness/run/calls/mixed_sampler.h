@@ -33,15 +33,10 @@ using RowCondition = std::function<bool(const RowFacts&)>;
 /// of their answers is used.
 class MixedSampler final : public Sampler {
  public:
-  /// The number of rows that each sampler answered.
-  struct Answered {
-    std::size_t by_sampler = 0, by_right = 0;
-  };
-
-  /// The mixed sampler has the description of `sampler`. The pointer `answered` may be null;
-  /// otherwise it must stay valid while this object exists.
-  MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right, RowCondition where,
-               Answered* answered = nullptr);
+  /// The mixed sampler has the description of `sampler`. `right` may be null if `where` holds for
+  /// every row.
+  MixedSampler(std::unique_ptr<Sampler> sampler, std::unique_ptr<Sampler> right,
+               RowCondition where);
 
   const SamplerDescription& description() const override { return sampler_->description(); }
   std::pmr::memory_resource* memory() override { return sampler_->memory(); }
@@ -59,7 +54,6 @@ class MixedSampler final : public Sampler {
 
   std::unique_ptr<Sampler> sampler_, right_;
   RowCondition where_;
-  Answered* answered_;
   std::map<std::int32_t, RowFacts> slots_;  ///< of a running batch
 };
 

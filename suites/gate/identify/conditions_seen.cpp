@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
-#include "harness/contract/semantics_text.h"
-#include "harness/run/calls/conditions.h"
 #include "harness/run/evidence/causes.h"
-#include "harness/run/time_limit.h"
-#include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/identify/case_rows.h"
 #include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::suites {
@@ -22,322 +18,375 @@ namespace {
 using harness::CaseRecord;
 using harness::Condition;
 using harness::Job;
-using harness::MixedSampler;
+using harness::SharedCondition;
 using harness::Verdict;
-
-// The answer of one case about a condition.
-enum class Said {
-  nothing,      ///< all rows of the case have the condition
-  contradicts,  ///< the case fails in rows without the condition
-  agrees,       ///< the case fails only in rows with the condition, and has other rows
-};
 
 bool failed(const CaseRecord& one) {
   return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
 }
 
-// Returns whether the sampler crashed in a case, so that each repetition would have to wait for the
-// crash.
-bool breaks(const CaseRecord& one) {
-  return std::ranges::any_of(one.evidence.suspects, [](const harness::Suspect& hint) {
-    return hint.bug.starts_with("the sampler itself stops");
-  });
-}
-
-// Returns a bound on the values that a repeated case reads: half a row per draw, because some
-// checks have a row of logits for each draw.
-double cost_of(const CaseRecord& one) {
-  return static_cast<double>(one.vocab) *
-         (static_cast<double>(one.rows + 1) + static_cast<double>(one.draws) / 2);
-}
-
-constexpr double kMaxCost = 1e8;  // of a case that is repeated
-
-// The rows that cases ask for. The class finds these rows by running a case again.
-class CaseRows {
- public:
-  using Rows = std::vector<harness::RowFacts>;
-
-  CaseRows(const std::vector<Job>& jobs, const harness::TimeLimit& limit)
-      : jobs_(jobs), limit_(limit) {}
-
-  // Returns the job that repeats a case; nullptr if the case costs too much or ends the sampler.
-  const Job* job_of(const CaseRecord& one) const {
-    if (cost_of(one) > kMaxCost || breaks(one)) return nullptr;
-    const auto job = std::ranges::find_if(jobs_, [&one](const Job& known) {
-      return known.record.id == one.id && known.record.sampler == one.sampler;
-    });
-    return job == jobs_.end() || !job->check ? nullptr : &*job;
-  }
-
-  // Returns the rows of all calls of a case, equal ones once and without their places in a call;
-  // nullptr if the case cannot be repeated.
-  const Rows* of(const CaseRecord& one) {
-    const auto known = rows_.find(one.id);
-    if (known != rows_.end()) return &known->second;
-    const Job* const job = limit_.is_over() ? nullptr : job_of(one);
-    if (job == nullptr) return nullptr;
-    std::set<std::tuple<float, std::int32_t, float, float, std::int64_t, std::uint32_t,
-                        std::int64_t, bool>>
-        seen;
-    Rows rows;
-    Job noting = *job;
-    noting.make_sampler = [&] {
-      return std::make_unique<MixedSampler>(
-          job->make_sampler(), job->make_sampler(), [&](const harness::RowFacts& row) {
-            const auto& of = row.parameters;
-            const bool is_new = seen.insert({of.temperature, of.top_k, of.top_p, of.min_p,
-                                             row.vocab, row.dtype, row.rows, row.processed})
-                                    .second;
-            if (is_new) rows.push_back(row);
-            return true;
-          });
-    };
-    harness::run_jobs({noting}, 1, {});
-    return &rows_.emplace(one.id, std::move(rows)).first->second;
-  }
-
- private:
-  const std::vector<Job>& jobs_;
-  const harness::TimeLimit& limit_;
-  std::map<std::string, Rows> rows_;  // by id of the case
+// Rows that are judged together: a class of rows of one case, or all rows of a failed case.
+struct Unit {
+  std::vector<Held> kinds;  // if the unit is wrong: kinds of which some is wrong
+  std::uint64_t vocab;
+  bool wrong;
 };
 
-std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics) {
-  if (semantics == "fairdraw") return harness::make_builtin_sampler("model");
-  return std::make_unique<ProfileSampler>(harness::semantics_from_text(semantics));
-}
-
-// A failed case that can be judged again with some rows answered by a correct sampler.
-class Question {
- public:
-  Question(const Job& job, std::string semantics) : job_(job), semantics_(std::move(semantics)) {}
-
-  // Returns whether a correct sampler with the description of the judged one passes the case;
-  // otherwise the case tells nothing.
-  bool is_fair() const {
-    return passes([](const auto&) { return false; }, nullptr);
-  }
-
-  Said said_of(const Condition& condition) const {
-    MixedSampler::Answered answered;
-    const bool passed = passes(
-        [&condition](const harness::RowFacts& row) { return !condition.holds(row); }, &answered);
-    if (answered.by_sampler == 0) return Said::nothing;
-    if (!passed) return Said::contradicts;
-    return answered.by_right > 0 ? Said::agrees : Said::nothing;
-  }
-
- private:
-  bool passes(const harness::RowCondition& where, MixedSampler::Answered* answered) const {
-    Job job = job_;
-    job.make_sampler = [this, &where, answered] {
-      return std::make_unique<MixedSampler>(job_.make_sampler(), right_sampler_for(semantics_),
-                                            where, answered);
-    };
-    return harness::run_jobs({job}, 1, {}).front().verdict == Verdict::passed;
-  }
-
-  const Job& job_;
-  std::string semantics_;
+// Units among which every one is as likely to be wrong as every other, unless a condition matters.
+struct Stratum {
+  Held told;  // conditions that the units tell apart
+  bool tells_vocab = false;
+  std::vector<Unit> units = {};
 };
 
-// Returns the cheapest failed cases of a cause, exact checks first, with different checks if
-// possible.
-std::vector<Question> questions(const CaseRows& cases_again, const harness::RunRecord& record,
-                                const harness::SamplerRecord& sampler,
-                                const std::vector<std::size_t>& places,
-                                const harness::TimeLimit& limit) {
-  constexpr std::size_t kMax = 3, kTries = 6;
-  std::vector<const CaseRecord*> cases;
-  for (const std::size_t place : places) cases.push_back(&record.cases[place]);
-  std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) {
-    return std::pair{one->p_value.has_value(), cost_of(*one)};
-  });
-  std::vector<Question> list;
-  std::set<std::string> checks, tried;
-  for (const bool again : {false, true}) {
-    for (const CaseRecord* one : cases) {
-      if (list.size() == kMax || tried.size() == kTries || limit.is_over()) break;
-      const Job* const job = cases_again.job_of(*one);
-      if (job == nullptr || (!again && !checks.insert(one->check).second)) continue;
-      if (!tried.insert(one->id).second) continue;
-      const Question question(*job, sampler.semantics);
-      if (question.is_fair()) list.push_back(question);
-    }
-  }
-  return list;
-}
+bool has_all(const Held& held, const Held& conditions) { return (held & conditions) == conditions; }
 
-// Returns whether a case tells the type of a condition from the other type of 16 bits. Rows of
-// float32 do not tell the two types apart.
-bool tells_type(const CaseRows::Rows& rows, const Condition& condition) {
-  const auto has = [&rows](const char* type) {
-    const auto other = std::ranges::find(harness::row_conditions(), type, &Condition::text);
-    return std::ranges::any_of(rows, other->holds);
-  };
-  if (condition.text == "rows of float16") return has("rows of bfloat16");
-  if (condition.text == "rows of bfloat16") return has("rows of float16");
-  return true;
+// Returns the set of the asked conditions that fulfil a predicate.
+template <class Predicate>
+Held conditions_where(const Predicate& fulfils) {
+  Held found;
+  const std::vector<Condition>& all = asked_conditions();
+  for (std::size_t i = 0; i < all.size(); ++i) found[i] = fulfils(all[i]);
+  return found;
 }
 
 class Conditions {
  public:
-  Conditions(const std::vector<Job>& jobs, const std::vector<Question>& asked, CaseRows& rows,
-             const harness::TimeLimit& limit, const harness::RunRecord& record,
-             harness::SamplerRecord& sampler)
-      : jobs_(jobs), asked_(asked), limit_(limit), record_(record), sampler_(sampler) {
-    const auto add = [&rows](const CaseRecord& one, std::vector<Known>& list) {
-      if (std::ranges::count(list, one.check, &Known::check) == kCasesOfCheck) return;
-      if (const auto* const of = rows.of(one)) list.push_back({one.check, of});
-    };
-    for (const CaseRecord* const one : cheapest(Verdict::failed)) {
-      checks_.insert(one->check);
-      add(*one, wrong_);
+  Conditions(const std::vector<Job>& jobs, const harness::TimeLimit& limit,
+             const harness::RunRecord& record, harness::SamplerRecord& sampler)
+      : jobs_(jobs), limit_(limit), rows_(jobs, limit), record_(record), sampler_(sampler) {
+    for (const CaseRecord& one : record_.cases) {
+      if (failed(one)) checks_.insert(one.check);
     }
-    for (const CaseRecord* const one : cheapest(Verdict::passed)) {
-      if (checks_.contains(one->check) || kOfDraws.contains(one->check)) add(*one, right_);
-    }
+    const auto own = std::ranges::find_if(
+        jobs_, [&](const Job& job) { return job.record.sampler == sampler_.name; });
+    is_exact_ = own != jobs_.end() && own->make_sampler()->description().exact_integer;
   }
 
-  void find(std::string_view cause) {
-    if (wrong_.size() >= kFewestWrong) find_in_rows(cause);
-    // A cause of batches implies a condition on them, which is then no explanation.
-    find_vocab(harness::unsaid_conditions(sampler_.conditions, cause));
+  // Finds the conditions under which a cause shows.
+  void find(const harness::Cause& cause) {
+    // A doubtful cause is not named, so it says nothing.
+    const auto said = [&cause](const Condition& one) {
+      return !cause.is_doubtful &&
+             harness::is_said_by(cause.name, {std::string(one.subject), one.text});
+    };
+    left_ = conditions_where([&said](const Condition& one) { return !said(one); });
+    const auto is_in_one_call = [](const std::string& check) { return kInOneCall.contains(check); };
+    if (!is_exact_ && std::ranges::none_of(checks_, is_in_one_call)) left_ &= of_parameters();
+    ask(cause.cases);
+    if (left_.any() || tells_vocab()) add_cases();
+    // A mistake in a filter shows in no row without the filter.
+    const Held implied = conditions_where(said) & of_parameters() & shared();
+    for (const std::size_t one : found_in_rows(implied, conditions_where(said))) add(one);
+    if (sampler_.conditions.empty()) find_batch();
+    if (sampler_.conditions.empty()) find_vocab(implied);
     if (limit_.is_over()) sampler_.conditions.clear();
   }
 
  private:
-  // Few wrong rows agree with some condition by chance.
-  static constexpr std::size_t kFewestWrong = 3;
+  // Returns the probability up to which chance explains a condition too badly to be the reason that
+  // all wrong rows have it. It is 1 / 20 for a whole search in which no condition matters, as 3 of
+  // 60 first sentences may mislead. Each subject has an equal share, divided among its conditions.
+  static double max_chance(std::string_view subject) {
+    constexpr double kMaxChance = 0.05;
+    std::set<std::string_view> subjects = {kVocabulary};
+    for (const Condition& one : asked_conditions()) subjects.insert(one.subject);
+    const auto of_subject = std::ranges::count(asked_conditions(), subject, &Condition::subject);
+    return kMaxChance / static_cast<double>(subjects.size()) /
+           static_cast<double>(std::max<std::ptrdiff_t>(of_subject, 1));
+  }
 
-  void find_in_rows(std::string_view cause) {
-    for (const Condition& condition : harness::row_conditions()) {
-      const bool known = std::ranges::any_of(sampler_.conditions, [&condition](const auto& one) {
-        return one.subject == condition.subject;
-      });
-      if (!known) try_one(condition);
+  bool is_by_chance(std::size_t condition, const Held& given) const {
+    return chance_of(condition, given) > max_chance(asked_conditions()[condition].subject);
+  }
+
+  void add(std::size_t condition) {
+    const Condition& one = asked_conditions()[condition];
+    sampler_.conditions.push_back({std::string(one.subject), one.text});
+  }
+
+  // Asks some failed cases in which rows the sampler is wrong: those of the cause first, exact
+  // checks and cheap cases first, with different checks if possible. Ends when no condition is
+  // left.
+  void ask(const std::vector<std::size_t>& places) {
+    constexpr std::size_t kMax = 6, kTries = 12;
+    constexpr std::size_t kOfVocab = 2;  // rows of few cases have other classes
+    const std::set<std::size_t> own(places.begin(), places.end());
+    std::vector<std::pair<std::tuple<bool, bool, bool, double>, const CaseRecord*>> ranked;
+    for (std::size_t i = 0; i < record_.cases.size(); ++i) {
+      const CaseRecord& one = record_.cases[i];
+      if (!failed(one)) continue;
+      ranked.push_back(
+          {{one.check != kPaired, !own.contains(i), one.p_value.has_value(), cost_of(one)}, &one});
     }
-    find_rows();
-    if (harness::unsaid_conditions(sampler_.conditions, cause).size() > harness::kMaxConditions) {
-      keep_best(cause);
-    }
-    // In a small call or a small vocabulary, a mistake that has another condition may be missing by
-    // chance.
-    if (sampler_.conditions.empty()) find_batch();
-  }
-
-  bool holds(const Condition& condition) const {
-    const auto lacks = [&condition](const Known& one) {
-      return std::ranges::none_of(*one.rows, condition.holds);
-    };
-    if (limit_.is_over() || std::ranges::any_of(wrong_, lacks)) return false;
-    bool agrees = false, silent = asked_.empty();
-    for (const Question& one : asked_) {
-      const Said said = one.said_of(condition);
-      if (said == Said::contradicts) return false;
-      (said == Said::agrees ? agrees : silent) = true;
-    }
-    return agrees || (silent && told_by_others(condition));
-  }
-
-  // Returns whether other cases confirm a condition that holds for all rows of the failed cases:
-  // each failed case has rows with the condition, and cases without any of them pass.
-  bool told_by_others(const Condition& condition) const {
-    const auto lacks = [&condition](const Known& one) {
-      return std::ranges::none_of(*one.rows, condition.holds);
-    };
-    if (wrong_.empty()) return false;
-    // Few rows are in small calls, so that a mistake may be missing there by chance.
-    const std::ptrdiff_t enough = condition.subject == "batch" ? 3 : 1;
-    return std::ranges::count_if(right_, [&](const Known& one) {
-             return tells(one.check, condition) && lacks(one) && tells_type(*one.rows, condition);
-           }) >= enough;
-  }
-
-  void try_one(const Condition& condition) {
-    if (!holds(condition)) return;
-    sampler_.conditions.push_back({std::string(condition.subject), condition.text});
-    right_with_[condition.text] = std::ranges::count_if(right_, [&](const Known& one) {
-      return checks_.contains(one.check) && std::ranges::any_of(*one.rows, condition.holds);
-    });
-  }
-
-  // If the cause's name does not imply all conditions, keeps only the condition that the fewest
-  // passed cases contradict, because a few wrong rows have many conditions in common.
-  void keep_best(std::string_view cause) {
-    const std::vector<harness::SharedCondition> unsaid =
-        harness::unsaid_conditions(sampler_.conditions, cause);
-    const auto best = std::ranges::min_element(
-        unsaid, {}, [this](const auto& one) { return right_with_[one.text]; });
-    sampler_.conditions = {*best};
-  }
-
-  // Finds the widest class of wrong rows, because a narrower class may agree by chance. If few rows
-  // are wrong, any class may agree by chance, so all cases must agree, and there must be at least
-  // two.
-  void find_rows() {
-    if (asked_.size() < 2) return;
-    for (const std::int64_t modulus : {2, 3, 4}) {
-      for (std::int64_t rest = 0; rest < modulus; ++rest) {
-        const Condition condition = harness::every_nth_row(modulus, rest);
-        const bool agree = std::ranges::all_of(asked_, [&](const Question& one) {
-          return !limit_.is_over() && one.said_of(condition) == Said::agrees;
-        });
-        if (!agree) continue;
-        sampler_.conditions.push_back({std::string(condition.subject), condition.text});
-        return;
+    std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
+    std::vector<const CaseRecord*> cases;
+    for (const auto& [rank, one] : ranked) cases.push_back(one);
+    std::set<std::string> checks, tried;
+    for (const bool again : {false, true}) {
+      for (const CaseRecord* one : cases) {
+        const bool is_enough = asked_ == kMax || tried.size() == kTries;
+        const bool is_left = left_.any() || (tells_vocab() && asked_ < kOfVocab);
+        if (!is_left || is_enough || limit_.is_over()) return;
+        const Job* const job = rows_.job_of(*one);
+        if (job == nullptr || (!again && !checks.insert(one->check).second)) continue;
+        if (!tried.insert(one->id).second) continue;
+        const CaseRows::Kinds* const kinds = rows_.of(*one);
+        if (kinds == nullptr) continue;
+        const Question question(*job, *kinds, sampler_.semantics);
+        if (question.is_fair()) ask(question);
       }
     }
   }
 
-  void find_batch() {
-    std::optional<Condition> widest;
-    for (const std::int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128}) {
-      Condition condition = harness::rows_above(rows);
-      if (!holds(condition)) break;
-      widest = std::move(condition);
+  void ask(const Question& question) {
+    ++asked_;
+    refute(question);
+    divide(question, of_parameters());
+    for (const Held& by : {of_subject("row"), of_subject("batch")}) {
+      if ((left_ & by & can_refute(question)).any()) divide(question, by);
     }
-    if (widest) sampler_.conditions.push_back({std::string(widest->subject), widest->text});
   }
 
+  // Returns the conditions that a case can refute. Checks compare the tokens of a row at several
+  // places and in several calls. If a right sampler draws other tokens than the judged one, they
+  // cannot answer the same row in turn.
+  Held can_refute(const Question& question) const {
+    const bool can_all = is_exact_ || kInOneCall.contains(question.record().check);
+    return can_all ? ~Held() : of_parameters();
+  }
+
+  // Removes the conditions that some wrong rows of a case lack, the widest first: if rows without
+  // top_k are wrong, a narrower condition on top_k need not be asked about.
+  void refute(const Question& question) {
+    const Held asked = can_refute(question);
+    for (std::size_t i = asked_conditions().size(); i-- > 0;) {
+      if (!left_[i] || !asked[i] || limit_.is_over()) continue;
+      if (question.is_right_without(i)) {
+        const bool is_told =
+            std::ranges::any_of(question.kinds(), [i](const auto& kind) { return !kind.held[i]; });
+        if (is_told && question.record().check == kPaired) paired_.set(i);
+        continue;
+      }
+      for (std::size_t narrow = 0; narrow < asked_conditions().size(); ++narrow) {
+        const bool is_narrower = std::ranges::all_of(
+            question.kinds(), [&](const auto& kind) { return kind.held[i] || !kind.held[narrow]; });
+        if (is_narrower) left_.reset(narrow);
+      }
+    }
+  }
+
+  // Divides the rows of a case into classes by some conditions, and asks which are wrong.
+  void divide(const Question& question, const Held& by) {
+    const std::vector<Question::RowClass> classes = question.classes(by, left_, limit_);
+    const auto is_wrong = [](const Question::RowClass& one) { return one.wrong; };
+    if (limit_.is_over() || std::ranges::none_of(classes, is_wrong)) return;
+    const CaseRecord& of = question.record();
+    if (by != of_parameters()) strata_.push_back({by});
+    std::vector<Unit>& units = by == of_parameters() ? classes_[of.id] : strata_.back().units;
+    for (const Question::RowClass& one : classes) {
+      units.push_back({{one.held}, of.vocab, one.wrong});
+    }
+  }
+
+  // Adds the cases of each check as a stratum.
+  void add_cases() {
+    const Held of_processing = of_subject("processing");
+    std::map<std::string, Stratum> of_check;
+    std::map<std::string, std::size_t> right;
+    for (const CaseRecord* const one : cheapest_first()) {
+      const bool is_wrong = failed(*one);
+      if (!is_wrong && one->verdict != Verdict::passed) continue;
+      const bool is_of_draws = (left_ & of_processing).any() && kOfDraws.contains(one->check);
+      if (!checks_.contains(one->check) && !is_of_draws) continue;
+      if (!is_wrong && right[one->check]++ >= kRightOfCheck) continue;
+      for (const Unit& unit : units_of(*one)) {
+        if (kOfDraws.contains(one->check) || one->check == "processing") {
+          of_check[kProcessed].units.push_back(unit);
+        }
+        if (checks_.contains(one->check)) of_check[one->check].units.push_back(unit);
+      }
+    }
+    for (auto& [check, stratum] : of_check) {
+      stratum.tells_vocab = check != kProcessed;
+      stratum.told = check == kProcessed ? of_processing : of_parameters() & ~of_processing;
+      strata_.push_back(std::move(stratum));
+    }
+  }
+
+  // Returns the classes of a case's rows by their parameters. A failed case that was not asked is
+  // one unit.
+  std::vector<Unit> units_of(const CaseRecord& one) {
+    if (const auto known = classes_.find(one.id); known != classes_.end()) return known->second;
+    const CaseRows::Kinds* const kinds = rows_.of(one);
+    if (kinds == nullptr) return {};
+    std::vector<Unit> units;
+    for (const CaseRows::Kind& kind : *kinds) {
+      const Held held = kind.held & of_parameters();
+      if (failed(one) && !units.empty()) {
+        units.front().kinds.push_back(held);
+      } else if (std::ranges::none_of(
+                     units, [&](const Unit& unit) { return unit.kinds.front() == held; })) {
+        units.push_back({{held}, one.vocab, failed(one)});
+      }
+    }
+    return units;
+  }
+
+  // Returns the record's cases, the cheapest first.
+  std::vector<const CaseRecord*> cheapest_first() const {
+    std::vector<const CaseRecord*> cases;
+    for (const CaseRecord& one : record_.cases) cases.push_back(&one);
+    std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) { return cost_of(*one); });
+    return cases;
+  }
+
+  // Returns the probability that all wrong units have a condition by chance, among the units with
+  // rows that have the conditions `given`. It is 1 if a wrong unit lacks the condition.
+  double chance_of(std::size_t condition, const Held& given) const {
+    return chance_of(
+        given, [condition](const Stratum& stratum) { return stratum.told[condition]; },
+        [condition](const Unit&, const Held& held) { return held[condition]; });
+  }
+
+  // As above, for strata that tell the condition, and units that have it.
+  template <class Tells, class Has>
+  double chance_of(const Held& given, const Tells& tells, const Has& has) const {
+    double chance = 1;
+    for (const Stratum& stratum : strata_) {
+      if (!tells(stratum)) continue;
+      std::size_t units = 0, with = 0, wrong = 0;
+      for (const Unit& unit : stratum.units) {
+        const auto counts = [&](const Held& held) { return has_all(held, given & stratum.told); };
+        if (std::ranges::none_of(unit.kinds, counts)) continue;
+        const bool is_with = std::ranges::any_of(
+            unit.kinds, [&](const Held& held) { return counts(held) && has(unit, held); });
+        if (unit.wrong && !is_with) return 1;
+        ++units;
+        with += is_with ? 1 : 0;
+        wrong += unit.wrong ? 1 : 0;
+      }
+      chance *= chance_that_all_have(units, with, wrong);
+    }
+    return chance;
+  }
+
+  // Returns the conditions that all wrong units have.
+  Held shared() const {
+    Held shared;
+    for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
+      shared[i] = std::ranges::all_of(strata_, [i](const Stratum& stratum) {
+        return !stratum.told[i] || std::ranges::all_of(stratum.units, [i](const Unit& unit) {
+          return !unit.wrong ||
+                 std::ranges::any_of(unit.kinds, [i](const Held& held) { return held[i]; });
+        });
+      });
+    }
+    return shared;
+  }
+
+  // Returns the condition that chance explains least, if chance does not explain it. Of the
+  // conditions on one subject the widest is taken, unless chance does not explain a narrower one
+  // among rows with the wider one. Rows of a call often have parameters in turn, so that a mistake
+  // of some parameters shows in every fourth row: the number of a row takes the smallest divisor.
+  std::optional<std::size_t> least_by_chance(const Held& given, const Held& but) const {
+    std::map<std::string_view, std::size_t> of_subject;
+    const std::vector<Condition>& all = asked_conditions();
+    for (std::size_t i = all.size(); i-- > 0;) {
+      if (!left_[i] || but[i] || is_by_chance(i, given)) continue;
+      const auto [known, is_new] = of_subject.try_emplace(all[i].subject, i);
+      if (is_new) continue;
+      const std::size_t wider = known->second;
+      const bool is_better = all[i].subject == "row" ? true
+                             : all[i].subject == "batch"
+                                 ? chance_of(i, given) < chance_of(wider, given)
+                                 : !is_by_chance(i, Held(given).set(wider));
+      if (is_better) known->second = i;
+    }
+    std::optional<std::size_t> best;
+    for (const auto& [subject, i] : of_subject) {
+      if (!best || chance_of(i, given) < chance_of(*best, given)) best = i;
+    }
+    return best;
+  }
+
+  // Returns up to two conditions of rows, each of which chance does not explain among the rows with
+  // the other. Returns none if two conditions explain the wrong rows about equally well.
+  std::vector<std::size_t> found_in_rows(const Held& given, Held but) const {
+    const std::optional<std::size_t> first = least_by_chance(given, but);
+    if (!first) return {};
+    const auto with = [&given](std::size_t condition) { return Held(given).set(condition); };
+    but |= of_subject(asked_conditions()[*first].subject);
+    if (const auto second = least_by_chance(with(*first), but)) {
+      if (is_by_chance(*first, with(*second))) return {*second};
+      return {*first, *second};
+    }
+    const auto other = least_by_chance(given, but);
+    if (!other || !is_by_chance(*first, with(*other))) return {*first};
+    constexpr double kClearly = 20;  // likelihood ratio at an error rate of 5 %
+    if (kClearly * chance_of(*first, given) <= chance_of(*other, given)) return {*first};
+    return {};
+  }
+
+  // Finds the largest number of rows above which calls are wrong. No chance makes rows wrong in
+  // large calls that are right in small ones.
+  void find_batch() {
+    const Held found = paired_ & left_ & of_subject("batch");
+    for (std::size_t i = asked_conditions().size(); i-- > 0;) {
+      if (found[i]) return add(i);
+    }
+  }
+
+  static Held of_subject(std::string_view subject) {
+    return conditions_where([=](const Condition& one) { return one.subject == subject; });
+  }
+  static Held of_parameters() { return ~of_subject("row") & ~of_subject("batch"); }
+
   // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
-  // because a row cannot be repeated with fewer tokens. For this condition, no row is repeated. If
-  // wrong rows have another condition, rows with this condition must be right at the other sizes.
-  void find_vocab(const std::vector<harness::SharedCondition>& unsaid) {
+  // because a row cannot be repeated with fewer tokens. So it needs no question. If wrong rows have
+  // another condition, rows with this condition must be right at the other sizes.
+  void find_vocab(const Held& given) {
+    const std::uint64_t smallest = smallest_wrong();
+    const std::vector<std::uint64_t> right = right_below(smallest);
+    if (right.empty()) return;
+    const std::uint64_t largest = *std::ranges::max_element(right);
+    if (chance_of_vocab(largest, given) > max_chance(kVocabulary)) return;
+    const Condition condition = harness::vocab_above(static_cast<std::int64_t>(largest));
+    sampler_.conditions.push_back({std::string(condition.subject), condition.text});
+  }
+
+  // As chance_of(), for vocabularies above a size.
+  double chance_of_vocab(std::uint64_t size, const Held& given) const {
+    return chance_of(
+        given, [](const Stratum& stratum) { return stratum.tells_vocab; },
+        [size](const Unit& unit, const Held&) { return unit.vocab > size; });
+  }
+
+  // Returns the smallest vocabulary of a failed case.
+  std::uint64_t smallest_wrong() const {
     std::uint64_t smallest = UINT64_MAX;
     for (const CaseRecord& one : record_.cases) {
       if (failed(one)) smallest = std::min(smallest, one.vocab);
     }
-    const std::vector<std::uint64_t> right = right_below(smallest);
-    if (right.size() < kSizesOfVocab) return;
-    const auto largest = static_cast<std::int64_t>(*std::ranges::max_element(right));
-    if (!unsaid.empty() && !are_right_up_to(largest, unsaid)) return;
-    const Condition condition = harness::vocab_above(largest);
-    sampler_.conditions.push_back({std::string(condition.subject), condition.text});
+    return smallest;
   }
 
-  // Returns whether enough passed cases have rows of at most `vocab` tokens with the only
-  // condition.
-  bool are_right_up_to(std::int64_t vocab,
-                       const std::vector<harness::SharedCondition>& conditions) const {
-    const auto only =
-        std::ranges::find(harness::row_conditions(), conditions.front().text, &Condition::text);
-    if (conditions.size() > 1 || only == harness::row_conditions().end()) return false;
-    const auto has = [&](const Known& one) {
-      return checks_.contains(one.check) &&
-             std::ranges::any_of(*one.rows, [&](const harness::RowFacts& row) {
-               return row.vocab <= vocab && only->holds(row);
-             });
-    };
-    return std::ranges::count_if(right_, has) >= static_cast<std::ptrdiff_t>(kSizesOfVocab);
+  // Returns whether passed cases of a failed check have smaller vocabularies than all failed ones.
+  bool tells_vocab() const {
+    const std::uint64_t smallest = smallest_wrong();
+    return std::ranges::any_of(record_.cases, [&](const CaseRecord& one) {
+      return one.verdict == Verdict::passed && checks_.contains(one.check) &&
+             one.vocab >= kEnough && one.vocab < smallest;
+    });
   }
 
-  // Returns the sizes below `smallest` of cases of the failed checks that pass. If too few such
-  // cases were judged, judges further cases of suite smoke; if one of these fails, the size is no
-  // condition.
+  static constexpr std::string_view kVocabulary = "vocabulary";
+  static constexpr std::uint64_t kEnough = 31;  // tokens; most mistakes show from this size on
+
+  // Returns the sizes below `smallest` of cases of the failed checks that pass. Judges cases of
+  // suite smoke that the run has left out, if those that it judged are too few; if one of them
+  // fails, the size is no condition.
   std::vector<std::uint64_t> right_below(std::uint64_t smallest) const {
-    constexpr std::uint64_t kEnough = 31;  // number of tokens; most mistakes show from this size on
     const auto tells = [&](const CaseRecord& one) {
       return one.sampler == sampler_.name && checks_.contains(one.check) && one.vocab >= kEnough &&
              one.vocab < smallest;
@@ -361,49 +410,40 @@ class Conditions {
 
   static constexpr std::size_t kSizesOfVocab = 3;  // cases that must pass at smaller sizes
 
-  // The rows of a case.
-  struct Known {
-    std::string check;
-    const CaseRows::Rows* rows;
-  };
-
-  // Returns whether passed cases of a check show in which rows the failed cases are right: cases of
-  // a failed check and, for the condition "processing" if only the check `processing` failed, cases
-  // of the checks of draws, because all cases of `processing` have processing.
-  bool tells(const std::string& check, const Condition& condition) const {
-    const bool is_of_processing =
-        condition.subject == "processing" && checks_ == std::set<std::string>{"processing"};
-    return checks_.contains(check) || (is_of_processing && kOfDraws.contains(check));
-  }
-
-  // Returns the sampler's cases with this verdict, the cheapest first.
-  std::vector<const CaseRecord*> cheapest(Verdict verdict) const {
-    std::vector<const CaseRecord*> cases;
-    for (const CaseRecord& one : record_.cases) {
-      const bool is_global = one.check == harness::kGlobalCheck;
-      if (one.verdict == verdict && !is_global) cases.push_back(&one);
-    }
-    std::ranges::stable_sort(cases, {}, [](const CaseRecord* one) { return cost_of(*one); });
-    return cases;
-  }
-
+  // Checks that compare no tokens of different calls.
+  static inline const std::set<std::string> kInOneCall = {
+      "mask", "tokens", "support", "boundaries", "logprobs", "probabilities"};
+  // The check that repeats its rows alone and in calls of other numbers of rows.
+  static constexpr const char* kPaired = "replay";
   // Checks whose rows have no processing: their passed cases tell that processing is a condition.
   static inline const std::set<std::string> kOfDraws = {"mask", "tokens", "support"};
-  // Among so many cases of a check, some lack each of the conditions.
-  static constexpr std::ptrdiff_t kCasesOfCheck = 6;
+  static constexpr const char* kProcessed = "cases with and without processing";
+  static constexpr std::size_t kRightOfCheck = 6;  // passed cases of a check that are repeated
 
   const std::vector<Job>& jobs_;
-  const std::vector<Question>& asked_;
   const harness::TimeLimit& limit_;
+  CaseRows rows_;
   const harness::RunRecord& record_;
   harness::SamplerRecord& sampler_;
-  std::set<std::string> checks_;  ///< checks of failed cases
-  std::vector<Known> wrong_, right_;
-  // Numbers of passed cases that have rows with a condition, by the condition's text.
-  std::map<std::string, std::ptrdiff_t> right_with_;
+  std::set<std::string> checks_;  // checks of failed cases
+  bool is_exact_ = false;         // the sampler draws the tokens of the integer model
+  Held left_;                     // conditions that no wrong row is known to lack
+  Held paired_;  // conditions without which rows are right that are wrong in calls with them
+  std::size_t asked_ = 0;                             // number of failed cases that were asked
+  std::map<std::string, std::vector<Unit>> classes_;  // classes by parameters, by case
+  std::vector<Stratum> strata_;
 };
 
 }  // namespace
+
+double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wrong) {
+  double chance = 1;
+  for (std::size_t i = 0; i < wrong; ++i) {
+    if (i >= with) return 0;
+    chance *= static_cast<double>(with - i) / static_cast<double>(units - i);
+  }
+  return chance;
+}
 
 void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunRecord& record) {
   if (std::ranges::none_of(record.cases, failed)) return;
@@ -414,9 +454,12 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
     const std::vector<harness::Cause> causes = harness::ranked_causes(own);
     if (causes.empty()) continue;
     const harness::TimeLimit limit(seconds);
-    CaseRows rows(jobs, limit);
-    const std::vector<Question> asked = questions(rows, own, sampler, causes.front().cases, limit);
-    Conditions(jobs, asked, rows, limit, own, sampler).find(causes.front().name);
+    // If many cases contradict a dependence on the batch, another mistake may show in some rows of
+    // a call alone.
+    const harness::Cause& first = causes.front();
+    const bool is_other = first.is_doubtful && causes.size() > 1 &&
+                          harness::is_said_by(first.name, {"batch", "calls of some rows"});
+    Conditions(jobs, limit, own, sampler).find(is_other ? causes[1] : first);
   }
 }
 

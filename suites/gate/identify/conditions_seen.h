@@ -1,9 +1,10 @@
 // Tests that a failed run makes of its samplers afterwards: the definitions that they follow, and
 // the condition under which a mistake shows. The answers are recorded, so that every report of the
-// run names the same first cause. To test a condition, failed cases are judged again, and a correct
-// sampler answers the rows that meet the condition.
+// run names the same first cause. To test a condition, failed cases are judged again with some rows
+// answered by a correct sampler (case_rows.h).
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "harness/run/evidence/record.h"
@@ -12,14 +13,20 @@
 
 namespace fairdraw::suites {
 
-/// Fills in the conditions of each sampler in the record that failed cases. If a failed case passes
-/// once rows with a condition are answered correctly, it fails in no other rows; if it still fails,
-/// the condition is refuted for all cases. A condition that all rows of a case have is accepted if
-/// cases of the same check without the condition pass and none fails. `jobs` are those of the run;
-/// a few cheap failed ones of different checks are repeated, which takes some seconds. A condition
-/// on the vocabulary size needs cases of smaller sizes; those of suite smoke that the run left out
-/// are judged for it. If `seconds` do not suffice for a sampler, the search ends without
-/// conditions.
+/// Returns the probability that all of `wrong` units, chosen at random among `units`, are among the
+/// `with` of them that have a condition: the hypergeometric distribution.
+double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wrong);
+
+/// Fills in the conditions of each sampler in the record that failed cases. A condition is refuted
+/// if the sampler is wrong in rows without it. The rows of failed and of passed cases of a check
+/// are pooled, in classes of rows with equal conditions. A condition that all wrong classes have is
+/// named if chance explains that in less than one of twenty runs in which no condition matters;
+/// this rate is divided among all conditions. Two conditions are named only if each of them matters
+/// among rows with the other. A condition on the number of rows is named if rows are wrong in large
+/// calls that are right in small ones. `jobs` are those of the run; a few cheap failed ones of
+/// different checks are repeated, which takes some seconds. A condition on the vocabulary size
+/// needs cases of smaller sizes; those of suite smoke that the run left out are judged for it. If
+/// `seconds` do not suffice for a sampler, the search ends without conditions.
 void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
                      harness::RunRecord& record);
 

@@ -1,0 +1,99 @@
+// Asks cases of a run again, to learn which rows they have and in which of them the sampler is
+// wrong.
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/run/calls/conditions.h"
+#include "harness/run/evidence/record.h"
+#include "harness/run/runner.h"
+#include "harness/run/time_limit.h"
+
+namespace fairdraw::suites {
+
+/// The conditions on rows and calls that a case is asked about: those of row_conditions(), every
+/// nth row, and calls above a number of rows.
+const std::vector<harness::Condition>& asked_conditions();
+
+inline constexpr std::size_t kMaxAsked = 64;  ///< bound on the number of asked_conditions()
+/// The indices in asked_conditions() of the conditions that hold for a row.
+using Held = std::bitset<kMaxAsked>;
+Held held_by(const harness::RowFacts& row);
+
+/// Returns a bound on the values that a repeated case reads: half a row per draw, because some
+/// checks have a row of logits for each draw.
+double cost_of(const harness::CaseRecord& one);
+
+/// The rows of cases. They are found by running a case again.
+class CaseRows {
+ public:
+  /// A kind of row: rows of a case that have the same conditions and the same vocabulary.
+  struct Kind {
+    Held held;
+    std::int64_t vocab;
+    bool operator==(const Kind&) const = default;
+  };
+  using Kinds = std::vector<Kind>;
+
+  CaseRows(const std::vector<harness::Job>& jobs, const harness::TimeLimit& limit)
+      : jobs_(jobs), limit_(limit) {}
+
+  /// Returns the job that repeats a case; nullptr if the case costs too much or ends the sampler.
+  const harness::Job* job_of(const harness::CaseRecord& one) const;
+
+  /// Returns the kinds of rows in all calls of a case; nullptr if the case cannot be repeated.
+  const Kinds* of(const harness::CaseRecord& one);
+
+ private:
+  const std::vector<harness::Job>& jobs_;
+  const harness::TimeLimit& limit_;
+  std::map<std::string, Kinds> kinds_;  // by id of the case
+};
+
+/// A failed case that is judged again with some rows answered by a right sampler.
+class Question {
+ public:
+  /// `job` and `kinds` must stay valid while this object exists.
+  Question(const harness::Job& job, const CaseRows::Kinds& kinds, std::string semantics)
+      : job_(&job), kinds_(&kinds), semantics_(std::move(semantics)) {}
+
+  const harness::CaseRecord& record() const { return job_->record; }
+  const CaseRows::Kinds& kinds() const { return *kinds_; }
+
+  /// Returns whether a right sampler with the description of the judged one passes the case;
+  /// otherwise the case tells nothing.
+  bool is_fair() const;
+
+  /// Returns whether the sampler is right in the rows without a condition. True if all rows have
+  /// it.
+  bool is_right_without(std::size_t condition) const;
+
+  /// A class of rows that agree in some conditions.
+  struct RowClass {
+    Held held;           ///< conditions that hold, among those by which the rows are divided
+    bool wrong = false;  ///< the case fails if the sampler answers these rows alone
+  };
+  /// Divides the rows by the conditions `by`, and finds the classes in which the sampler is wrong.
+  /// Rows that lack one of the conditions `needed` are known to be right. All classes are right if
+  /// the case fails only because rows of several of them meet.
+  std::vector<RowClass> classes(const Held& by, const Held& needed,
+                                const harness::TimeLimit& limit) const;
+
+ private:
+  bool passes(const harness::RowCondition& where) const;
+  void find_wrong(std::span<RowClass> classes, const Held& by, bool fails,
+                  const harness::TimeLimit& limit) const;
+
+  const harness::Job* job_;
+  const CaseRows::Kinds* kinds_;
+  std::string semantics_;
+};
+
+}  // namespace fairdraw::suites
