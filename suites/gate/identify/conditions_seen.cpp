@@ -84,11 +84,13 @@ class Conditions {
   }
 
  private:
+  // Probability that a search names a condition although none matters, as 3 of 60 first sentences
+  // may mislead.
+  static constexpr double kMaxChance = 0.05;
+
   // Returns the probability up to which chance explains a condition too badly to be the reason that
-  // all wrong rows have it. It is 1 / 20 for a whole search in which no condition matters, as 3 of
-  // 60 first sentences may mislead. Each subject has an equal share, divided among its conditions.
+  // all wrong rows have it. Each subject has an equal share, divided among its conditions.
   static double max_chance(std::string_view subject) {
-    constexpr double kMaxChance = 0.05;
     std::set<std::string_view> subjects = {kVocabulary};
     for (const Condition& one : asked_conditions()) subjects.insert(one.subject);
     const auto of_subject = std::ranges::count(asked_conditions(), subject, &Condition::subject);
@@ -286,9 +288,10 @@ class Conditions {
   }
 
   // Returns the condition that chance explains least, if chance does not explain it. Of the
-  // conditions on one subject the widest is taken, unless chance does not explain a narrower one
-  // among rows with the wider one. Rows of a call often have parameters in turn, so that a mistake
-  // of some parameters shows in every fourth row: the number of a row takes the smallest divisor.
+  // conditions on one subject the widest is taken, unless chance explains a narrower one among
+  // rows with the wider one in less than one of twenty runs. Rows of a call often have parameters
+  // in turn, so that a mistake of some parameters shows in every fourth row: the number of a row
+  // takes the smallest divisor.
   std::optional<std::size_t> least_by_chance(const Held& given, const Held& but) const {
     std::map<std::string_view, std::size_t> of_subject;
     const std::vector<Condition>& all = asked_conditions();
@@ -300,7 +303,7 @@ class Conditions {
       const bool is_better = all[i].subject == "row" ? true
                              : all[i].subject == "batch"
                                  ? chance_of(i, given) < chance_of(wider, given)
-                                 : !is_by_chance(i, Held(given).set(wider));
+                                 : chance_of(i, Held(given).set(wider)) <= kMaxChance;
       if (is_better) known->second = i;
     }
     std::optional<std::size_t> best;
@@ -323,8 +326,7 @@ class Conditions {
     }
     const auto other = least_by_chance(given, but);
     if (!other || !is_by_chance(*first, with(*other))) return {*first};
-    constexpr double kClearly = 20;  // likelihood ratio at an error rate of 5 %
-    if (kClearly * chance_of(*first, given) <= chance_of(*other, given)) return {*first};
+    if (chance_of(*first, given) <= kMaxChance * chance_of(*other, given)) return {*first};
     return {};
   }
 
