@@ -63,24 +63,27 @@ class Conditions {
     is_exact_ = own != jobs_.end() && own->make_sampler()->description().exact_integer;
   }
 
-  // Finds the conditions under which a cause shows.
-  void find(const harness::Cause& cause) {
-    // A doubtful cause is not named, so it says nothing.
-    const auto said = [&cause](const Condition& one) {
-      return !cause.is_doubtful &&
-             harness::is_said_by(cause.name, {std::string(one.subject), one.text});
-    };
-    left_ = conditions_where([&said](const Condition& one) { return !said(one); });
+  // Asks in which rows the cases of a cause are wrong. A doubtful cause may not be named, so that
+  // the conditions that its name implies are asked about, too.
+  void ask_about(const harness::Cause& cause) {
+    left_ = cause.is_doubtful ? ~Held() : ~said_by(cause.name);
+    left_ &= conditions_where([](const Condition&) { return true; });
     const auto is_in_one_call = [](const std::string& check) { return kInOneCall.contains(check); };
     if (!is_exact_ && std::ranges::none_of(checks_, is_in_one_call)) left_ &= of_parameters();
     ask(cause.cases);
     if (left_.any() || tells_vocab()) add_cases();
+  }
+
+  // Finds the conditions under which a cause shows, without those that its name implies. An empty
+  // name implies none.
+  void find(std::string_view cause) {
+    sampler_.conditions.clear();
+    const Held said = said_by(cause);
     // A mistake in a filter shows in no row without the filter.
-    const Held implied = conditions_where(said) & of_parameters() & shared();
-    for (const std::size_t one : found_in_rows(implied, conditions_where(said))) add(one);
-    if (sampler_.conditions.empty()) find_batch();
+    const Held implied = said & of_parameters() & shared();
+    for (const std::size_t one : found_in_rows(implied, said)) add(one);
+    if (sampler_.conditions.empty()) find_batch(said);
     if (sampler_.conditions.empty()) find_vocab(implied);
-    if (limit_.is_over()) sampler_.conditions.clear();
   }
 
  private:
@@ -111,7 +114,7 @@ class Conditions {
   // checks and cheap cases first, with different checks if possible. Ends when no condition is
   // left.
   void ask(const std::vector<std::size_t>& places) {
-    constexpr std::size_t kMax = 6, kTries = 12;
+    constexpr std::size_t kMax = 4, kTries = 8;
     constexpr std::size_t kOfVocab = 2;  // rows of few cases have other classes
     const std::set<std::size_t> own(places.begin(), places.end());
     std::vector<std::pair<std::tuple<bool, bool, bool, double>, const CaseRecord*>> ranked;
@@ -191,17 +194,17 @@ class Conditions {
     }
   }
 
-  // Adds the cases of each check as a stratum.
+  // Adds the classes of rows of each check's cases as a stratum.
   void add_cases() {
     const Held of_processing = of_subject("processing");
     std::map<std::string, Stratum> of_check;
-    std::map<std::string, std::size_t> right;
+    std::map<std::pair<std::string, bool>, std::size_t> count;  // of cases, by check and verdict
     for (const CaseRecord* const one : cheapest_first()) {
       const bool is_wrong = failed(*one);
       if (!is_wrong && one->verdict != Verdict::passed) continue;
       const bool is_of_draws = (left_ & of_processing).any() && kOfDraws.contains(one->check);
       if (!checks_.contains(one->check) && !is_of_draws) continue;
-      if (!is_wrong && right[one->check]++ >= kRightOfCheck) continue;
+      if (!classes_.contains(one->id) && count[{one->check, is_wrong}]++ >= kOfCheck) continue;
       for (const Unit& unit : units_of(*one)) {
         if (kOfDraws.contains(one->check) || one->check == "processing") {
           of_check[kProcessed].units.push_back(unit);
@@ -332,13 +335,18 @@ class Conditions {
 
   // Finds the largest number of rows above which calls are wrong. No chance makes rows wrong in
   // large calls that are right in small ones.
-  void find_batch() {
-    const Held found = paired_ & left_ & of_subject("batch");
+  void find_batch(const Held& but) {
+    const Held found = paired_ & left_ & of_subject("batch") & ~but;
     for (std::size_t i = asked_conditions().size(); i-- > 0;) {
       if (found[i]) return add(i);
     }
   }
 
+  static Held said_by(std::string_view cause) {
+    return conditions_where([cause](const Condition& one) {
+      return !cause.empty() && harness::is_said_by(cause, {std::string(one.subject), one.text});
+    });
+  }
   static Held of_subject(std::string_view subject) {
     return conditions_where([=](const Condition& one) { return one.subject == subject; });
   }
@@ -420,7 +428,8 @@ class Conditions {
   // Checks whose rows have no processing: their passed cases tell that processing is a condition.
   static inline const std::set<std::string> kOfDraws = {"mask", "tokens", "support"};
   static constexpr const char* kProcessed = "cases with and without processing";
-  static constexpr std::size_t kRightOfCheck = 6;  // passed cases of a check that are repeated
+  // Cases of a check that are repeated to learn their rows: so many failed and so many passed ones.
+  static constexpr std::size_t kOfCheck = 6;
 
   const std::vector<Job>& jobs_;
   const harness::TimeLimit& limit_;
@@ -461,7 +470,13 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
     const harness::Cause& first = causes.front();
     const bool is_other = first.is_doubtful && causes.size() > 1 &&
                           harness::is_said_by(first.name, {"batch", "calls of some rows"});
-    Conditions(jobs, limit, own, sampler).find(is_other ? causes[1] : first);
+    const harness::Cause& about = is_other ? causes[1] : first;
+    Conditions conditions(jobs, limit, own, sampler);
+    conditions.ask_about(about);
+    conditions.find(about.name);
+    // A condition on rows or calls may explain what contradicts the cause.
+    own.samplers = {sampler};
+    if (first.is_doubtful && harness::ranked_causes(own).front().is_doubtful) conditions.find("");
   }
 }
 
