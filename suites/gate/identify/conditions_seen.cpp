@@ -60,7 +60,8 @@ class Conditions {
     }
     const auto own = std::ranges::find_if(
         jobs_, [&](const Job& job) { return job.record.sampler == sampler_.name; });
-    is_exact_ = own != jobs_.end() && own->make_sampler()->description().exact_integer;
+    is_exact_ = own != jobs_.end() && sampler_.semantics == "fairdraw" &&
+                own->make_sampler()->description().exact_integer;
   }
 
   // Asks in which rows the cases of a cause are wrong. A doubtful cause may not be named, so that

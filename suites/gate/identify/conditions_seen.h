@@ -26,7 +26,7 @@ double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wro
 /// calls that are right in small ones. `jobs` are those of the run; a few cheap failed ones of
 /// different checks are repeated, which takes some seconds. A condition on the vocabulary size
 /// needs cases of smaller sizes; those of suite smoke that the run left out are judged for it. If
-/// `seconds` do not suffice for a sampler, the search ends without conditions.
+/// `seconds` do not suffice for a sampler, the cases that were repeated until then decide.
 void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
                      harness::RunRecord& record);
 
