@@ -70,7 +70,9 @@ class Conditions {
     left_ = cause.is_doubtful ? ~Held() : ~said_by(cause.name);
     left_ &= conditions_where([](const Condition&) { return true; });
     const auto is_in_one_call = [](const std::string& check) { return kInOneCall.contains(check); };
-    if (!is_exact_ && std::ranges::none_of(checks_, is_in_one_call)) left_ &= of_parameters();
+    const bool tells_places =
+        is_exact_ || checks_.contains(kPaired) || std::ranges::any_of(checks_, is_in_one_call);
+    if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
     if (left_.any() || tells_vocab()) add_cases();
   }
@@ -102,8 +104,13 @@ class Conditions {
            static_cast<double>(std::max<std::ptrdiff_t>(of_subject, 1));
   }
 
+  // If a row is right at one place of a call and wrong at another, some condition on places holds.
+  // It is one of those that no case refuted, and chance need not be excluded.
   bool is_by_chance(std::size_t condition, const Held& given) const {
-    return chance_of(condition, given) > max_chance(asked_conditions()[condition].subject);
+    const std::string_view subject = asked_conditions()[condition].subject;
+    const bool is_of_places = subject == "row" && paired_[condition];
+    const double chance = chance_of(condition, given);
+    return is_of_places ? chance >= 1 : chance > max_chance(subject);
   }
 
   void add(std::size_t condition) {
@@ -155,8 +162,8 @@ class Conditions {
   }
 
   // Returns the conditions that a case can refute. Checks compare the tokens of a row at several
-  // places and in several calls. If a right sampler draws other tokens than the judged one, they
-  // cannot answer the same row in turn.
+  // places and in several calls. If a right sampler draws other tokens than the judged one, the
+  // case fails where they answer the same row in turn. If it passes, they draw the same tokens.
   Held can_refute(const Question& question) const {
     const bool can_all = is_exact_ || kInOneCall.contains(question.record().check);
     return can_all ? ~Held() : of_parameters();
@@ -165,15 +172,18 @@ class Conditions {
   // Removes the conditions that some wrong rows of a case lack, the widest first: if rows without
   // top_k are wrong, a narrower condition on top_k need not be asked about.
   void refute(const Question& question) {
-    const Held asked = can_refute(question);
+    const Held refutable = can_refute(question);
     for (std::size_t i = asked_conditions().size(); i-- > 0;) {
-      if (!left_[i] || !asked[i] || limit_.is_over()) continue;
+      if (!left_[i] || limit_.is_over()) continue;
+      const bool is_asked = refutable[i] || question.record().check == kPaired;
+      if (!is_asked) continue;
       if (question.is_right_without(i)) {
         const bool is_told =
             std::ranges::any_of(question.kinds(), [i](const auto& kind) { return !kind.held[i]; });
         if (is_told && question.record().check == kPaired) paired_.set(i);
         continue;
       }
+      if (!refutable[i]) continue;
       for (std::size_t narrow = 0; narrow < asked_conditions().size(); ++narrow) {
         const bool is_narrower = std::ranges::all_of(
             question.kinds(), [&](const auto& kind) { return kind.held[i] || !kind.held[narrow]; });
