@@ -77,6 +77,16 @@ class Conditions {
     if (left_.any() || tells_vocab()) add_cases();
   }
 
+  // Finds a condition on places in calls alone: its rows are wrong there and right at other places.
+  void find_places() {
+    sampler_.conditions.clear();
+    const Held places = paired_ & left_ & of_subject("row");
+    for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
+      if (places[i]) return add(i);
+    }
+    find_batch({});
+  }
+
   // Finds the conditions under which a cause shows, without those that its name implies. An empty
   // name implies none.
   void find(std::string_view cause) {
@@ -476,18 +486,25 @@ void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunR
     const std::vector<harness::Cause> causes = harness::ranked_causes(own);
     if (causes.empty()) continue;
     const harness::TimeLimit limit(seconds);
-    // If many cases contradict a dependence on the batch, another mistake may show in some rows of
-    // a call alone.
-    const harness::Cause& first = causes.front();
-    const bool is_other = first.is_doubtful && causes.size() > 1 &&
-                          harness::is_said_by(first.name, {"batch", "calls of some rows"});
-    const harness::Cause& about = is_other ? causes[1] : first;
+    harness::Cause about = causes.front();
+    const SharedCondition places = {"batch", "calls of some rows"};
+    const bool is_of_places = harness::is_said_by(about.name, places);
+    about.is_doubtful = about.is_doubtful || is_of_places;
     Conditions conditions(jobs, limit, own, sampler);
     conditions.ask_about(about);
+    const auto first_now = [&] {
+      own.samplers = {sampler};
+      return harness::ranked_causes(own).front();
+    };
+    // A mistake at some places of a call looks like a dependence on the batch.
+    if (is_of_places) {
+      conditions.find_places();
+      const harness::Cause first = first_now();
+      if (!first.is_doubtful && !harness::is_said_by(first.name, places)) continue;
+    }
     conditions.find(about.name);
     // A condition on rows or calls may explain what contradicts the cause.
-    own.samplers = {sampler};
-    if (first.is_doubtful && harness::ranked_causes(own).front().is_doubtful) conditions.find("");
+    if (causes.front().is_doubtful && first_now().is_doubtful) conditions.find("");
   }
 }
 
