@@ -119,8 +119,8 @@ std::string_view ranked_name(std::string_view hint) {
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
                  kOfSeenReach = 0.6, kOfSymptomReach = 0.25, kOfChance = 0.1;
 // A check notes hints that explain a failure equally well in the order of their simplicity, so that
-// a later hint has little less weight.
-constexpr double kOfLaterHint = 0.9;
+// a later hint has less weight only to break ties.
+constexpr double kOfLaterHint = 0.99;
 constexpr double kOfTokens = 0.5;  // weight of checks that nearly every bug fails
 
 struct Failure {
