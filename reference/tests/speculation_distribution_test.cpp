@@ -113,7 +113,7 @@ TEST(SpeculationDistribution, BlocksEmitAtLeastAsManyTokensAsTokens) {
     const Probability by_token = mean_length(chain_distribution(target, draft, draft, 2));
     const Probability by_block = mean_length(block_distribution(target, draft, draft, 2));
     EXPECT_GE(by_block, by_token - 3 * bound_of_block(2)) << "seed " << seed;
-    longer += by_block > by_token + 3 * bound_of_block(2) ? 1 : 0;
+    longer += by_block > by_token + 3 * bound_of_block(2) ? 1U : 0U;
   }
   EXPECT_GT(longer, 0U);
 }

@@ -96,7 +96,8 @@ class Changes {
     using Value = std::remove_const_t<T>;
     if constexpr (std::is_enum_v<Value> && !std::is_same_v<Value, RowStatus>) {
       contents.emplace_back(name + " holds no rule", [data = const_cast<Value*>(data), size] {
-        std::fill_n(data, size, static_cast<Value>(0xffffffffU));
+        std::fill_n(data, size,
+                    static_cast<Value>(std::numeric_limits<std::underlying_type_t<Value>>::max()));
       });
     }
     if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value>) {
