@@ -54,6 +54,7 @@ class LintCase(unittest.TestCase):
         self.write(".git/info/exclude", "/build/\n")
         for tool in TOOLS:
             self.stand_in("build/" + tool)
+        os.environ.pop("FAIRDRAW_BASE", None)  # of the repository that runs this test
         path = os.environ["PATH"]
         self.addCleanup(os.environ.update, PATH=path)
         os.environ["PATH"] = f"{self.root}/build/bin:{path}"
