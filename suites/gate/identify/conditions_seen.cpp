@@ -324,10 +324,12 @@ class Conditions {
       const auto [known, is_new] = of_subject.try_emplace(all[i].subject, i);
       if (is_new) continue;
       const std::size_t wider = known->second;
-      const bool is_better = all[i].subject == "row" ? true
-                             : all[i].subject == "batch"
-                                 ? chance_of(i, given) < chance_of(wider, given)
-                                 : chance_of(i, Held(given).set(wider)) <= kMaxChance;
+      bool is_better = true;
+      if (all[i].subject == "batch") {
+        is_better = chance_of(i, given) < chance_of(wider, given);
+      } else if (all[i].subject != "row") {
+        is_better = chance_of(i, Held(given).set(wider)) <= kMaxChance;
+      }
       if (is_better) known->second = i;
     }
     std::optional<std::size_t> best;
