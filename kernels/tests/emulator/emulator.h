@@ -271,6 +271,7 @@ template <class T>
 std::uintptr_t __cvta_generic_to_shared(const T* at) {
   return reinterpret_cast<std::uintptr_t>(at);
 }
+inline void* __cvta_shared_to_generic(std::uintptr_t at) { return reinterpret_cast<void*>(at); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }

@@ -64,8 +64,9 @@ def statement(body: str, where: str) -> str:
     parts = split_at_colons(body[literal.end() :]) + ["", "", ""]
     out, given = operands(parts[1]), operands(parts[2])
     call = "::fairdraw::emulator::"
-    if "griddepcontrol" in ptx or "prefetch" in ptx:
-        return ";"  # no code is needed: launches follow one another, and memory is near
+    if "griddepcontrol" in ptx or "prefetch" in ptx or ptx.startswith("fence."):
+        # No code is needed: launches follow one another, memory is near, and writes are visible at once.
+        return ";"
     if "barrier.cluster" in ptx:
         arrive = f"{call}arrive_at_cluster();" if "arrive" in ptx else ""
         wait = f"{call}wait_for_cluster();" if "wait" in ptx else ""
@@ -94,6 +95,10 @@ def statement(body: str, where: str) -> str:
         return f"{{ {call}commit_copies(); {call}await_copies(0); }}"
     if "@p st.shared.u32" in ptx:
         return f"if (({given[2]}) != 0) *reinterpret_cast<std::uint32_t*>({given[0]}) = {given[1]};"
+    if "cvta.to.shared" in ptx:
+        return f"{out[0]} = reinterpret_cast<std::uintptr_t>({given[0]});"
+    if ptx.startswith("ex2.approx"):
+        return f"{out[0]} = std::exp2({given[0]});"
     if ptx.startswith("max.NaN.f32"):
         return f"{out[0]} = {call}max_nan({given[0]}, {given[1]});"
     if ptx.startswith("shr.u64"):
@@ -140,6 +145,9 @@ def translate(text: str, where: str) -> str:
         r"static_cast<(?:unsigned|std::uint32_t)>\((\s*)__cvta_generic_to_shared", r"(\1__cvta_generic_to_shared", text
     )
     text = re.sub(r"\bunsigned (\w+)\(const void\* shared\)", r"std::uintptr_t \1(const void* shared)", text)
+    text = re.sub(
+        r"\bunsigned (\w+) = 0;(?=\s*\1 = reinterpret_cast<std::uintptr_t>)", r"std::uintptr_t \1 = 0;", text
+    )
     text = re.sub(r"__CUDA_ARCH__ >= \d+", "1", text)
     # A name after a dot stays, because members of a launch's configuration have these names too.
     text = re.sub(r"(?<![.\w])blockDim\b", "::fairdraw::emulator::block_size()", text)
