@@ -65,14 +65,15 @@ ALLOWED = {
 # include.
 _CUDA = "kernels/cuda/"
 _RULES = "kernels/serving/rules"
-_TILES = {"kernels/common", _CUDA + "device", _CUDA + "tiles"}
+_TILES = {"kernels/common", _CUDA + "device", _CUDA + "rows", _CUDA + "tiles"}
 ROOMS = {
     "kernels/common": set(),
     "kernels/cpu": {"kernels/common"},
     _RULES: {"kernels/common"},
     "kernels/serving": {"kernels/common", "kernels/cpu", _RULES},
     _CUDA + "device": {"kernels/common"},
-    _CUDA + "tiles": {"kernels/common", _CUDA + "device"},
+    _CUDA + "rows": {"kernels/common", _CUDA + "device"},
+    _CUDA + "tiles": {"kernels/common", _CUDA + "device", _CUDA + "rows"},
     _CUDA + "processing": _TILES,
     _CUDA + "outputs": _TILES,
     _CUDA + "speculation": _TILES | {_RULES},

@@ -20,9 +20,9 @@
 #include "cuda/beams/beam_search.h"
 #include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
-#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/rows/filtered_row.cuh"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/tiles/row_index.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 #include "cuda/tiles/tile_search.cuh"
 
 namespace fairdraw::cuda {

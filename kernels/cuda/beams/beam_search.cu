@@ -32,7 +32,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/tiles/filtered_row.cuh"  // log_probability
+#include "cuda/rows/filtered_row.cuh"  // log_probability
 
 namespace fairdraw::cuda {
 namespace {

@@ -10,10 +10,10 @@
 #include "cuda/calls/sharded_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/device/tile_spread.h"
 #include "cuda/outputs/draw_outputs.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda_sharded.h"
 #include "sharded/call_layout.h"
 

@@ -4,9 +4,9 @@
 #include <cuda_runtime_api.h>
 
 #include "common/bump_allocator.h"
+#include "cuda/device/tile_spread.h"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/filter_rows.h"
-#include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda_sharded.h"
 
 namespace fairdraw::cuda {

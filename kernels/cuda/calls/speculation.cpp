@@ -257,7 +257,7 @@ Error enqueue_no_sets(const KeptSets& kept, cudaStream_t stream) {
 }
 
 /// Enqueues the kernels that verify chains of known distribution. If the requests have rules of
-/// their own, the second kernel replaces the results of requests that are verified by block.
+/// their own, each kernel verifies the requests of its rule.
 Error verify_chains(const DraftedCall& call, const DraftTask& task, const FilteredRows& target,
                     const FilteredRows& draft, Path path, cudaStream_t stream) {
   const AcceptTreeResult& result = call.result;
@@ -265,7 +265,7 @@ Error verify_chains(const DraftedCall& call, const DraftTask& task, const Filter
   if (rule.is_array() || rule.scalar == AcceptRule::token_wise) {
     const AcceptChainResult of_chain{result.tokens, result.accepted, result.statuses};
     if (Error e = check_launch("accept_chain",
-                               walk_chains(task, target, draft, of_chain, path, stream))) {
+                               walk_chains(task, target, draft, of_chain, rule, path, stream))) {
       return e;
     }
   }

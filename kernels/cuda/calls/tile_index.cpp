@@ -3,7 +3,7 @@
 #include "common/arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
-#include "cuda/tiles/index_tiles.h"
+#include "cuda/outputs/index_tiles.h"
 #include "fairdraw/cuda_tile_index.h"
 
 namespace fairdraw::cuda {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/bump_allocator.h"
-#include "cuda/tiles/edit_planes.h"
+#include "cuda/rows/edit_planes.h"
 #include "cuda/tiles/filter_rows.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/tile_index.h"

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/device_assert.h"
+
 namespace fairdraw::cuda {
 
 /// Maximum number of blocks per row, which is the size of the largest cluster that every device
@@ -95,6 +97,7 @@ struct RowCluster {
   /// `mine` in this block.
   template <class T>
   __device__ T* at(T* mine, int block) const {
+    FAIRDRAW_DEVICE_ASSERT(block >= 0 && block < blocks);
 #if __CUDA_ARCH__ >= 900
     if (blocks > 1) {
       T* theirs = nullptr;

@@ -1,4 +1,4 @@
-#include "cuda/tiles/tile_spread.h"
+#include "cuda/device/tile_spread.h"
 
 #include <cstdint>
 

@@ -35,11 +35,11 @@
 #include "common/proposals.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/outputs/draw_outputs.h"
-#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/rows/filtered_row.cuh"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_draw.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

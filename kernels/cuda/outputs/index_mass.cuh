@@ -5,7 +5,7 @@
 
 #include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 

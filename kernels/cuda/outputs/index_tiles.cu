@@ -29,9 +29,9 @@
 // Randomness: none. Numerics: the weights are defined in common/tile_weights.h. Determinism: all
 // values are integers, and each is written to a place of its own.
 #include "common/parameters.h"
-#include "cuda/tiles/index_tiles.h"
+#include "cuda/outputs/index_tiles.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/tiles/row_index.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 #include "cuda/tiles/tile_pass.cuh"
 
 namespace fairdraw::cuda {

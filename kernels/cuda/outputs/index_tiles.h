@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/tiles/tile_spread.h"
+#include "cuda/device/tile_spread.h"
 #include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {

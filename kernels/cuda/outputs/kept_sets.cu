@@ -32,9 +32,9 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
 #include "cuda/outputs/kept_sets.h"
-#include "cuda/tiles/brackets/bracket_pass.cuh"
-#include "cuda/tiles/filtered_row.cuh"
-#include "cuda/tiles/tile_launch.cuh"
+#include "cuda/rows/filtered_row.cuh"
+#include "cuda/rows/tile_launch.cuh"
+#include "cuda/tiles/tile_pass.cuh"
 
 namespace fairdraw::cuda {
 namespace {

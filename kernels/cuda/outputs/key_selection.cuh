@@ -10,22 +10,21 @@
 
 #include <cstdint>
 
-#include "cuda/tiles/block_masses.cuh"
+#include "cuda/device/block_masses.cuh"
+#include "cuda/tiles/row_cut.cuh"
 
 namespace fairdraw::cuda {
 
-/// Interval of keys from low to high, both included.
-struct KeyInterval {
+/// Bins of equal width that divide an interval of keys.
+struct KeyBins {
   static constexpr int kBinBits = 8;
 
-  std::int32_t low, high;
+  KeyInterval keys;
 
-  __device__ bool holds(std::int32_t key) const { return key >= low && key <= high; }
-  __device__ bool single() const { return low == high; }
-  /// Returns the number of low bits in which the distances from `low` of two keys in the same bin
-  /// may differ.
+  /// Returns the number of low bits in which the distances from keys.low of two keys in the same
+  /// bin may differ.
   __device__ int shift() const {
-    const int bits = 32 - __clz(static_cast<int>(distance(high)));
+    const int bits = 32 - __clz(static_cast<int>(distance(keys.high)));
     return bits > kBinBits ? bits - kBinBits : 0;
   }
   __device__ int bin_of(std::int32_t key) const {
@@ -33,18 +32,18 @@ struct KeyInterval {
   }
   __device__ KeyInterval of_bin(int bin) const {
     const std::uint32_t first = static_cast<std::uint32_t>(bin) << shift();
-    const std::uint32_t last = min(first + ((1U << shift()) - 1U), distance(high));
+    const std::uint32_t last = min(first + ((1U << shift()) - 1U), distance(keys.high));
     return {at(first), at(last)};
   }
 
  private:
-  // Returns a key's distance from `low`, which is unsigned because the interval may be wider than
-  // 2^31.
+  // Returns a key's distance from keys.low, which is unsigned because the interval may be wider
+  // than 2^31.
   __device__ std::uint32_t distance(std::int32_t key) const {
-    return static_cast<std::uint32_t>(key) - static_cast<std::uint32_t>(low);
+    return static_cast<std::uint32_t>(key) - static_cast<std::uint32_t>(keys.low);
   }
   __device__ std::int32_t at(std::uint32_t distance) const {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(low) + distance);
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(keys.low) + distance);
   }
 };
 
@@ -62,7 +61,7 @@ struct KeyCut {
 /// next level.
 class KeySelection {
  public:
-  static constexpr int kBins = 1 << KeyInterval::kBinBits;
+  static constexpr int kBins = 1 << KeyBins::kBinBits;
   struct Memory {
     alignas(16) std::int32_t bins[3][kBins];
   };
@@ -91,13 +90,14 @@ class KeySelection {
       for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kEndThreads) {
         memory_.bins[turn_][i] = 0;
       }
+      const KeyBins divided{range};
       for_each([&](std::int32_t key, int amount) {
-        if (range.holds(key)) atomicAdd(&bins[range.bin_of(key)], amount);
+        if (range.holds(key)) atomicAdd(&bins[divided.bin_of(key)], amount);
       });
       sync_end();
       const BinCut cut = find_bin(bins, k - above);
       if (cut.bin < 0) return {range.low, above, above + cut.above};
-      range = range.of_bin(cut.bin);
+      range = divided.of_bin(cut.bin);
       const int reached = above + cut.above + cut.count;
       above += cut.above;
       if (range.single() || reached - k <= slack) return {range.low, above, reached};

@@ -6,7 +6,7 @@
 // lower bound of the n-th largest value. Only the tiles whose maximum is at least this bound are
 // read, which are n tiles, or more if there are ties. The values of these tiles that reach the
 // bound are listed, and then sorted by counting. The list overflows if there are many ties or fewer
-// than n tiles. Then a search over the row itself, by levels of bins (tiles/key_selection.cuh),
+// than n tiles. Then a search over the row itself, by levels of bins (outputs/key_selection.cuh),
 // finds the cut between the n-th entry and the next one, and the entries before the cut are listed.
 //
 // Determinism: threads append to the list in any order, but the list is sorted by value and id
@@ -18,8 +18,8 @@
 
 #include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/tiles/filtered_row.cuh"
-#include "cuda/tiles/key_selection.cuh"
+#include "cuda/outputs/key_selection.cuh"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/tile_search.cuh"
 

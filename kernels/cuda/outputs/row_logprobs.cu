@@ -34,7 +34,7 @@
 #include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/outputs/row_logprobs.h"
-#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/rows/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 namespace {

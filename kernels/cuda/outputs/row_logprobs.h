@@ -1,7 +1,7 @@
 // Reports of log-probabilities for rows that the row kernel has filtered (row_logprobs.cu).
 #pragma once
 
-#include "cuda/tiles/filtered_rows.h"
+#include "cuda/rows/filtered_rows.h"
 #include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {

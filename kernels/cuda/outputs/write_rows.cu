@@ -25,7 +25,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/write_rows.h"
-#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/rows/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 namespace {

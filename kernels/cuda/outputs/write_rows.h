@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/tiles/filtered_rows.h"
+#include "cuda/rows/filtered_rows.h"
 
 namespace fairdraw::cuda {
 

@@ -19,7 +19,7 @@
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/processing/apply_edits.h"
-#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/rows/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 namespace {

@@ -51,9 +51,9 @@
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/processing/edit_table.cuh"
-#include "cuda/tiles/edit_planes.h"
+#include "cuda/rows/edit_planes.h"
+#include "cuda/rows/row_fault.h"
 #include "cuda/tiles/filter_rows.h"
-#include "cuda/tiles/row_fault.h"
 
 namespace fairdraw::cuda {
 namespace {

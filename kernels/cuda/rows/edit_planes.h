@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "cuda/device/early_start.h"
-#include "cuda/tiles/row_fault.h"
+#include "cuda/rows/row_fault.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {

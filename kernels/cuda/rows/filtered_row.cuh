@@ -12,8 +12,8 @@
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
 #include "cuda/device/read_value.cuh"
-#include "cuda/tiles/filtered_rows.h"
-#include "cuda/tiles/tile_values.cuh"
+#include "cuda/rows/filtered_rows.h"
+#include "cuda/rows/tile_values.cuh"
 
 namespace fairdraw::cuda {
 

@@ -11,8 +11,8 @@
 #include "cuda/device/device_pointers.h"
 #include "cuda/device/row_cluster.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/tiles/tile_spread.h"
-#include "cuda/tiles/tile_values.cuh"
+#include "cuda/device/tile_spread.h"
+#include "cuda/rows/tile_values.cuh"
 
 namespace fairdraw::cuda {
 

@@ -30,7 +30,7 @@
 #include "common/tile_weights.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/warp_sums.cuh"
-#include "cuda/tiles/edit_planes.h"
+#include "cuda/rows/edit_planes.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
@@ -512,6 +512,24 @@ __device__ __forceinline__ void revisit_tiles(const RowOfTiles<kForm>& row,
   } else {
     visit_by_values(row, steps, wanted, [] {}, visit);
   }
+}
+
+/// Reads a tile's values and allowed bits into registers.
+template <RowForm kForm>
+__device__ __forceinline__ void load_again(const RowOfTiles<kForm>& row, int tile, RawTile& raw) {
+  using Row = RowOfTiles<kForm>;
+  if constexpr (kForm.access == TileAccess::values) {
+    row.load(tile, raw);
+  } else {
+    raw.tile = tile;
+#pragma unroll
+    for (int v = 0; v < Row::kVectors; ++v) {
+      uint4 vector = row.empty_vector();
+      if (row.has_vector(tile, v)) vector = __ldg(row.vector_at(tile, v));
+      Row::set_vector(raw, v, vector);
+    }
+  }
+  row.load_bits(tile, raw);
 }
 
 }  // namespace fairdraw::cuda

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_answerer.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

@@ -13,11 +13,11 @@
 #include <algorithm>
 
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_merger.cuh"
 #include "cuda/sharded/row_summariser.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

@@ -19,9 +19,9 @@
 
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 namespace {

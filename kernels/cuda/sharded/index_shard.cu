@@ -19,9 +19,9 @@
 #include "common/parameters.h"
 #include "cuda/device/early_start.h"
 #include "cuda/device/row_launch.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/group_keys.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 #include "cuda/tiles/tile_pass.cuh"
 
 namespace fairdraw::cuda {

@@ -14,8 +14,8 @@
 #include <cstdint>
 
 #include "common/float_order.h"
+#include "cuda/device/block_masses.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/block_masses.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 
 namespace fairdraw::cuda {

@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_merger.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

@@ -20,11 +20,11 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
 #include "cuda/outputs/row_heads.cuh"
+#include "cuda/rows/filtered_row.cuh"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/filtered_row.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

@@ -12,9 +12,9 @@
 #include <cstdint>
 
 #include "cuda/device/row_launch.h"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/sharded/reported_value.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/log_mass.h"
 #include "common/parameters.h"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 

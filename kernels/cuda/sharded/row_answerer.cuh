@@ -20,12 +20,12 @@
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
+#include "cuda/device/block_masses.cuh"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/sharded/token_records.cuh"
-#include "cuda/tiles/block_masses.cuh"
-#include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_draw.cuh"
 

@@ -43,13 +43,13 @@
 #include "common/proposals.h"
 #include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/sharded/merged_row.cuh"
 #include "cuda/sharded/reported_value.cuh"
 #include "cuda/sharded/row_answerer.cuh"
 #include "cuda/sharded/row_outputs.cuh"
 #include "cuda/sharded/row_thresholds.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 

@@ -37,12 +37,12 @@
 #include "common/processing_rules.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/outputs/row_heads.cuh"
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/sharded/block_words.cuh"
 #include "cuda/sharded/octave_adder.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
-#include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/min_p_key.cuh"
 
 namespace fairdraw::cuda {

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/device/tile_spread.h"
 #include "cuda/tiles/filter_rows.h"
-#include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda_sharded.h"
 #include "sharded/exchange.h"
 

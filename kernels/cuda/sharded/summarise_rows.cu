@@ -1,10 +1,10 @@
 // Kernel that makes the summaries of a shard's rows (row_summariser.cuh). Each row has one block of
 // 256 threads.
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/row_summariser.cuh"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

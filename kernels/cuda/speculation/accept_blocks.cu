@@ -22,11 +22,11 @@
 #include <cstdint>
 
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/sibling_measure.cuh"
 #include "cuda/speculation/tree_walk.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 #include "serving/rules/block_share.h"
 
 namespace fairdraw::cuda {
@@ -36,22 +36,13 @@ namespace {
 /// for memory.
 constexpr int kThreads = 256;
 
-struct Shared {
-  RowSums<WeightSums> sums;
-  SharedDistribution target, draft;
-  union {
-    ResidualSums residual;  ///< used during the pass over a prefix with the share 2^64
-    Scales scales;          ///< used after the totals of a prefix are known
-  };
-};
 static_assert(kThreads / kWarp <= ResidualSums::kMaxWarpsOfDraw);
-static_assert(sizeof(Shared) <= 48 * 1024, "what a block may have without asking for it");
 
 class BlockWalk {
  public:
   __device__ BlockWalk(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const DraftedRequest& request, const TreePath& path, std::int64_t b,
-                       const RowCluster& cluster, Shared& shared)
+                       const RowCluster& cluster, ScaledWalkMemory& shared)
       : task_(task),
         target_(target),
         draft_(draft),
@@ -274,7 +265,7 @@ class BlockWalk {
   TreePath path_;
   std::int64_t b_;
   RowCluster cluster_;
-  Shared& shared_;
+  ScaledWalkMemory& shared_;
   RowDraw<WeightSums> draw_;
   bool has_summed_ = false;  ///< whether a pass has run before
 };
@@ -285,7 +276,7 @@ __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
                        const __grid_constant__ FilteredRows draft,
                        const __grid_constant__ AcceptTreeResult result,
                        const __grid_constant__ PerRequest<AcceptRule> rules, int blocks_log2) {
-  __shared__ Shared shared;
+  __shared__ ScaledWalkMemory shared;
   await_kernel_before();
   const std::int64_t b = blockIdx.x >> blocks_log2;
   if (rules.at(b) != AcceptRule::block) return;

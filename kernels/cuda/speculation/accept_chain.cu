@@ -24,11 +24,11 @@
 
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/chain_end.cuh"
 #include "cuda/speculation/drafted_rows.h"
 #include "cuda/speculation/filtered_distribution.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -39,7 +39,7 @@ constexpr int kThreads = 256;
 
 static_assert(kThreads / kWarp <= ResidualMemory::kMaxWarpsOfDraw);
 
-struct Shared {
+struct ChainMemory {
   ChainSums sums;
   ResidualMemory residual;
   BlockScratch<std::uint64_t> reduction;
@@ -48,7 +48,7 @@ struct Shared {
 class ChainWalk {
  public:
   __device__ ChainWalk(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
-                       std::int64_t b, const RowCluster& cluster, Shared& shared)
+                       std::int64_t b, const RowCluster& cluster, ChainMemory& shared)
       : task_(task),
         target_(target),
         draft_(draft),
@@ -176,30 +176,32 @@ class ChainWalk {
   std::int64_t b_;
   DraftedState state_;
   RowCluster cluster_;
-  Shared& shared_;
+  ChainMemory& shared_;
 };
 
 __global__ void __launch_bounds__(kThreads, blocks_with_registers(kThreads))
     walk_chains_kernel(const __grid_constant__ DraftTask task,
                        const __grid_constant__ FilteredRows target,
                        const __grid_constant__ FilteredRows draft,
-                       const __grid_constant__ AcceptChainResult result, int blocks_log2) {
-  __shared__ Shared shared;
+                       const __grid_constant__ AcceptChainResult result,
+                       const __grid_constant__ PerRequest<AcceptRule> rules, int blocks_log2) {
+  __shared__ ChainMemory shared;
   await_kernel_before();
-  const RowCluster cluster = RowCluster::of_grid(blocks_log2);
-  ChainWalk(task, target, draft, blockIdx.x >> blocks_log2, cluster, shared).run(result);
+  const std::int64_t b = blockIdx.x >> blocks_log2;
+  if (rules.at(b) == AcceptRule::block) return;  // walk_blocks verifies these requests
+  ChainWalk(task, target, draft, b, RowCluster::of_grid(blocks_log2), shared).run(result);
 }
 
 }  // namespace
 
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const AcceptChainResult& result, Path path,
-                        cudaStream_t stream) {
+                        const FilteredRows& draft, const AcceptChainResult& result,
+                        const PerRequest<AcceptRule>& rules, Path path, cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
   const int blocks = draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads) : 1;
   const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
   return launch_spread<walk_chains_kernel>(task.target.batch, {blocks, kThreads}, needs, stream,
-                                           task, target, draft, result);
+                                           task, target, draft, result, rules);
 }
 
 }  // namespace fairdraw::cuda

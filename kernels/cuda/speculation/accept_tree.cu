@@ -34,11 +34,11 @@
 
 #include "common/philox.h"
 #include "cuda/device/early_start.h"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/sibling_measure.cuh"
 #include "cuda/speculation/tree_walk.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -52,23 +52,14 @@ constexpr int kThreads = 256;
 /// once balance the work better.
 constexpr int kRoundsOfTrees = 2;
 
-struct Shared {
-  RowSums<WeightSums> sums;
-  SharedDistribution target, draft;
-  union {
-    ResidualSums residual;  ///< used until the first child of a node is rejected
-    Scales scales;          ///< used after the first child of a node is rejected
-  };
-};
 static_assert(kThreads / kWarp <= ResidualSums::kMaxWarpsOfDraw);
-static_assert(sizeof(Shared) <= 48 * 1024, "what a block may have without asking for it");
 
 class DistributionWalk {
  public:
   __device__ DistributionWalk(const DraftTask& task, const FilteredRows& target,
                               const FilteredRows& draft, const DraftedRequest& request,
                               const TreePath& path, std::int64_t b, const RowCluster& cluster,
-                              Shared& shared)
+                              ScaledWalkMemory& shared)
       : task_(task),
         target_(target),
         draft_(draft),
@@ -267,7 +258,7 @@ __global__ void __launch_bounds__(kThreads, kThreadsAtOnce / kThreads)
                       const __grid_constant__ FilteredRows target,
                       const __grid_constant__ FilteredRows draft,
                       const __grid_constant__ AcceptTreeResult result, int blocks_log2) {
-  __shared__ Shared shared;
+  __shared__ ScaledWalkMemory shared;
   await_kernel_before();
   const std::int64_t b = blockIdx.x >> blocks_log2;
   const RowCluster cluster = RowCluster::of_grid(blocks_log2);

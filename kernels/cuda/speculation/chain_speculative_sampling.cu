@@ -25,10 +25,10 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
 #include "cuda/device/read_value.cuh"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/drafted_rows.h"
 #include "cuda/speculation/filtered_distribution.cuh"
-#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {

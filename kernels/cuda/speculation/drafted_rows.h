@@ -12,7 +12,8 @@
 #include <cstdint>
 
 #include "common/proposals.h"
-#include "cuda/tiles/filtered_rows.h"
+#include "cuda/rows/filtered_rows.h"
+#include "cuda/tiles/filter_rows.h"
 #include "serving/rules/drafted_request.h"
 
 namespace fairdraw::cuda {
@@ -95,13 +96,14 @@ cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 cudaError_t walk_trees(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
                        const AcceptTreeResult& result, Path path, cudaStream_t stream);
 
-/// Enqueues the kernel that walks over chains whose draft distribution is known. Chains have a
+/// Enqueues the kernel that walks over chains whose draft distribution is known. It writes nothing
+/// for requests whose rule is AcceptRule::block. Chains have a
 /// kernel of their own, because the kernel for trees takes 48 KB of shared memory for the residuals
 /// of siblings, so that fewer of its blocks run at once. For 64 chains of 5 drafts, V = 128256 and
 /// one H100, the kernel for chains takes 271 microseconds, and the kernel for trees 334.
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const AcceptChainResult& result, Path path,
-                        cudaStream_t stream);
+                        const FilteredRows& draft, const AcceptChainResult& result,
+                        const PerRequest<AcceptRule>& rules, Path path, cudaStream_t stream);
 
 /// Enqueues the kernel that verifies chains of known distribution by block, for the requests whose
 /// rule is AcceptRule::block. It writes nothing for other requests.

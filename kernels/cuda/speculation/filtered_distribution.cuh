@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "cuda/rows/filtered_row.cuh"
 #include "cuda/speculation/relative_weight.cuh"
 #include "cuda/speculation/row_draw.cuh"
-#include "cuda/tiles/filtered_row.cuh"
 
 namespace fairdraw::cuda {
 

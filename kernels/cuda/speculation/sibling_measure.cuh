@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/row_draw.cuh"
 #include "serving/rules/sibling_scales.h"
@@ -100,5 +101,16 @@ class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
   const Scales& scales_;
   float low_, high_;
 };
+
+/// Shared memory of a walk that draws from residuals with scales, and first from one without.
+struct ScaledWalkMemory {
+  RowSums<WeightSums> sums;
+  SharedDistribution target, draft;
+  union {
+    ResidualSums residual;  ///< used until a residual needs scales
+    Scales scales;
+  };
+};
+static_assert(sizeof(ScaledWalkMemory) <= 48 * 1024, "what a block may have without asking for it");
 
 }  // namespace fairdraw::cuda

@@ -9,7 +9,6 @@
 
 #include "cuda/tiles/candidate_list.cuh"
 #include "cuda/tiles/group_keys.cuh"
-#include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_search.cuh"
 

@@ -9,32 +9,23 @@
 
 #include "common/proposals.h"
 #include "common/wide_integers.h"
-#include "cuda/tiles/edit_planes.h"
+#include "cuda/device/tile_spread.h"
+#include "cuda/rows/edit_planes.h"
+#include "cuda/rows/filtered_rows.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {
 
-/// A filtered row. The row's survivors are the allowed tokens with a value above `low`, and the
-/// allowed tokens with a value equal to `low` and an id below `tie_end`; a greedy row has one
-/// survivor, `greedy_token`.
-struct RowRecord {
-  RowStatus status;
-  std::int32_t greedy_token;  ///< token of a greedy row; -1 for other rows
-  float max;                  ///< largest allowed value of the row
-  float low;
-  std::int32_t tie_end;  ///< tokens equal to `low` with ids from this one on are dropped; vocab if
-                         ///< no tied token is dropped
-  float floor;  ///< smallest value that min_p keeps if the row draws by proposals; infinity in
-                ///< other rows
-  std::uint64_t total_low;   ///< low 64 bits of the survivors' weight in the row's unit
-  std::uint64_t total_high;  ///< high 64 bits of this weight (common/tile_weights.h); neither word
-                             ///< is set for greedy rows
-
-  __host__ __device__ uint128_t weight() const {
-    return (static_cast<uint128_t>(total_high) << 64) | total_low;
-  }
+/// Code that finishes rows whose status is ok, and writes their tokens.
+enum class RowEndKind : std::int32_t {
+  index,       ///< the first block alone: greedy rows, and draws from the index (plain_row.cuh)
+  proposal,    ///< an accepted proposal (row_proposals.cuh)
+  short_list,  ///< a list with a candidate per thread (short_list_end.cuh)
+  long_list,   ///< a list with several candidates per thread (long_list.cuh)
+  threshold,   ///< a draw from the index at a threshold (threshold_search.cuh)
 };
+inline constexpr int kRowEnds = 5;
 
 /// Arguments of one launch of the row kernel. All arguments must be in range, except for values in
 /// device memory, which the kernel checks.
@@ -77,9 +68,25 @@ struct RowsTask {
                                  ///< kernels
   TileRows<std::int32_t> keys;   ///< optional: keys of the tiles of all rows whose status is ok,
                                  ///< for later kernels
+#ifdef FAIRDRAW_DEVICE_ASSERTS
+  std::uint32_t* ends = nullptr;  ///< optional [kRowEnds]: number of rows that each RowEndKind
+                                  ///< finished
+#endif
 };
 
 /// Enqueues the row kernel; rows.rows must be in [1, 2^22). Returns the CUDA error of the launch.
 cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream);
+
+/// Enqueues the row kernel with a given number of blocks per row; spread.threads must be at least
+/// 256. Returns the CUDA error of the launch.
+cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
+
+/// Enqueues the row kernel for rows that vectors can read, in a call in which each block has an SM
+/// of its own. Only filter_tiles calls this function.
+cudaError_t filter_few_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream);
+
+/// Returns whether the device runs all blocks of filter_few_tiles at once. Clusters do not cross
+/// groups of SMs (GPCs), so that 32 clusters of 4 blocks do not always fit on 132 SMs.
+bool few_tiles_run_at_once(const RowsTask& task, const TileSpread& spread);
 
 }  // namespace fairdraw::cuda

@@ -4,6 +4,14 @@
 
 namespace fairdraw::cuda {
 
+cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream) {
+  TileSpread spread;
+  if (const cudaError_t error = best_spread(task.rows, path, spread); error != cudaSuccess) {
+    return error;
+  }
+  return filter_tiles(task, spread, stream);
+}
+
 cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   if (spread.threads < kEndThreads) return cudaErrorInvalidConfiguration;
   if (spread.is_alone && access_of(task.rows) == TileAccess::vectors &&

@@ -16,12 +16,13 @@
 //                 it keeps; then the first block draws
 //   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
 //                 reach it (candidate_list.cuh), the cuts and the draw among them
-//                 (short_list_end.cuh, long_list_end.cuh), all by the first block
+//                 (short_list_end.cuh, long_list.cuh), all by the first block
 //   top_p         without top_k: tokens are proposed from the sums and accepted by bounds from the
 //                 index; if the bounds do not decide, all blocks sum the mass above the proposals
 //                 (row_proposals.cuh). If no proposal is accepted, or if a word or a record needs
 //                 the threshold, the row goes on like all others
-//   all others    passes of all blocks over the tiles again (bracket_search.cuh): top_k that is not
+//   all others    passes of all blocks over the tiles again (threshold_search.cuh): top_k that is
+//   not
 //                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
 //                 from the sums of the kept tokens
 //
@@ -102,17 +103,16 @@
 
 #include "common/parameters.h"
 #include "cuda/device/early_start.h"
-#include "cuda/tiles/brackets/bracket_search.cuh"
+#include "cuda/rows/tile_launch.cuh"
 #include "cuda/tiles/candidate_bound.cuh"
-#include "cuda/tiles/filter_tiles.h"
-#include "cuda/tiles/long_list_end.cuh"
+#include "cuda/tiles/filter_rows.h"
+#include "cuda/tiles/long_list.cuh"
 #include "cuda/tiles/min_p_key.cuh"
 #include "cuda/tiles/plain_row.cuh"
-#include "cuda/tiles/proposal_hint.cuh"
 #include "cuda/tiles/row_proposals.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
-#include "cuda/tiles/tile_launch.cuh"
+#include "cuda/tiles/threshold_search.cuh"
 
 namespace fairdraw::cuda {
 
@@ -131,7 +131,8 @@ __device__ __noinline__ void draw_by_sums(SharedRow<kForm> place, RowCut cut) {
   const DrawnToken drawn = row.draw(end.groups, end.filters.word);
   if (lane_of_thread() == 0) {
     const std::int32_t token = end.token >= 0 ? end.token : drawn.token;
-    write_drawn(place.asked().outputs, token, end.keys.largest, cut, drawn.total, end.floor);
+    write_drawn(place.asked().outputs, RowEndKind::threshold, token, end.keys.largest, cut,
+                drawn.total, end.floor);
   }
 }
 
@@ -211,7 +212,9 @@ class FilterTilesRow {
         tell_blocks(place_, {PassKind::row_has_ended, {}, 0, 0});
         blocks_.cluster().arrive();
         // The token is written after the arrival, which would otherwise wait for the write.
-        if (threadIdx.x == 0) write_drawn(RowOutputs::of(task_, number_), token, 0, {}, 0);
+        if (threadIdx.x == 0) {
+          write_drawn(RowOutputs::of(task_, number_), RowEndKind::proposal, token, 0, {}, 0);
+        }
         return;
       }
     }
@@ -337,7 +340,7 @@ class FilterTilesRow {
       hint_ = find_hint<kForm>(place_);
     }
   }
-  /// Returns whether the first pass may look for a hint (proposal_hint.cuh). Processed rows have no
+  /// Returns whether the first pass may look for a hint (row_proposals.cuh). Processed rows have no
   /// hint, because edits may not be available yet.
   __device__ __forceinline__ static bool may_hint(const SharedRow<kForm>& place,
                                                   const RowOfTiles<kForm>& row,
@@ -422,7 +425,6 @@ class FilterTilesRow {
       end.rule = place.asked().rule;
       end.index_in_shared = blocks.index();
       end.sums = blocks.sums();
-      end.bracket_capacity = bracket_capacity<kForm>();
       end.token = token;
     }
     end_filtered(task, place, end, blocks.index());
@@ -449,7 +451,7 @@ class FilterTilesRow {
       end.floor = proposes ? from_order_key(cut.low) : INFINITY;
     }
     if (end_with_list(place, end, index, keys, cut)) return;
-    filter_by_passes<kForm, kFromProbs>(place, cut);
+    search_threshold<kForm, kFromProbs>(place, cut);
     draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 

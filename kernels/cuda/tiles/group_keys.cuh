@@ -24,8 +24,8 @@
 #include <cstdint>
 
 #include "common/float_order.h"
+#include "cuda/rows/tile_values.cuh"
 #include "cuda/tiles/row_index.cuh"
-#include "cuda/tiles/tile_values.cuh"
 
 namespace fairdraw::cuda {
 

@@ -1,26 +1,29 @@
-// Finishes a row with a long list of candidates, of which each thread has a few consecutive ones.
+// Long list of candidates, of which each thread has a few consecutive ones: finds the survivors of
+// top_k and top_p in the list, and finishes a row whose candidates are all in the list.
 //
 // The keys of the candidates are in registers, and the k-th largest key is found by comparisons
 // with pivots (tile_search.cuh). The weight of each candidate that top_k keeps is computed once,
 // and stored in memory that only the candidate's thread reads. The threshold of the nucleus is
 // bisected over the keys, until one candidate is left or after 32 steps; each step adds up these
-// weights and counts the candidates. Prefix sums over
-// the threads then find the thread whose candidates contain the drawn position, and this thread
-// finds the token among its candidates.
+// weights and counts the candidates. Prefix sums over the threads then find the thread whose
+// candidates contain the drawn position, and this thread finds the token among its candidates.
+//
+// The list may also be a part of the row's candidates, those in a bracket of keys, in any order
+// (threshold_search.cuh). Then the number or the mass of the larger candidates is known.
 #pragma once
 
 #include <climits>
 #include <cstdint>
 
-#include "cuda/tiles/row_end.cuh"
 #include "cuda/tiles/row_results.cuh"
+#include "cuda/tiles/shared_row.cuh"
 
 namespace fairdraw::cuda {
 
-/// Long candidate list of a row as a single thread sees the list, with the thread's consecutive
+/// Long list of candidates as a single thread sees the list, with the thread's consecutive
 /// candidates.
 template <bool kFromProbs>
-class LongListEnd {
+class LongList {
   static constexpr int kOfThread = CandidateList::kMax / kEndThreads;
   /// First bit of a count of candidates that is summed together with their weights, which are below
   /// 2^104 each.
@@ -28,8 +31,10 @@ class LongListEnd {
   static_assert(CandidateList::kMax < 1 << (kCountAt - 104) && kCountAt <= 128 - 11);
 
  public:
-  __device__ __forceinline__ LongListEnd(RowEnd& row, int n)
-      : row_(row), filters_(row.filters), n_(n), search_(row.search), masses_(row.masses) {
+  /// The list has n candidates, all with keys in an interval.
+  __device__ __forceinline__ LongList(RowEnd& row, int n, KeyInterval keys)
+      : row_(row), n_(n), keys_(keys), search_(row.search), masses_(row.masses) {
+    FAIRDRAW_DEVICE_ASSERT(n <= CandidateList::kMax && keys.low <= keys.high);
     const int share = (n + kEndThreads - 1) / kEndThreads;
     begin_ = min(n, static_cast<int>(threadIdx.x) * share);
     end_ = min(n, begin_ + share);
@@ -39,35 +44,37 @@ class LongListEnd {
     }
   }
 
-  __device__ __forceinline__ void run(const RowOutputs& outputs, std::int32_t bound) {
-    RowCut cut{bound, filters_.vocab};
-    if (n_ > filters_.top_k) cut = top_k(bound);
+  /// Draws the token of a row whose candidates are all in the list.
+  __device__ __forceinline__ void draw(const RowOutputs& outputs) {
+    const RowFilters filters = row_.filters;
+    RowCut cut{keys_.low, filters.vocab};
+    if (n_ > filters.top_k) cut = top_k(filters.top_k);
     weigh(cut);
     uint128_t mine = mass(cut.low, INT_MAX);
     BlockMasses::Prefix prefix = masses_.prefix(mine);
-    if (filters_.top_p_on()) {
+    if (filters.top_p_on()) {
       const uint128_t target =
-          nucleus_target(filters_.top_p, filters_.by_row_mass ? filters_.row_mass : prefix.total);
+          nucleus_target(filters.top_p, filters.by_row_mass ? filters.row_mass : prefix.total);
       if (prefix.total >= target) {
         const std::int32_t low = top_p(cut.low, target);
-        if (low > cut.low) cut = {low, filters_.vocab};
+        if (low > cut.low) cut = {low, filters.vocab};
         mine = mass(cut.low, INT_MAX);
         prefix = masses_.prefix(mine);
       }
     }
-    const uint128_t position = multiply_high(filters_.word, prefix.total);
+    const uint128_t position = multiply_high(filters.word, prefix.total);
     if (position < prefix.before || position >= prefix.before + mine) return;
     const int drawn = entry_at(cut.low, position - prefix.before);
-    write_drawn(outputs, row_.list.id[drawn], row_.keys.largest, cut, prefix.total);
+    write_drawn(outputs, RowEndKind::long_list, row_.list.id[drawn], row_.keys.largest, cut,
+                prefix.total);
   }
 
- private:
-  /// Returns the cut of top_k among the listed candidates. Precondition: the list has more than k
-  /// values.
-  __device__ __forceinline__ RowCut top_k(std::int32_t bound) {
-    const int k = filters_.top_k;
+  /// Returns the cut that keeps the k largest candidates. Precondition: the list has at least k
+  /// candidates.
+  __device__ __forceinline__ RowCut top_k(int k) {
+    FAIRDRAW_DEVICE_ASSERT(k > 0 && k <= n_);
     const KeyRange range = search_.search(
-        {bound, row_.keys.largest, n_}, bound, k, 0, [&](const std::int32_t(&pivot)[3]) {
+        {keys_.low, keys_.high, n_}, keys_.low, k, 0, [&](const std::int32_t(&pivot)[3]) {
           PivotCounts counts;
 #pragma unroll
           for (const std::int32_t key : key_) {
@@ -75,33 +82,11 @@ class LongListEnd {
           }
           return counts;
         });
-    RowCut cut{range.low, filters_.vocab};
-    if (filters_.lowest_id && range.reached > k) {
+    RowCut cut{range.low, row_.filters.vocab};
+    if (row_.filters.lowest_id && range.reached > k) {
       cut.tie_end = end_of_ties(row_, begin_, end_, range, k);
     }
     return cut;
-  }
-
-  /// Returns the id at which ties are cut, so that exactly k tokens are kept and tied tokens with
-  /// low ids come first. Precondition: the range is a single key.
-  __device__ __noinline__ static int end_of_ties(RowEnd& row, int begin, int end, KeyRange range,
-                                                 int k) {
-    const auto count = [&](const std::int32_t(&pivot)[3]) {
-      PivotCounts counts;
-#pragma unroll 1
-      for (int i = begin; i < end; ++i) {
-        if (row.list.key[i] != range.low) continue;
-        const int place = -1 - row.list.id[i];
-        counts.add(place >= pivot[0], place >= pivot[1], place >= pivot[2]);
-      }
-      return counts;
-    };
-    sync_end();  // wait until all threads have read the results of the previous search
-    PivotSearch search(row.search);
-    const std::int32_t all[3] = {INT_MIN, INT_MIN, INT_MIN};
-    const auto ties = static_cast<int>(search.sum(count(all)).third);
-    const int vocab = row.filters.vocab;
-    return -search.search({-vocab, -1, ties}, -vocab, k - (range.reached - ties), 0, count).low;
   }
 
   /// Computes the weights of this thread's candidates. Candidates that the cut drops get the weight
@@ -121,28 +106,15 @@ class LongListEnd {
     }
   }
 
-  __device__ __forceinline__ uint128_t weight_of(int entry) const {
-    return row_weight(row_.list.weight.of_tile[entry], row_.list.weight.shift[entry]);
-  }
-
-  /// Returns the total weight of this thread's kept candidates with keys from low to high, plus
-  /// `each` per candidate in this range.
-  __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high,
-                                            uint128_t each = 0) const {
-    uint128_t sum = 0;
-#pragma unroll 1
-    for (int i = begin_; i < end_; ++i) {
-      const std::int32_t key = row_.list.key[i];
-      if (key >= low && key <= high) sum += weight_of(i) + each;
-    }
-    return sum;
-  }
+  /// Returns the total weight of all threads' candidates that weigh() kept. The function has one
+  /// barrier.
+  __device__ __forceinline__ uint128_t total() { return masses_.sum(mass(keys_.low, INT_MAX)); }
 
   /// Returns the largest key such that the kept candidates whose keys are at least this large weigh
   /// at least `target` together. Precondition: the candidates with keys >= `low` weigh at least
   /// `target` together.
   __device__ __forceinline__ std::int32_t top_p(std::int32_t low, const uint128_t& target) {
-    std::int32_t high = row_.keys.largest;
+    std::int32_t high = keys_.high;
     uint128_t above = 0;  // weight of the candidates with keys above `high`
     // The search ends as soon as a single candidate is left, usually after half of the steps.
     int left = n_;  // at least the number of candidates with keys from `low` to `high`
@@ -172,6 +144,59 @@ class LongListEnd {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(masses_.sum(mine)));
   }
 
+  /// Adds the weights of this thread's candidates to the sums of their tiles, for the kept
+  /// candidates with keys >= `low`. A barrier must follow before the sums are read.
+  __device__ __forceinline__ void add_to_tiles(std::int32_t low) const {
+#pragma unroll 1
+    for (int i = begin_; i < end_; ++i) {
+      const CandidateList::Entry entry = row_.list.entry(i);
+      const std::uint64_t weight = row_.list.weight.of_tile[i];
+      if (entry.key < low || weight == 0) continue;
+      atomicAdd(reinterpret_cast<unsigned long long*>(row_.sums + entry.id / kTileSize),
+                static_cast<unsigned long long>(weight));
+    }
+  }
+
+ private:
+  /// Returns the id at which ties are cut, so that exactly k tokens are kept and tied tokens with
+  /// low ids come first. Precondition: the range is a single key.
+  __device__ __noinline__ static int end_of_ties(RowEnd& row, int begin, int end, KeyRange range,
+                                                 int k) {
+    const auto count = [&](const std::int32_t(&pivot)[3]) {
+      PivotCounts counts;
+#pragma unroll 1
+      for (int i = begin; i < end; ++i) {
+        if (row.list.key[i] != range.low) continue;
+        const int place = -1 - row.list.id[i];
+        counts.add(place >= pivot[0], place >= pivot[1], place >= pivot[2]);
+      }
+      return counts;
+    };
+    sync_end();  // wait until all threads have read the results of the previous search
+    PivotSearch search(row.search);
+    const std::int32_t all[3] = {INT_MIN, INT_MIN, INT_MIN};
+    const auto ties = static_cast<int>(search.sum(count(all)).third);
+    const int vocab = row.filters.vocab;
+    return -search.search({-vocab, -1, ties}, -vocab, k - (range.reached - ties), 0, count).low;
+  }
+
+  __device__ __forceinline__ uint128_t weight_of(int entry) const {
+    return row_weight(row_.list.weight.of_tile[entry], row_.list.weight.shift[entry]);
+  }
+
+  /// Returns the total weight of this thread's kept candidates with keys from low to high, plus
+  /// `each` per candidate in this range.
+  __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high,
+                                            uint128_t each = 0) const {
+    uint128_t sum = 0;
+#pragma unroll 1
+    for (int i = begin_; i < end_; ++i) {
+      const std::int32_t key = row_.list.key[i];
+      if (key >= low && key <= high) sum += weight_of(i) + each;
+    }
+    return sum;
+  }
+
   /// Returns the list index of this thread's candidate that contains a position in the thread's
   /// mass.
   __device__ __forceinline__ int entry_at(std::int32_t low, uint128_t position) const {
@@ -185,8 +210,8 @@ class LongListEnd {
   }
 
   RowEnd& row_;
-  const RowFilters filters_;
   int n_, begin_, end_;
+  KeyInterval keys_;
   std::int32_t key_[kOfThread];
   PivotSearch search_;
   BlockMasses masses_;
@@ -198,7 +223,7 @@ template <bool kFromProbs>
 __device__ __noinline__ void end_long_list(const RowOutputs& outputs, RowEnd& passed, int n,
                                            std::int32_t bound) {
   RowEnd& row = in_shared(passed);
-  LongListEnd<kFromProbs>(row, n).run(outputs, bound);
+  LongList<kFromProbs>(row, n, {bound, row.keys.largest}).draw(outputs);
 }
 
 }  // namespace fairdraw::cuda

@@ -26,8 +26,8 @@
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
-#include "cuda/tiles/brackets/bracket_pass.cuh"
 #include "cuda/tiles/row_weigher.cuh"
+#include "cuda/tiles/threshold_pass.cuh"
 #include "cuda/tiles/tile_draw.cuh"
 
 namespace fairdraw::cuda {

@@ -97,7 +97,8 @@ class PlainRow {
     if (min_p > 0.0F && task_.records != nullptr) {
       cut.low = smallest_key_kept<kFromProbs>(min_p, rule_.scale, cut.low, largest_);
     }
-    write_drawn(RowOutputs::of(task_, number_), drawn.token, largest_, cut, drawn.total);
+    write_drawn(RowOutputs::of(task_, number_), RowEndKind::index, drawn.token, largest_, cut,
+                drawn.total);
   }
 
  private:

@@ -1,20 +1,10 @@
-// Survivors of top_k and top_p in a row, and exact searches for these survivors by a single block.
-//
-// A cut consists of a threshold on logits and a threshold on the ids of the tokens whose logits
-// equal the first threshold. The searches read the list of values in a bracket (bracket_list.cuh).
-// For top_k, the keys are counted in levels of bins (key_selection.cuh). For top_p, the masses have
-// up to 124 bits, which is too many for additions in shared memory, so the threshold is bisected. A
-// bisection takes at most 32 steps for any values, and each step weighs only the tokens that are
-// still undecided.
+// Filters of a row, and the cut that they leave: a threshold on values, and a threshold on the ids
+// of the tokens whose values equal the first threshold.
 #pragma once
 
 #include <cstdint>
 
 #include "common/wide_integers.h"
-#include "cuda/tiles/block_masses.cuh"
-#include "cuda/tiles/filter_tiles.h"
-#include "cuda/tiles/key_selection.cuh"
-#include "cuda/tiles/row_weigher.cuh"
 
 namespace fairdraw::cuda {
 
@@ -35,6 +25,20 @@ struct RowFilters {
   __device__ bool min_p_on() const { return min_p > 0.0F; }
 };
 
+/// Interval of keys from low to high, both included.
+struct KeyInterval {
+  std::int32_t low, high;
+
+  __device__ bool holds(std::int32_t key) const { return key >= low && key <= high; }
+  __device__ bool single() const { return low == high; }
+  /// Returns the key in the middle, rounded down. The differences are unsigned, because an interval
+  /// may be wider than 2^31.
+  __device__ std::int32_t lower_middle() const {
+    const std::uint32_t width = static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low);
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(low) + width / 2);
+  }
+};
+
 /// Survivors of filters: the tokens with keys above `low`, and the tokens with keys equal to `low`
 /// and ids below tie_end.
 struct RowCut {
@@ -43,76 +47,6 @@ struct RowCut {
 
   __device__ bool keeps(std::int32_t key, int id) const {
     return key > low || (key == low && id < tie_end);
-  }
-};
-
-/// Search for a cut among the tokens of a source. source.for_each(lowest, visit) must call
-/// visit(key, id, tile_key) for this thread's tokens with key >= lowest, and may call it for other
-/// tokens.
-template <bool kFromProbs>
-struct CutSearch {
-  KeySelection& selection;
-  BlockMasses& masses;
-  const RowWeigher<kFromProbs>& weigh;
-  const RowFilters& filters;
-  std::int32_t maximum;  ///< the largest key
-
-  /// Returns the cut of top_k among the tokens with keys >= `lowest`.
-  template <class Source>
-  __device__ RowCut top_k(const Source& source, std::int32_t lowest) {
-    const int k = filters.top_k;
-    const KeyCut cut = selection.select({lowest, maximum}, k, 0, [&](const auto& count) {
-      source.for_each(lowest, [&](std::int32_t key, int, std::int32_t) { count(key, 1); });
-    });
-    RowCut result{cut.key, filters.vocab};
-    if (!filters.lowest_id || cut.reached <= k) return result;
-    const KeyCut of_ids =
-        selection.select({-filters.vocab, -1}, k - cut.above, 0, [&](const auto& count) {
-          source.for_each(cut.key, [&](std::int32_t key, int id, std::int32_t) {
-            if (key == cut.key) count(-1 - id, 1);
-          });
-        });
-    result.tie_end = -of_ids.key;
-    return result;
-  }
-
-  /// Returns the weight of this thread's tokens that a cut keeps.
-  template <class Source>
-  __device__ uint128_t kept_of_thread(const Source& source, const RowCut& cut) const {
-    uint128_t mine = 0;
-    source.for_each(cut.low, [&](std::int32_t key, int id, std::int32_t tile_key) {
-      if (cut.keeps(key, id)) mine += weigh(from_order_key(key), tile_key);
-    });
-    return mine;
-  }
-
-  /// Returns the largest key in a range such that the tokens whose keys are at least this large
-  /// weigh at least `target` together. `above` is the weight of the tokens above the range.
-  /// Precondition: the tokens whose keys are at least the range's smallest key weigh at least
-  /// `target` together.
-  template <class Source>
-  __device__ std::int32_t nucleus_end(const Source& source, KeyInterval range, uint128_t above,
-                                      uint128_t target) {
-#pragma unroll 1
-    while (range.low < range.high) {
-      const std::uint32_t half =
-          (static_cast<std::uint32_t>(range.high) - static_cast<std::uint32_t>(range.low) + 1U) /
-          2U;
-      const auto middle =
-          static_cast<std::int32_t>(static_cast<std::uint32_t>(range.high) - half + 1U);
-      uint128_t mine = 0;
-      source.for_each(middle, [&](std::int32_t key, int, std::int32_t tile_key) {
-        if (key >= middle && key <= range.high) mine += weigh(from_order_key(key), tile_key);
-      });
-      const uint128_t sum = above + masses.sum(mine);
-      if (sum >= target) {
-        range.low = middle;
-      } else {
-        above = sum;
-        range.high = middle - 1;
-      }
-    }
-    return range.low;
   }
 };
 

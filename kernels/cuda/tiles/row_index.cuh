@@ -21,10 +21,11 @@
 #include <climits>
 #include <cstdint>
 
+#include "cuda/device/device_assert.h"
 #include "cuda/device/row_cluster.cuh"
+#include "cuda/device/tile_spread.h"
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/tiles/tile_pass.cuh"
-#include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {
 
@@ -69,6 +70,7 @@ class RowBlocks {
   /// Sends the entry of a tile to the first block; all lanes of the warp must have the entry. The
   /// key is also stored in this block, where the warp itself can read the key.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
+    FAIRDRAW_DEVICE_ASSERT(tile >= 0 && tile < tiles_);
     if (lane() != 0) return;
     keys_[tile] = entry.key;
     keys_of_first_[tile] = entry.key;

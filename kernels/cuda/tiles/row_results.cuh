@@ -7,6 +7,7 @@
 
 #include "common/parameters.h"
 #include "common/wide_integers.h"
+#include "cuda/device/device_assert.h"
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/tiles/filter_rows.h"
 #include "cuda/tiles/row_cut.cuh"
@@ -111,13 +112,30 @@ struct RowOutputs {
   std::int32_t* token;
   RowStatus* status;
   RowRecord* record;
+#ifdef FAIRDRAW_DEVICE_ASSERTS
+  std::uint32_t* ends;
+#endif
 
   __device__ __forceinline__ static RowOutputs of(const RowsTask& task, std::int64_t row) {
-    return {task.tokens == nullptr ? nullptr : task.tokens + row,
-            task.statuses == nullptr ? nullptr : task.statuses + row,
-            task.records == nullptr ? nullptr : task.records + row};
+    RowOutputs outputs{};
+    if (task.tokens != nullptr) outputs.token = task.tokens + row;
+    if (task.statuses != nullptr) outputs.status = task.statuses + row;
+    if (task.records != nullptr) outputs.record = task.records + row;
+#ifdef FAIRDRAW_DEVICE_ASSERTS
+    outputs.ends = task.ends;
+#endif
+    return outputs;
   }
 };
+
+/// Counts a finished row in test builds.
+__device__ __forceinline__ void count_end(const RowOutputs& outputs, RowEndKind end) {
+#ifdef FAIRDRAW_DEVICE_ASSERTS
+  if (outputs.ends != nullptr) atomicAdd(outputs.ends + static_cast<int>(end), 1U);
+#else
+  static_cast<void>(outputs), static_cast<void>(end);
+#endif
+}
 
 /// Writes the results of a row whose status is not ok.
 __device__ inline void write_failure(const RowOutputs& outputs, RowStatus status) {
@@ -129,6 +147,8 @@ __device__ inline void write_failure(const RowOutputs& outputs, RowStatus status
 /// Writes the results of a greedy row, which has one survivor.
 __device__ inline void write_greedy(const RowOutputs& outputs, std::int32_t token,
                                     std::int32_t largest) {
+  FAIRDRAW_DEVICE_ASSERT(token >= 0);
+  count_end(outputs, RowEndKind::index);
   if (outputs.token != nullptr) *outputs.token = token;
   if (outputs.status != nullptr) *outputs.status = RowStatus::ok;
   if (outputs.record == nullptr) return;
@@ -138,9 +158,11 @@ __device__ inline void write_greedy(const RowOutputs& outputs, std::int32_t toke
 
 /// Writes the results of a row whose status is ok, with the thread that has the row's token.
 /// `floor` is written to the RowRecord.
-__device__ inline void write_drawn(const RowOutputs& outputs, std::int32_t token,
+__device__ inline void write_drawn(const RowOutputs& outputs, RowEndKind end, std::int32_t token,
                                    std::int32_t largest, const RowCut& cut, uint128_t total,
                                    float floor = INFINITY) {
+  FAIRDRAW_DEVICE_ASSERT(token >= 0);
+  count_end(outputs, end);
   if (outputs.token != nullptr) *outputs.token = token;
   if (outputs.status != nullptr) *outputs.status = RowStatus::ok;
   if (outputs.record == nullptr) return;

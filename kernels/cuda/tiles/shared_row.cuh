@@ -3,7 +3,7 @@
 //
 // Dynamic shared memory has the same layout in every block of a row. First comes the ring buffer of
 // the first pass, which is later replaced by the data for finishing the row (in the first block) or
-// by a bracket's list; then come the keys of groups, and then the index.
+// by the lists and bins of passes; then come the keys of groups, and then the index.
 //
 // Cooperation. Every block of a row takes part in every barrier of the row's cluster. The threads
 // that finish the row (kEndThreads threads of the first block) give an order for each pass, for
@@ -11,17 +11,55 @@
 // pass. The last order says that the row has ended. The passes are functions with few arguments,
 // which are all in registers, because an argument passed by reference would be in the local memory
 // of every thread.
+//
+// The data for finishing a row (RowEnd) include the row's parameters: rarely executed code is out
+// of line, and arguments passed to it by reference would be in local memory, for every thread and
+// every row.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/device/block_masses.cuh"
 #include "cuda/device/shared_memory.cuh"
+#include "cuda/tiles/candidate_bound.cuh"
+#include "cuda/tiles/candidate_list.cuh"
 #include "cuda/tiles/mass_above.cuh"
-#include "cuda/tiles/row_end.cuh"
+#include "cuda/tiles/row_cut.cuh"
 #include "cuda/tiles/row_results.cuh"
+#include "cuda/tiles/threshold_pass.cuh"
+#include "cuda/tiles/tile_draw.cuh"
+#include "cuda/tiles/tile_search.cuh"
 
 namespace fairdraw::cuda {
+
+/// Data with which the threads that finish a row work.
+struct RowEnd {
+  RowFilters filters;
+  TileWeighing rule;
+  TileKeys keys;
+  RowIndex index_in_shared;  ///< result of index()
+  std::uint64_t* sums;       ///< sums of the tiles in the index
+  RowCut cut;                ///< cut that the passes of all blocks have found
+  std::int32_t token;        ///< accepted proposal; -1: none
+  float floor;               ///< smallest value that min_p keeps, which is written to RowRecord
+
+  TileSearchMemory search;
+  BlockMasses::Memory masses;
+  TileGroups groups;
+  TileDrawMemory<uint128_t> drawn;
+  BinRule bin_rule;
+  int bin_edges[2];       ///< first and last bin of the bracket
+  BracketSize list_size;  ///< size of `list`, if the list has the values of a bracket
+  std::int32_t low_of_warp[kEndWarps];
+  CandidateList list;
+
+  /// Returns the index of the row.
+  __device__ __forceinline__ RowIndex index() const {
+    return {&in_shared(*index_in_shared.keys), &in_shared(*index_in_shared.sums),
+            index_in_shared.tiles};
+  }
+};
 
 /// Returns the number of bytes of shared memory before the keys of groups.
 template <RowForm kForm>
@@ -29,14 +67,6 @@ __host__ __device__ constexpr int end_bytes(int threads) {
   const int ring = TileRing<kForm>::kLaneBytes * threads;
   const int end = static_cast<int>(sizeof(RowEnd));
   return ring > end ? ring : end;
-}
-
-/// Returns the number of entries of a bracket's list that fit into shared memory.
-template <RowForm kForm>
-__device__ unsigned bracket_capacity() {
-  const int room =
-      end_bytes<kForm>(static_cast<int>(blockDim.x)) - static_cast<int>(offsetof(RowEnd, list));
-  return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
 /// Returns the number of bytes between the ring buffer and the index, for the keys of groups or the
@@ -133,13 +163,8 @@ __device__ __noinline__ void pass_of_block(SharedRow<kForm> place) {
   }
   const RowOfTiles<kForm> row = place.asked().row;
   RowEnd& end = *place.end();
-  if (order.kind == PassKind::sample) {
-    SamplePass<kForm, kFromProbs>(row, place.blocks(row.tiles()), end.guess).run();
-    return;
-  }
-  BracketPass<kForm, kFromProbs>(row, place.blocks(row.tiles()), order, end.list_size,
-                                 end.bracket_entries(), bracket_capacity<kForm>(),
-                                 place.asked().rule.scale)
+  ThresholdPass<kForm, kFromProbs>(row, place.blocks(row.tiles()), order, end.list_size, end.list,
+                                   end.bin_rule, place.asked().rule.scale)
       .run();
 }
 

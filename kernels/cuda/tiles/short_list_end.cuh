@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
-#include "cuda/tiles/row_end.cuh"
 #include "cuda/tiles/row_results.cuh"
+#include "cuda/tiles/shared_row.cuh"
 
 namespace fairdraw::cuda {
 
@@ -132,7 +132,9 @@ __device__ __forceinline__ void end_short_list(const RowOutputs& outputs, const 
     const std::int32_t key = there ? list.key[number] : INT_MAX;
     cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
   }
-  if (drawn) write_drawn(outputs, id, row.keys.largest, cut, prefix.total);
+  if (drawn) {
+    write_drawn(outputs, RowEndKind::short_list, id, row.keys.largest, cut, prefix.total);
+  }
 }
 
 }  // namespace fairdraw::cuda

@@ -11,6 +11,10 @@
 // one piece of code, because a short kernel has to load each instruction from memory the first
 // time, and code that runs again is already loaded.
 //
+// Calls that draw one token per row use draw_tile instead, with all threads of a block. Each thread
+// has a range of consecutive tiles, and a prefix sum over the threads finds the thread whose range
+// contains the drawn position, with two barriers.
+//
 // Numerics: the weights are defined in common/tile_weights.h. Octaves are computed as doubles, as
 // in their definition, which takes two instructions per tile and no branch. Determinism: integers
 // throughout.
@@ -19,13 +23,62 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
-#include "cuda/tiles/block_draw.cuh"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/tile_spread.h"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_pass.cuh"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
+
+/// Drawn tile, with the drawn position inside the tile and the total weight of all tiles.
+template <class Weight>
+struct DrawnTile {
+  int tile;
+  Weight within, total;
+};
+
+/// Shared memory of draw_tile.
+template <class Weight>
+struct TileDrawMemory {
+  Weight of_warp[kMaxThreadsOfBlock / kWarp];
+  Weight within;
+  int tile;
+};
+
+/// Draws a tile. All threads of a block must call this function with the same random word.
+/// Precondition: at least one tile has a weight_of(tile) above 0.
+template <class Weight, class WeightOf>
+__device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf& weight_of,
+                                                       std::uint64_t word,
+                                                       TileDrawMemory<Weight>& memory) {
+  const int threads = static_cast<int>(blockDim.x);
+  int share = 1;  // number of tiles per thread; for most rows 1, so that the loop below is skipped
+#pragma unroll 1
+  while (share * threads < tiles) ++share;
+  const int begin = min(static_cast<int>(threadIdx.x) * share, tiles);
+  const int end = min(begin + share, tiles);
+  Weight mine = 0;
+#pragma unroll 1
+  for (int tile = begin; tile < end; ++tile) mine += weight_of(tile);
+  const BlockPrefix<Weight> prefix = block_prefix(mine, memory.of_warp);
+  const Weight position = multiply_high(word, prefix.total);
+  if (prefix.before <= position && position - prefix.before < mine) {
+    Weight within = position - prefix.before;
+    int tile = begin;
+#pragma unroll 1
+    for (; tile + 1 < end; ++tile) {
+      const Weight weight = weight_of(tile);
+      if (within < weight) break;
+      within -= weight;
+    }
+    memory.tile = tile;
+    memory.within = within;
+  }
+  __syncthreads();
+  return {memory.tile, memory.within, prefix.total};
+}
 
 /// Rule by which min_p keeps a value x: (x - max) * scale >= octaves, where each operation is
 /// rounded once. For probabilities, max is 0 and scale is 1.
@@ -92,6 +145,7 @@ __device__ __forceinline__ std::int32_t token_in_tile(int tile,
   for (const std::uint64_t weight : weights) of_lane += weight;
   const auto upto = static_cast<std::uint64_t>(warp_inclusive_sum(of_lane));
   const int lane = first_above(upto, position);
+  FAIRDRAW_DEVICE_ASSERT(lane >= 0);
   std::uint64_t before = upto - of_lane;
   int place = 0;
 #pragma unroll

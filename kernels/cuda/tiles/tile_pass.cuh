@@ -27,7 +27,7 @@
 
 #include "common/float_order.h"
 #include "common/tile_weights.h"
-#include "cuda/tiles/tile_values.cuh"
+#include "cuda/rows/tile_values.cuh"
 #include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {

@@ -11,7 +11,7 @@
 #include <climits>
 #include <cstdint>
 
-#include "cuda/tiles/block_masses.cuh"
+#include "cuda/device/block_masses.cuh"
 #include "cuda/tiles/row_index.cuh"
 
 namespace fairdraw::cuda {

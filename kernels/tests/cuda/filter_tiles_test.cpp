@@ -4,8 +4,6 @@
 //
 // This test cannot detect an error in the index of a tile, which both sides share;
 // tile_index_test.cpp compares that index.
-#include "cuda/tiles/filter_tiles.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include "common/proposals.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
+#include "cuda/tiles/filter_rows.h"
 #include "harness/inputs/dice.h"
 #include "tests/cuda/tile_rows_on_device.h"
 
@@ -395,6 +394,37 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
+#ifdef FAIRDRAW_DEVICE_ASSERTS
+/// Each call has filters for which one end of the row kernel (RowEndKind) finishes every row.
+TEST(CudaFilterTiles, EachEndFinishesTheRowsThatItIsFor) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const RandomTileRow row = tile_row_of(wide_logits("flat", 20000), 1.0F);
+  DeviceArrays arrays;
+  const auto ends_of = [&](const Filters& filters) {
+    arrays.rewind();
+    cuda::RowsTask task;
+    task.rows = rows_on_device(row, arrays);
+    task.top_k = filters.top_k;
+    task.top_p = filters.top_p;
+    task.seed = std::uint64_t{5};
+    std::vector<std::int32_t> tokens(1);
+    std::vector<std::uint32_t> ends(cuda::kRowEnds);
+    task.tokens = arrays.out(tokens);
+    task.ends = arrays.out(ends);
+    require(cuda::filter_tiles(task, {1, 512}, nullptr), "filter_tiles");
+    arrays.fetch();
+    return ends;
+  };
+  using Ends = std::vector<std::uint32_t>;
+  EXPECT_EQ(ends_of({0, 1.0F}), (Ends{1, 0, 0, 0, 0}));
+  EXPECT_EQ(ends_of({1, 1.0F}), (Ends{1, 0, 0, 0, 0}));
+  EXPECT_EQ(ends_of({0, 0.9F}), (Ends{0, 1, 0, 0, 0}));
+  EXPECT_EQ(ends_of({50, 0.9F}), (Ends{0, 0, 1, 0, 0}));
+  EXPECT_EQ(ends_of({1000, 1.0F}), (Ends{0, 0, 0, 1, 0}));
+  EXPECT_EQ(ends_of({10000, 0.9F}), (Ends{0, 0, 0, 0, 1}));
+}
+#endif
+
 /// Returns a row of probabilities in which every token of logit 0 has the probability `scale`.
 RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   for (float& x : logits) x = std::exp(x) * scale;
@@ -403,11 +433,9 @@ RandomTileRow probs_row_of(std::vector<float> logits, float scale) {
   return row;
 }
 
-/// In these rows a sample locates the nucleus threshold less precisely than the capacity of a
-/// candidate list requires. With one or two blocks, a bin holds up to 1500 of these values, the
-/// standard deviation of the sample is up to one bin, and the list has room for 2814 values. So the
-/// list holds only a part of the bracket, and the threshold of some of these rows is in another
-/// part.
+/// In these rows, a bin of the threshold search has up to 1500 values, and a list has room for
+/// 1792. If the threshold is near the edge of a bin, the bracket has two bins, so the list holds
+/// only a part of the bracket.
 TEST(CudaFilterTiles, NucleiOfWhichAListHoldsAPart) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;

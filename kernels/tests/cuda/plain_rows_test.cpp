@@ -12,7 +12,7 @@
 #include "common/philox.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
-#include "cuda/tiles/filter_tiles.h"
+#include "cuda/tiles/filter_rows.h"
 #include "tests/cuda/graphs.h"
 #include "tests/cuda/tile_rows_on_device.h"
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "cuda/tiles/index_tiles.h"
+#include "cuda/outputs/index_tiles.h"
 #include "fairdraw/cuda_tile_index.h"
 #include "harness/inputs/owned_call.h"
 #include "tests/cuda/graphs.h"

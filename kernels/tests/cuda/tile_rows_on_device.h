@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/tiles/tile_spread.h"
+#include "cuda/device/tile_spread.h"
 #include "tests/cuda/arrays.h"
 #include "tests/tiles/tile_rows.h"
 
