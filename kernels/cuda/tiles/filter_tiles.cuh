@@ -19,12 +19,11 @@
 //                 (short_list_end.cuh, long_list.cuh), all by the first block
 //   top_p         without top_k: tokens are proposed from the sums and accepted by bounds from the
 //                 index; if the bounds do not decide, all blocks sum the mass above the proposals
-//                 (row_proposals.cuh). If no proposal is accepted, or if a word or a record needs
-//                 the threshold, the row goes on like all others
-//   all others    passes of all blocks over the tiles again (threshold_search.cuh): top_k that is
-//   not
-//                 small, ties, rows without an accepted proposal. Usually one pass, then a draw
-//                 from the sums of the kept tokens
+//                 (row_proposals.cuh). If this does not decide either, or if a word or a record
+//                 needs the threshold, the row goes on like all others
+//   all others    passes of all blocks over the tiles again (threshold_search.cuh), for top_k that
+//                 is not small, for ties, and for rows without an accepted proposal. Usually two
+//                 passes, then a draw from the sums of the kept tokens
 //
 // The kernel is limited mainly by its registers. Code that is inlined beside the first pass, which
 // all rows need, takes registers and instruction cache from the pass. Two blocks of 512 threads per
@@ -393,9 +392,9 @@ class FilterTilesRow {
     return smallest_key_kept<kFromProbs>(asked.filters.min_p, asked.rule.scale, kLowest, largest);
   }
 
-  /// Returns the token of a row that draws by proposals to all threads of the first block, or -1 if
-  /// no proposal is accepted or the row fails. The function is out of line for the same reason as
-  /// called_end_filtered.
+  /// Returns the token of a row that draws by proposals to all threads of the first block, -1 if no
+  /// proposal is accepted or the row fails, or kUndecided. The function is out of line for the same
+  /// reason as called_end_filtered.
   __device__ __noinline__ static std::int32_t called_propose(SharedRow<kForm> place) {
     RowAsked<kForm>& asked = place.asked();
     const RowOfTiles<kForm> row = asked.row;
@@ -452,6 +451,7 @@ class FilterTilesRow {
     }
     if (end_with_list(place, end, index, keys, cut)) return;
     search_threshold<kForm, kFromProbs>(place, cut);
+    if (end.token == kUndecided) accept_by_threshold<kForm, kFromProbs>(place, cut.low);
     draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 

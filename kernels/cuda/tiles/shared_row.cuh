@@ -33,6 +33,9 @@
 
 namespace fairdraw::cuda {
 
+/// Result of proposals that bounds and rough sums do not decide.
+inline constexpr std::int32_t kUndecided = -2;
+
 /// Data with which the threads that finish a row work.
 struct RowEnd {
   RowFilters filters;
@@ -41,7 +44,7 @@ struct RowEnd {
   RowIndex index_in_shared;  ///< result of index()
   std::uint64_t* sums;       ///< sums of the tiles in the index
   RowCut cut;                ///< cut that the passes of all blocks have found
-  std::int32_t token;        ///< accepted proposal; -1: none
+  std::int32_t token;        ///< accepted proposal; -1: none; kUndecided: the cut decides
   float floor;               ///< smallest value that min_p keeps, which is written to RowRecord
 
   TileSearchMemory search;
@@ -128,29 +131,14 @@ struct SharedRow {
   }
 };
 
-/// Runs this block's part of a pass for proposals, with sums of integers.
+/// Runs this block's part of a pass for proposals.
 template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void called_exact_mass_above(SharedRow<kForm> place) {
+__device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
   const RowOfTiles<kForm> row = place.asked().row;
   const TileRing<kForm> ring = place.ring();
   const RowBlocks blocks = place.blocks(row.tiles());
   MassAbove<kForm, kFromProbs>(row, ring, blocks, *place.proposals(), place.asked().rule.scale)
       .run();
-}
-
-/// Runs this block's part of a pass for proposals, with sums of floats unless the order requires
-/// exact sums.
-template <RowForm kForm, bool kFromProbs>
-__device__ __noinline__ void called_mass_above(SharedRow<kForm> place) {
-  ProposalMemory& memory = *place.proposals();
-  if (kFromProbs || memory.order.exact) {
-    called_exact_mass_above<kForm, kFromProbs>(place);
-    return;
-  }
-  const RowOfTiles<kForm> row = place.asked().row;
-  const TileRing<kForm> ring = place.ring();
-  const RowBlocks blocks = place.blocks(row.tiles());
-  RoughMassAbove<kForm>(row, ring, blocks, memory, place.asked().rule.scale).run();
 }
 
 /// Runs this block's part of the pass that the order requests.

@@ -3,8 +3,8 @@
 // Contract. The threshold is the largest value v for which the tokens with values of at least v
 // have at least a target weight, or are at least a target number. Only tokens that a floor keeps
 // are included. The result is the cut of the row at this threshold, or the floor if all of these
-// tokens together do not reach the target number. Afterwards, the row's index has, for each tile, the sum of the tokens that the
-// cut keeps.
+// tokens together do not reach the target number. Afterwards, the row's index has, for each tile,
+// the sum of the tokens that the cut keeps.
 //
 // Algorithm and cost. A pass of all blocks divides the row's tokens into 1024 bins of equal width,
 // which for probabilities have equal width in octaves, and adds up the number or the rounded weight

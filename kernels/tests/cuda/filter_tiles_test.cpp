@@ -398,7 +398,7 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
 /// Each call has filters for which one end of the row kernel (RowEndKind) finishes every row.
 TEST(CudaFilterTiles, EachEndFinishesTheRowsThatItIsFor) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  const RandomTileRow row = tile_row_of(wide_logits("flat", 20000), 1.0F);
+  const RandomTileRow row = tile_row_of(wide_logits("flat", 60000), 1.0F);
   DeviceArrays arrays;
   const auto ends_of = [&](const Filters& filters) {
     arrays.rewind();
