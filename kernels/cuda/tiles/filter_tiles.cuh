@@ -61,6 +61,10 @@
 // takes 4.5 thousand cycles after the barrier. Replays with warm caches save less than 1.5
 // microseconds.
 //
+// Where the code lies in memory matters, too. Builds whose code for rows without filters is the
+// same but for the order of instructions took 51, 55 or 57 microseconds at 256 rows on one H200. So
+// a difference of less than a tenth at many rows says nothing about a change.
+//
 // Alternatives that were tried, with their times in microseconds. The baseline has everything in
 // one kernel. Each pair below has the baseline's time in replays that alternate with the
 // alternatives, and in replays that alternate with the floor, for the four numbers of rows. No
@@ -208,9 +212,7 @@ class FilterTilesRow {
     if (way_ == Way::by_proposals && blocks_.is_first()) {
       if (task_.edits.fault_of(number_) == RowFault::none) token = called_propose(place_);
       if (token >= 0 && task_.records == nullptr) {
-        tell_blocks(place_, {PassKind::row_has_ended, {}, 0, 0});
-        blocks_.cluster().arrive();
-        // The token is written after the arrival, which would otherwise wait for the write.
+        release_blocks(place_);
         if (threadIdx.x == 0) {
           write_drawn(RowOutputs::of(task_, number_), RowEndKind::proposal, token, 0, {}, 0);
         }
@@ -427,7 +429,6 @@ class FilterTilesRow {
       end.token = token;
     }
     end_filtered(task, place, end, blocks.index());
-    give_order(place, {PassKind::row_has_ended, {}, 0, 0});
   }
   __device__ __forceinline__ static void end_filtered(const RowsTask& task,
                                                       const SharedRow<kForm>& place, RowEnd& end,
@@ -439,6 +440,7 @@ class FilterTilesRow {
       status = status_of_key(keys.largest, task.edits.fault_of(place.number()));
     }
     if (status != RowStatus::ok) {
+      release_blocks(place);
       if (threadIdx.x == 0) write_failure(asked.outputs, status);
       return;
     }
@@ -452,6 +454,7 @@ class FilterTilesRow {
     if (end_with_list(place, end, index, keys, cut)) return;
     search_threshold<kForm, kFromProbs>(place, cut);
     if (end.token == kUndecided) accept_by_threshold<kForm, kFromProbs>(place, cut.low);
+    release_blocks(place);
     draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 
@@ -493,6 +496,7 @@ class FilterTilesRow {
     sync_end();
     const CandidateList::Size size = end.list.size();
     if (size.overflow) return false;
+    release_blocks(place);
     if (size.total <= kEndThreads) {
       const RowWeigher<kFromProbs> weigh(asked.rule, keys.largest);
       end_short_list(asked.outputs, filters, index, weigh, end, size.total);

@@ -13,10 +13,8 @@
 // own, because most rows need one pivot.
 //
 // Numerics: the weights are defined in common/tile_weights.h. The relative error of a sum is at
-// most kRoughError. A lane adds at most 2^12 values (kMaxVocab by kMinThreadsOfBlock threads), so
-// these additions contribute at most 2^-12 to the error. The other additions, the exponential, its
-// argument and the truncation in the definition of weights contribute 2^-17. Determinism: if the
-// sums are not accurate enough to decide, the row's threshold decides (row_proposals.cuh).
+// most rough_error(). Determinism: if the sums are not accurate enough to decide, the row's
+// threshold decides (row_proposals.cuh).
 #pragma once
 
 #include <cstdint>
@@ -89,7 +87,14 @@ struct ProposalMemory {
 /// Base-2 logarithm of a float sum's unit in the row's unit; in this unit, a value in the octave of
 /// the row's largest value weighs about 1.
 inline constexpr int kRoughUnit = 23 + kTileBits + kRowBits;
-inline constexpr float kRoughError = 0x1p-11F;
+
+/// Returns an upper bound of the relative error of a float sum over a row, to which each lane adds
+/// the values of at most `tiles` tiles. Each addition of a lane contributes 2^-24. The other
+/// additions, the exponential, its argument and the truncation in the definition of weights
+/// together contribute less than 2^-17.
+__device__ __forceinline__ float rough_error(int tiles) {
+  return static_cast<float>(tiles * kLaneValues) * 0x1p-24F + 0x1p-16F;
+}
 
 /// Returns 2^x with a relative error of at most 2^-22.
 __device__ __forceinline__ float rough_exp2(float x) {

@@ -23,7 +23,7 @@
 // that min_p keeps is not known before this pass. Before this pass, only the largest value of the
 // row can be accepted. Proposals that min_p drops are rejected.
 //
-// If the target is within the error of the float sums, which happens in about one of a thousand
+// If the target is within the error of the float sums, which happens in about one of ten thousand
 // rows, the row's threshold is searched (threshold_search.cuh), and the first attempt that reaches
 // it is the token. So is it if float sums of the row are not accurate.
 //
@@ -121,6 +121,7 @@ class RowProposals {
         memory_(*place.proposals()),
         largest_(largest),
         floor_(floor),
+        error_(rough_error((row.tiles() - 1) / (warps_of_block() << place.blocks_log2) + 1)),
         indexed_(row, place.blocks(row.tiles()).index(), place.asked().rule, ProposedTiles{floor},
                  largest) {}
 
@@ -291,10 +292,10 @@ class RowProposals {
   /// Returns whether a mass is certainly below the target, or certainly above the target, given the
   /// rough sum of the mass.
   __device__ __forceinline__ bool is_below(float sum) const {
-    return sum < memory_.target_low * (1.0F - kRoughError);
+    return sum < memory_.target_low * (1.0F - error_);
   }
   __device__ __forceinline__ bool is_above(float sum) const {
-    return sum > memory_.target_high * (1.0F + kRoughError);
+    return sum > memory_.target_high * (1.0F + error_);
   }
 
   /// Finds, with the first warp, whether the mass above the hint accepts or rejects the hint, and
@@ -337,8 +338,8 @@ class RowProposals {
       const float target = filters().top_p * __shfl_sync(kAllLanes, above, 0);
       __syncwarp();
       if (lane_of_thread() == 0) {
-        memory_.target_low = target * (1.0F - 2 * kRoughError);
-        memory_.target_high = target * (1.0F + 2 * kRoughError);
+        memory_.target_low = target * (1.0F - 2 * error_);
+        memory_.target_high = target * (1.0F + 2 * error_);
       }
       __syncwarp();
     }
@@ -360,6 +361,7 @@ class RowProposals {
   const SharedRow<kForm>& place_;
   ProposalMemory& memory_;
   std::int32_t largest_, floor_;
+  float error_;  ///< bound of the relative error of float sums
   IndexedRow<RowOfTiles<kForm>, kFromProbs, ProposedTiles> indexed_;
 };
 

@@ -176,6 +176,19 @@ __device__ __forceinline__ void give_order(const SharedRow<kForm>& place, const 
   place.cluster().sync();
 }
 
+/// Ends the work of all threads that do not finish the row, without waiting for them. All threads
+/// that finish the row must call this function, and must give no order afterwards. A result is
+/// written after this call, because the arrival would wait for the write.
+template <RowForm kForm>
+__device__ __forceinline__ void release_blocks(const SharedRow<kForm>& place) {
+  tell_blocks(place, {PassKind::row_has_ended, {}, 0, 0});
+  if (place.blocks_log2 > 0) {
+    place.cluster().arrive();
+  } else {
+    sync_block();  // the other threads already wait
+  }
+}
+
 /// Runs a pass with all blocks of the row. All threads that finish the row must call this function.
 template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_all(SharedRow<kForm> place, PassOrder order) {

@@ -230,7 +230,7 @@ class ThresholdPass {
       inside |= x[i] >= low_ && x[i] <= high_ ? 1U << i : 0U;
     }
     if (order_.kind == PassKind::fill_bins) {
-      fill(x, inside);
+      fill(x, inside, blocks_.kept_key(tile));
       return;
     }
     if (order_.kind == PassKind::count_in_bracket) {
@@ -247,20 +247,26 @@ class ThresholdPass {
     blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), weighing_));
   }
 
-  /// Adds the units of a lane's tokens to the bins. A warp whose tokens have equal values adds them
-  /// together, because 32 additions to one word would wait for each other.
-  __device__ __forceinline__ void fill(const float (&x)[kLaneValues], unsigned inside) {
+  /// Adds the units of a lane's tokens to the bins. If all values of a tile are equal, one lane
+  /// adds them together, because many additions to one word would wait for each other.
+  __device__ __forceinline__ void fill(const float (&x)[kLaneValues], unsigned inside,
+                                       std::int32_t key) {
+    const float largest = from_order_key(key);
+    bool equal = true;
+#pragma unroll
+    for (const float value : x) equal = equal && value == largest;
+    if (!__any_sync(kAllLanes, !equal)) {
+      if (lane_of_thread() == 0 && inside != 0) {
+        atomicAdd(&list_.bins[bins_.bin_of(largest)],
+                  kTileSize * bins_.template units_of<kFromProbs>(largest, weighing_.scale));
+      }
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
-      const bool adds = ((inside >> i) & 1U) != 0;
-      if (!__any_sync(kAllLanes, adds)) continue;
-      const int bin = adds ? bins_.bin_of(x[i]) : -1;
-      const unsigned units = bins_.template units_of<kFromProbs>(x[i], weighing_.scale);
-      if (!__any_sync(kAllLanes, x[i] != __shfl_sync(kAllLanes, x[i], 0))) {
-        if (lane_of_thread() == 0) atomicAdd(&list_.bins[bin], kWarp * units);
-      } else if (adds) {
-        atomicAdd(&list_.bins[bin], units);
-      }
+      if (((inside >> i) & 1U) == 0) continue;
+      atomicAdd(&list_.bins[bins_.bin_of(x[i])],
+                bins_.template units_of<kFromProbs>(x[i], weighing_.scale));
     }
   }
 
