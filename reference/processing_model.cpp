@@ -10,6 +10,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "reference/probability_filters.h"
+
 namespace fairdraw::reference {
 namespace {
 
@@ -53,7 +55,12 @@ RowStatus check_parameters(const RowProcessing& row) {
   }
   if (row.min_tokens < 0) return RowStatus::invalid_min_tokens;
   const float n = row.top_n_sigma;
-  return n >= 0 || n == -1 ? RowStatus::ok : RowStatus::invalid_top_n_sigma;
+  if (!(n >= 0) && n != -1) return RowStatus::invalid_top_n_sigma;
+  const bool switched = row.p_less == 0 || row.p_less == 1;
+  return switched && within(row.typical_p, 0, 1) && within(row.epsilon_cutoff, 0, 1) &&
+                 within(row.eta_cutoff, 0, 1)
+             ? RowStatus::ok
+             : RowStatus::invalid_probability_filter;
 }
 
 RowStatus check_values(std::span<const float> logits) {
@@ -236,6 +243,14 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
 
 }  // namespace
 
+bool has_probability_filter(const RowProcessing& row) {
+  bool has_filter = false;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
+  has_filter = has_filter || row.name != (neutral);
+#include "fairdraw/processing_parameters.inc"
+  return has_filter;
+}
+
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
                                 std::size_t vocab) {
   RowProcessing result;
@@ -299,10 +314,13 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
   const bool any = std::ranges::any_of(result.logits, [](float x) { return x != -kInfinity; });
   if (!any) {
     result.status = RowStatus::no_allowed_token;
-  } else if (processing.top_n_sigma > 0 && std::isfinite(processing.top_n_sigma)) {
+    return result;
+  }
+  if (processing.top_n_sigma > 0 && std::isfinite(processing.top_n_sigma)) {
     result.undecided = is_undecided(result.logits, processing.top_n_sigma);
     keep_top_n_sigma(result.logits, processing.top_n_sigma);
   }
+  keep_by_probability(result.logits, processing);
   return result;
 }
 

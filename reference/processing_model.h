@@ -37,6 +37,9 @@ struct RowProcessing {
   std::vector<RowStatus> outside;  ///< faults of lists that reach outside their buffers
 };
 
+/// Returns whether the row has a filter by probability.
+bool has_probability_filter(const RowProcessing& row);
+
 /// Returns the processing of row `row` of a call. The function reads nothing outside the call's
 /// buffers.
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,

@@ -35,7 +35,8 @@ inline LogitsProcessing processing_of(const fairdraw_processing& given, std::int
     if (all.lengths == nullptr) return TokenLists{};
     return TokenLists{all.data, all.size, {all.begins, rows}, {all.lengths, rows}};
   };
-#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) processing.name = {given.name, rows};
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) \
+  if (given.name != nullptr) processing.name = {given.name, rows};
 #include "fairdraw/processing_parameters.inc"
   processing.prompt = lists(given.prompt);
   processing.output = lists(given.output);

@@ -37,6 +37,12 @@ typedef struct fairdraw_token_lists {
  *      banned; sigma is the standard deviation of their logits, of the population. In integers: of
  *      N tokens with q = min(floor((largest - x) * 2^20), 2^31 - 1) and D = N sum(q^2) - sum(q)^2
  *      those stay where q <= n sqrt(D) / N, in double. 0, -1 and +inf are off
+ *   9. filters by probability, each of the tokens left by those before it, of which p is the
+ *      distribution at temperature 1 and H the entropy: typical_p t keeps a token if the mass whose
+ *      |-ln p - H| is smaller than the token's is below t, and always the nearest; epsilon_cutoff e
+ *      keeps p >= e; eta_cutoff e keeps p >= min(e, sqrt(e) exp(-H)); p_less keeps p >= sum p^2;
+ *      the last three always keep the largest logit. 1, 0, 0 and 0 are off. Samplers that claim
+ *      FAIRDRAW_EXACT_INTEGER have the filters in the integers of fairdraw's specification
  *
  * A banned token has the logit -inf. Each operation on logits is a float32 operation, rounded to
  * nearest, with subnormals, and not contracted with the next operation. The number count is how
@@ -46,9 +52,10 @@ typedef struct fairdraw_token_lists {
  * change nothing.
  *
  * The ranges are r in [2^-64, 2^64], and [-2^64, 2^64] for f, p, and biases other than -inf. A
- * min_tokens is >= 0, and n is >= 0 or -1. Ids are in [0, vocab), or -1 in prompt and output. A row
- * is checked for NaN and +inf before any of these changes. A step that makes a finite logit
- * infinite fails the row (processing_overflow), even if a later step bans that token.
+ * min_tokens is >= 0, n is >= 0 or -1, and the filters of step 9 are in [0, 1]. Ids are in [0,
+ * vocab), or -1 in prompt and output. A row is checked for NaN and +inf before any of these
+ * changes. A step that makes a finite logit infinite fails the row (processing_overflow), even if a
+ * later step bans that token.
  *
  * Only parameters that a step reads are checked. The begin and the end of every given list are
  * checked. All entries of a list are checked, except in histories: entries of prompt are checked
@@ -72,6 +79,12 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists bad_word_lengths; /**< length of each word, >= 1; sums to the row's list */
   fairdraw_token_lists allowed_ids;      /**< empty: all */
   const float* top_n_sigma; /**< [rows]; NULL: off; requires FAIRDRAW_CAN_TOP_N_SIGMA */
+  /** The first of the filters by probability, [rows], in [0, 1]; NULL: all are off; they require
+   * FAIRDRAW_CAN_PROBABILITY_FILTERS */
+  const float* typical_p;      /**< [rows]; 1: off */
+  const float* epsilon_cutoff; /**< [rows]; 0: off */
+  const float* eta_cutoff;     /**< [rows]; 0: off */
+  const int32_t* p_less;       /**< [rows]; 1: on, 0: off */
 } fairdraw_processing;
 
 /** Rows to sample, the parameters of each row, and the arrays that receive the results. */

@@ -69,8 +69,9 @@ struct SamplerDescription {
   bool top_k = true, top_p = true, min_p = true;  ///< filters with these
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
-  bool processing = false;   ///< applies penalties, bias and bans before the temperature
-  bool top_n_sigma = false;  ///< also applies the filter top_n_sigma after processing
+  bool processing = false;           ///< applies penalties, bias and bans before the temperature
+  bool top_n_sigma = false;          ///< also applies the filter top_n_sigma after processing
+  bool probability_filters = false;  ///< also applies the filters by probability after processing
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_* in raw or

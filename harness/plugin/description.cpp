@@ -85,7 +85,10 @@ static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
               FAIRDRAW_ROW_INVALID_DRAFT_TREE + 3 == FAIRDRAW_ROW_INVALID_TOP_N_SIGMA &&
               // A call of a plugin has one tie rule and one filter order, so the C header needs no
               // status for rows with wrong rules of their own.
-              static_cast<int>(RowStatus::invalid_top_n_sigma) + 3 == kRowStatuses);
+              FAIRDRAW_ROW_INVALID_TOP_N_SIGMA + 3 == FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER &&
+              same(FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER,
+                   RowStatus::invalid_probability_filter) &&
+              static_cast<int>(RowStatus::invalid_probability_filter) + 1 == kRowStatuses);
 
 // Throws if `given` has bits that are not in `known`, the bits with a meaning.
 void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,

@@ -20,7 +20,7 @@
 //   parameters, whether scalars or arrays, and even if no list uses them:
 //     temperature, top_k, top_p, min_p (parameters.h), then
 //     repetition, frequency, presence penalty: invalid_penalty;   min_tokens: invalid_min_tokens;
-//     top_n_sigma: invalid_top_n_sigma
+//     top_n_sigma: invalid_top_n_sigma;   filters by probability: invalid_probability_filter
 //   all values of the row, banned or not: nan_input, infinite_input
 //   lists, in the order of the steps:
 //     invalid_history      prompt, output, output_counts, output_lengths
@@ -43,6 +43,7 @@
 #include <cstdint>
 
 #include "common/host_device.h"
+#include "common/probability_filters.h"
 #include "common/top_n_sigma.h"
 #include "fairdraw/logits_processing.h"
 
@@ -55,13 +56,14 @@ struct ProcessingParameters {
   float presence = 0.0F;
   std::int32_t min_tokens = 0;
   float top_n_sigma = 0.0F;
+  ProbabilityFilters filters;
 };
 
 FAIRDRAW_HOST_DEVICE inline ProcessingParameters parameters_of(const LogitsProcessing& processing,
                                                                std::int64_t row) {
   return {processing.repetition_penalty.at(row), processing.frequency_penalty.at(row),
-          processing.presence_penalty.at(row), processing.min_tokens.at(row),
-          processing.top_n_sigma.at(row)};
+          processing.presence_penalty.at(row),   processing.min_tokens.at(row),
+          processing.top_n_sigma.at(row),        ProbabilityFilters::of(processing, row)};
 }
 
 /// Comparisons with NaN are false, so NaN is out of every range.
@@ -76,7 +78,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& paramete
     return RowStatus::invalid_penalty;
   }
   if (parameters.min_tokens < 0) return RowStatus::invalid_min_tokens;
-  return is_top_n_sigma(parameters.top_n_sigma) ? RowStatus::ok : RowStatus::invalid_top_n_sigma;
+  if (!is_top_n_sigma(parameters.top_n_sigma)) return RowStatus::invalid_top_n_sigma;
+  return parameters.filters.are_valid() ? RowStatus::ok : RowStatus::invalid_probability_filter;
 }
 
 /// Returns whether the ids of the prompt can change the row; reads_output returns the same for the

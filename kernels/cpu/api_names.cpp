@@ -59,6 +59,8 @@ const char* to_string(RowStatus status) noexcept {
       return "invalid_tie_rule";
     case RowStatus::invalid_filter_order:
       return "invalid_filter_order";
+    case RowStatus::invalid_probability_filter:
+      return "invalid_probability_filter";
   }
   return "unknown";
 }

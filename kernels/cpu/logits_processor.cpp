@@ -1,6 +1,7 @@
 #include "cpu/logits_processor.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -21,6 +22,61 @@ bool all_tokens(const RowList& list, std::int64_t vocab) {
                      [vocab](std::int32_t id) { return is_token(id, vocab); });
 }
 
+/// Row of logits to which apply_filters() applies the filters by probability.
+class FilteredRow {
+ public:
+  FilteredRow(const Passes& passes, float* logits, std::size_t n, FilterMemory& memory)
+      : passes_(passes), logits_(logits), n_(n), memory_(memory) {}
+
+  bool has_tokens() const { return largest() != kBanned; }
+
+  WeightSums sums() {
+    const TokenScale scale(largest());
+    WeightSums sums;
+    memory_.tokens.clear();
+    memory_.ids.clear();
+    for (std::size_t i = 0; i < n_; ++i) {
+      if (logits_[i] == kBanned) continue;
+      memory_.tokens.push_back(scale.weigh(logits_[i]));
+      memory_.ids.push_back(i);
+      sums.add(memory_.tokens.back());
+    }
+    return sums;
+  }
+
+  float find_radius(double center, RadiusSearch search) {
+    memory_.offsets.clear();
+    for (const WeighedToken& token : memory_.tokens) {
+      memory_.offsets.push_back({token.offset(center), token.weight()});
+    }
+    for (int digit = 0; digit < RadiusSearch::kDigits; ++digit) {
+      std::array<uint128_t, RadiusSearch::kBins> weights{};
+      // Only the tokens of the bin that was chosen last are in a bin again.
+      std::erase_if(memory_.offsets, [&](const FilterMemory::Offset& token) {
+        const std::uint32_t bin = search.bin_of(token.offset);
+        if (bin != RadiusSearch::kNoBin) weights[bin] += token.weight;
+        return bin == RadiusSearch::kNoBin;
+      });
+      search.choose([&weights](std::uint32_t bin) { return weights[bin]; });
+    }
+    return search.radius();
+  }
+
+  void keep(const KeptTokens& kept) {
+    for (std::size_t i = 0; i < memory_.ids.size(); ++i) {
+      if (!kept.keeps(memory_.tokens[i])) logits_[memory_.ids[i]] = kBanned;
+    }
+  }
+
+ private:
+  float largest() const { return passes_.scan(logits_, n_, nullptr).max; }
+
+  const Passes& passes_;
+  float* logits_;
+  std::size_t n_;
+  FilterMemory& memory_;
+};
+
 }  // namespace
 
 RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int64_t row,
@@ -32,6 +88,7 @@ RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int6
   vocab_ = range.vocab == 0 ? n_ : range.vocab;
   const ProcessingParameters parameters = parameters_of(processing, row);
   top_n_sigma_ = parameters.top_n_sigma;
+  filters_ = parameters.filters;
   if (const RowStatus status = tally_histories(processing, row, parameters);
       status != RowStatus::ok) {
     return status;
@@ -227,20 +284,26 @@ RowScan LogitsProcessor::write_edits(const Passes& passes, const float* x, std::
   return found;
 }
 
+void LogitsProcessor::keep_top_n_sigma(const Passes& passes, float* out, std::size_t n) const {
+  const float largest = passes.scan(out, n, nullptr).max;
+  SigmaSums sums;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (out[i] != kBanned) sums.add(largest, out[i]);
+  }
+  const double bound = sums.tokens > 0 ? sums.bound(top_n_sigma_) : 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i] = steps_below(largest, out[i]) < bound ? out[i] : kBanned;
+  }
+}
+
 RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
                                const std::uint32_t* allowed, float* out) {
   const RowScan found = write_edits(passes, x, n, allowed, out);
   const bool is_good = !found.has_nan && found.max <= std::numeric_limits<float>::max();
-  if (is_good && top_n_sigma_is_on(top_n_sigma_)) {
-    const float largest = passes.scan(out, n, nullptr).max;
-    SigmaSums sums;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (out[i] != kBanned) sums.add(largest, out[i]);
-    }
-    const double bound = sums.tokens > 0 ? sums.bound(top_n_sigma_) : 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      out[i] = steps_below(largest, out[i]) < bound ? out[i] : kBanned;
-    }
+  if (is_good && top_n_sigma_is_on(top_n_sigma_)) keep_top_n_sigma(passes, out, n);
+  if (is_good && filters_.are_on()) {
+    FilteredRow row(passes, out, n, filter_memory_);
+    if (row.has_tokens()) apply_filters(filters_, row);
   }
   return found;
 }

@@ -4,7 +4,8 @@
 // Cost. Histories, biases, bad words and stop ids take time in proportion to their lengths,
 // whatever the size of the vocabulary. A dense prompt_mask takes one read of its words, and dense
 // output_counts one read of the counts. The function write() copies the row once, and is not needed
-// if nothing changes; top_n_sigma reads the copy three times.
+// if nothing changes. In the copy, top_n_sigma reads the row three times. A filter by probability
+// lists the tokens that are left with their weights, which takes most of its time.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,17 @@ struct TokenRange {
                            ///< vocabulary
 };
 
+/// Memory of the filters by probability.
+struct FilterMemory {
+  struct Offset {
+    float offset;
+    std::uint64_t weight;
+  };
+  std::vector<WeighedToken> tokens;  ///< those that are left when a filter begins
+  std::vector<std::size_t> ids;      ///< their ids
+  std::vector<Offset> offsets;       ///< those among which typical_p searches its radius
+};
+
 class LogitsProcessor {
  public:
   /// Computes the edits of `row` for the tokens in `range`; x has their n logits. Returns the first
@@ -36,7 +48,8 @@ class LogitsProcessor {
 
   /// Returns whether the processed row differs from x.
   bool changes() const {
-    return !edits_.empty() || allowed_ids_.length > 0 || top_n_sigma_is_on(top_n_sigma_);
+    return !edits_.empty() || allowed_ids_.length > 0 || top_n_sigma_is_on(top_n_sigma_) ||
+           filters_.are_on();
   }
 
   /// Writes the processed row; the bits `allowed`, which may be null, are applied in the step
@@ -72,6 +85,7 @@ class LogitsProcessor {
   RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row);
   RowScan write_edits(const Passes& passes, const float* x, std::size_t n,
                       const std::uint32_t* allowed, float* out);
+  void keep_top_n_sigma(const Passes& passes, float* out, std::size_t n) const;
 
   const float* x_ = nullptr;
   std::int64_t n_ = 0;
@@ -79,11 +93,13 @@ class LogitsProcessor {
   std::int64_t vocab_ = 0;
   bool overflow_ = false;
   float top_n_sigma_ = 0.0F;
+  ProbabilityFilters filters_;
   RowList allowed_ids_;
   std::vector<Edit> edits_;
   std::vector<std::uint32_t> slot_;  // for each token, 1 + the position of its edit in edits_, or 0
                                      // if the token has no edit
   std::vector<float> kept_;          // values of the tokens in allowed_ids_
+  FilterMemory filter_memory_;
 };
 
 }  // namespace fairdraw::cpu

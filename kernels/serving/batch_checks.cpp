@@ -70,6 +70,15 @@ Error check_filters(const BatchRequest& request) {
   }
 }
 
+Error check_probability_filters(const BatchRequest& request) {
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral)                                      \
+  if (Error error = check_between(#name, static_cast<float>(request.name), 0, 1, "0 to 1")) { \
+    return error;                                                                             \
+  }
+#include "fairdraw/processing_parameters.inc"
+  return {};
+}
+
 Error check_penalties(const BatchRequest& request) {
   constexpr const char* kRange = "-2^64 to 2^64";
   if (Error error = check_between("repetition_penalty", request.repetition_penalty,
@@ -163,6 +172,7 @@ Error check_batch_request(const BatchRequest& request, const BatchStateOptions& 
   if (!is_top_n_sigma(request.top_n_sigma)) {
     return out_of_range("top_n_sigma", text_of(request.top_n_sigma), ">= 0, or -1");
   }
+  if (Error error = check_probability_filters(request)) return error;
   if (Error error = check_list("stop_ids", request.stop_ids, options.max_stop_ids, "max_stop_ids",
                                options.vocab)) {
     return error;

@@ -139,17 +139,25 @@ std::int64_t candidates_of(const Partition& partition) {
 
 }  // namespace
 
-Error check_top_n_sigma(const SampleRequest& rows, bool arrays_are_readable) {
-  const PerRequest<float>& n = rows.processing.top_n_sigma;
-  bool is_on = n.is_array() ? !arrays_are_readable : top_n_sigma_is_on(n.scalar);
-  for (std::int64_t row = 0; n.is_array() && !is_on && row < rows.logits.rows; ++row) {
-    is_on = top_n_sigma_is_on(n.at(row));
-  }
-  if (!is_on) return {};
-  return {ErrorCode::unsupported, std::string("top_n_sigma is ") +
-                                      (arrays_are_readable ? "on" : "on, or an array") +
-                                      "; allowed: off, of a split vocabulary: no rank has the "
-                                      "whole row"};
+Error check_row_filters(const SampleRequest& rows, bool arrays_are_readable) {
+  const auto check_off = [&](const char* name, const auto& parameter, const auto& is_on) -> Error {
+    const bool is_array = parameter.is_array();
+    bool on = is_array ? !arrays_are_readable : is_on(parameter.scalar);
+    for (std::int64_t row = 0; is_array && !on && row < rows.logits.rows; ++row) {
+      on = is_on(parameter.at(row));
+    }
+    if (!on) return {};
+    return {ErrorCode::unsupported, std::string(name) + " is " +
+                                        (arrays_are_readable ? "on" : "on, or an array") +
+                                        "; allowed: off, of a split vocabulary: no rank has the "
+                                        "whole row"};
+  };
+  const LogitsProcessing& processing = rows.processing;
+  if (Error e = check_off("top_n_sigma", processing.top_n_sigma, top_n_sigma_is_on)) return e;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
+  if (Error e = check_off(#name, processing.name, [](type x) { return x != (neutral); })) return e;
+#include "fairdraw/processing_parameters.inc"
+  return {};
 }
 
 Error check_sharded(const ShardedRequest& request, const SampleResult& result) {

@@ -12,9 +12,9 @@ namespace fairdraw::sharded {
 
 /// Returns no error, or an error that names the field, its value and the allowed range.
 Error check_sharded(const ShardedRequest& request, const SampleResult& result);
-/// Rejects top_n_sigma, because it needs the whole row. If parameters are arrays in device memory,
-/// they are rejected without being read.
-Error check_top_n_sigma(const SampleRequest& rows, bool arrays_are_readable);
+/// Rejects top_n_sigma and the filters by probability, because they need the whole row. If
+/// parameters are arrays in device memory, they are rejected without being read.
+Error check_row_filters(const SampleRequest& rows, bool arrays_are_readable);
 
 /// Returns the rules of a call that has been checked, except for the passes of the rules.
 CallRules rules_of(const ShardedRequest& request, const SampleResult& result,

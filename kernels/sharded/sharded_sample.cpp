@@ -56,7 +56,7 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
                                  const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = sharded::check_sharded(request, result)) return error;
-  if (Error error = sharded::check_top_n_sigma(request.rows, /*arrays_are_readable=*/true)) {
+  if (Error error = sharded::check_row_filters(request.rows, /*arrays_are_readable=*/true)) {
     return error;
   }
   request_ = request;

@@ -152,6 +152,9 @@ Lack lack_for(const SamplerDescription& sampler, const Request& request) {
   const bool by_sigma = std::ranges::any_of(
       request.processing, [](const reference::RowProcessing& row) { return row.top_n_sigma != 0; });
   if (lacks(by_sigma, sampler.top_n_sigma)) return lack_of("top_n_sigma");
+  const bool by_probability =
+      std::ranges::any_of(request.processing, reference::has_probability_filter);
+  if (lacks(by_probability, sampler.probability_filters)) return lack_of("probability_filters");
   if (lacks(!request.active.empty(), sampler.active_rows)) return lack_of("active_rows");
   if (lacks(request.with_indices, sampler.indices)) return lack_of("indices");
   if (lacks(request.num_samples > 1, sampler.num_samples)) return lack_of("num_samples");

@@ -97,7 +97,7 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
 
 Error check_call_of_shard(const ShardedRequest& request, const SampleResult& result) {
   if (Error error = sharded::check_sharded(request, result)) return error;
-  if (Error error = sharded::check_top_n_sigma(request.rows, /*arrays_are_readable=*/false)) {
+  if (Error error = sharded::check_row_filters(request.rows, /*arrays_are_readable=*/false)) {
     return error;
   }
   return check_batch(request.rows.logits, "logits");

@@ -106,6 +106,11 @@ struct BatchRequest {
   std::vector<std::int32_t> allowed_ids;             ///< empty: all
   /// threshold of top_n_sigma: >= 0, or -1; the filter is off at -1, 0 and +inf
   float top_n_sigma = 0.0F;
+  // The filters by probability, step 9 of fairdraw/logits_processing.h.
+  float typical_p = 1.0F;       ///< in [0, 1]; 1: off
+  float epsilon_cutoff = 0.0F;  ///< in [0, 1]; 0: off
+  float eta_cutoff = 0.0F;      ///< in [0, 1]; 0: off
+  std::int32_t p_less = 0;      ///< 1: on, 0: off
 
   std::vector<std::int32_t> prompt;  ///< ids of the prompt; -1 at a position that is not text
 };

@@ -23,19 +23,35 @@
 //      their order. For N tokens with distances q, D = N sum(q^2) - sum(q)^2, and a token stays if
 //      q <= n sqrt(D) / N; each of these operations is in double, rounded once. Sigma is that of
 //      the population, as in llama.cpp (that of torch.std is a sample's).
+//   9. The filters by probability, in the order below. Each filter sees the tokens that the steps
+//      before it left: p is their distribution at temperature 1, and H = -sum p ln p. A token stays
+//      if it meets the filter's condition; the others are banned.
+//        typical_p t       the mass whose |-ln p - H| is smaller than the token's is below t. The
+//                          token that reaches t stays, and its ties; the nearest token always does.
+//        epsilon_cutoff e  p >= e, or the logit is the largest.
+//        eta_cutoff e      p >= min(e, sqrt(e) exp(-H)), or the logit is the largest.
+//        p_less            p >= sum p^2.
+//      The arithmetic has integers and doubles that do not depend on an order, so that backends
+//      agree bit for bit. docs/semantics.md says where a filter may differ from real numbers, and
+//      from engines: all of transformers' filters see the temperature, and come after its top_k and
+//      top_p; llama.cpp's chain has the temperature last, and typical_p after top_k. The typical_p
+//      of llama.cpp adds a token even if the mass is exactly t, and leaves ties to its sort.
 // A row is checked for NaN and +inf before the first step, and a finite logit that a step makes
 // infinite fails its row (processing_overflow). A step with a neutral parameter (r = 1; f = 0; p =
 // 0) does not change the logit. A row that has no token left fails with no_allowed_token. If a row
 // has several faults, the status is that of the first group in this order. The first group has the
-// parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma), and the second
-// the values of the row (nan_input, infinite_input). The third group has the lists in the order of
-// the steps (invalid_history, invalid_logit_bias, invalid_min_tokens, invalid_bad_words,
-// invalid_allowed_ids). Overflow comes last. The begin and the end of every list that is given are
-// checked. All entries of the lists are checked, except in histories: ids of `prompt` are checked
-// only if r is not 1, and ids of `output`, or `output_counts`, only if a penalty is not neutral.
+// parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma, filters by
+// probability), and the second the values of the row (nan_input, infinite_input). The third group
+// has the lists in the order of the steps (invalid_history, invalid_logit_bias, invalid_min_tokens,
+// invalid_bad_words, invalid_allowed_ids). Overflow comes last. The begin and the end of every list
+// that is given are checked. All entries of the lists are checked, except in histories: ids of
+// `prompt` are checked only if r is not 1, and ids of `output`, or `output_counts`, only if a
+// penalty is not neutral.
 //
-// Definition: vLLM (vllm/v1/sample) for steps 1 to 6, llama.cpp for top_n_sigma, and
-// docs/semantics.md for their order.
+// Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp for top_n_sigma; transformers
+// (generation/logits_process.py) for typical_p, epsilon_cutoff and eta_cutoff, and the chain of
+// llama.cpp for their place before the temperature; Tan et al. 2025 (arXiv 2509.23234) for p_less;
+// docs/semantics.md for the order of the steps.
 #pragma once
 
 #include <cstdint>
@@ -98,11 +114,20 @@ struct LogitsProcessing {
   PerRequest<float> top_n_sigma = 0.0F;  ///< scalar or [rows]; >= 0, or -1; the filter is off at
                                          ///< -1, 0 and +inf
 
+  PerRequest<float> typical_p = 1.0F;       ///< scalar or [rows], in [0, 1]; off at 1
+  PerRequest<float> epsilon_cutoff = 0.0F;  ///< scalar or [rows], in [0, 1]; off at 0
+  PerRequest<float> eta_cutoff = 0.0F;      ///< scalar or [rows], in [0, 1]; off at 0
+  PerRequest<std::int32_t> p_less = 0;      ///< scalar or [rows]; 1: on, 0: off
+
   /// Returns true if a member could change a row or make it fail, as a negative length does.
   constexpr bool given() const {
+    const auto is_on = [](const auto& parameter, auto off) {
+      return parameter.is_array() || parameter.scalar != off;
+    };
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
            bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||
-           allowed_ids.given() || top_n_sigma.is_array() || top_n_sigma.scalar != 0.0F;
+           allowed_ids.given() || is_on(top_n_sigma, 0.0F) || is_on(typical_p, 1.0F) ||
+           is_on(epsilon_cutoff, 0.0F) || is_on(eta_cutoff, 0.0F) || is_on(p_less, 0);
   }
 };
 

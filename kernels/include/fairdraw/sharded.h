@@ -79,8 +79,9 @@
 //
 // Errors: A call returns invalid_argument if a field is out of its range, if an array has the wrong
 // length, or if a block is of another call or another exchange. It returns unsupported for
-// top_n_sigma, for a tie rule or a filter order of each row, for a temperature, processing or
-// log-probabilities with rows of probabilities, and if this machine has no execution.target.
+// top_n_sigma, for the filters by probability, for a tie rule or a filter order of each row, for a
+// temperature, processing or log-probabilities with rows of probabilities, and if this machine has
+// no execution.target.
 //
 // Definition: docs/sharded.md for the exchanges, fairdraw/sample.h for the results.
 #pragma once

@@ -81,10 +81,12 @@ enum class RowStatus : std::int32_t {
   invalid_top_n_sigma = 23,    ///< the parameter is below 0 and not -1, or NaN
   invalid_tie_rule = 24,       ///< the rule is neither keep_all nor lowest_id
   invalid_filter_order = 25,   ///< the order is neither top_k_first nor joint
+  invalid_probability_filter = 26,  ///< typical_p, epsilon_cutoff, eta_cutoff or p_less is not in
+                                    ///< [0, 1]
 };
 
 /// Number of statuses, which are numbered from 0 on.
-inline constexpr int kRowStatuses = 26;
+inline constexpr int kRowStatuses = 27;
 
 /// Returns the name of a status, as in the enum.
 const char* to_string(RowStatus status) noexcept;

@@ -37,7 +37,11 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.bias_values = a.in(rows, 0.25F);
   processing.min_tokens = a.each<std::int32_t>(rows, 3);
   processing.top_n_sigma = a.each(rows, -1.0F);  // turned off, because sharded calls reject
-                                                 // top_n_sigma
+                                                 // top_n_sigma and the filters by probability
+  processing.typical_p = a.each(rows, 1.0F);
+  processing.epsilon_cutoff = a.each(rows, 0.0F);
+  processing.eta_cutoff = a.each(rows, 0.0F);
+  processing.p_less = a.each<std::int32_t>(rows, 0);
   processing.stop_ids = a.lists(rows, 3);
   processing.output_lengths = a.in<std::int32_t>(rows, 1);
   processing.bad_words = a.lists(rows, 2);

@@ -219,7 +219,11 @@ TEST_P(HostileArguments, AreRefusedByName) {
     if (!has_kernels(function())) continue;
     // Host memory is rejected before the changed argument.
     if (function().on_cuda && change.may_be_taken) continue;
-    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << change.what << ": " << error.message;
+    // A parameter without its array is 0, and 0 turns on typical_p, which sharded calls do not
+    // have.
+    const bool lacks_filter = change.may_be_taken && error.code == ErrorCode::unsupported;
+    EXPECT_TRUE(error.code == ErrorCode::invalid_argument || lacks_filter)
+        << change.what << ": " << error.message;
     EXPECT_NE(error.message.find(change.named), std::string::npos)
         << change.what << ": " << error.message;
     const std::size_t is = error.message.find(" is ");

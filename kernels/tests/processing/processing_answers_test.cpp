@@ -269,8 +269,9 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
   const std::vector<Step> order = {
       {ProcessingFault::nan_penalty, RowStatus::invalid_penalty},
       {ProcessingFault::negative_min_tokens, RowStatus::invalid_min_tokens},
-      {ProcessingFault::none, RowStatus::invalid_top_n_sigma},  // see below
-      {ProcessingFault::none, RowStatus::nan_input},            // see below
+      {ProcessingFault::none, RowStatus::invalid_top_n_sigma},         // see below
+      {ProcessingFault::none, RowStatus::invalid_probability_filter},  // see below
+      {ProcessingFault::none, RowStatus::nan_input},                   // see below
       {ProcessingFault::prompt_id, RowStatus::invalid_history},
       {ProcessingFault::nan_bias, RowStatus::invalid_logit_bias},
       {ProcessingFault::stop_id, RowStatus::invalid_min_tokens},
@@ -284,6 +285,7 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
       harness::mutate(row, order[i].fault, logits);
       if (order[i].status == RowStatus::nan_input) logits[3] = std::nanf("");
       if (order[i].status == RowStatus::invalid_top_n_sigma) row.top_n_sigma = std::nanf("");
+      if (order[i].status == RowStatus::invalid_probability_filter) row.p_less = -1;
     }
     EXPECT_EQ(process(logits, row).status, order[first].status) << "from " << first << " on";
   }

@@ -63,10 +63,8 @@ RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
   r.top_p = call.top_p.at(row);
   r.min_p = call.min_p.at(row);
   r.seed = call.seed.at(row);
-  r.repetition_penalty = p.repetition_penalty.at(row);
-  r.frequency_penalty = p.frequency_penalty.at(row);
-  r.presence_penalty = p.presence_penalty.at(row);
-  r.min_tokens = p.min_tokens.at(row);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) r.name = p.name.at(row);
+#include "fairdraw/processing_parameters.inc"
   r.stop_ids = list_of(p.stop_ids, row);
   r.allowed_ids = list_of(p.allowed_ids, row);
   const Ids biased = list_of(p.bias_ids, row);

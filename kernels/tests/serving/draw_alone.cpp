@@ -10,10 +10,8 @@ ModelToken draw_alone(const RequestSnapshot& of, const std::vector<float>& logit
                       const BatchStateOptions& options) {
   const BatchRequest& request = of.request;
   reference::RowProcessing processing;
-  processing.repetition_penalty = request.repetition_penalty;
-  processing.frequency_penalty = request.frequency_penalty;
-  processing.presence_penalty = request.presence_penalty;
-  processing.min_tokens = request.min_tokens;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) processing.name = request.name;
+#include "fairdraw/processing_parameters.inc"
   if (request.repetition_of_prompt) processing.prompt = request.prompt;
   processing.output = of.output;
   processing.output_length = static_cast<std::int32_t>(of.output.size());

@@ -363,6 +363,25 @@ TEST(ShardedSample, RefusesTopNSigmaByName) {
   EXPECT_EQ(sharded.begin(call.request, call.result).message, kRefused);
 }
 
+TEST(ShardedSample, RefusesFiltersByProbabilityByName) {
+  ShardedSample sharded;
+  const auto refused = [&sharded](const auto& change) {
+    SmallCall call(0);
+    change(call.request.rows.processing);
+    return sharded.begin(call.request, call.result).message;
+  };
+  constexpr const char* kAllowed =
+      " is on; allowed: off, of a split vocabulary: no rank has the whole row";
+  EXPECT_EQ(refused([](LogitsProcessing& p) { p.typical_p = 0.5F; }),
+            std::string("typical_p") + kAllowed);
+  EXPECT_EQ(refused([](LogitsProcessing& p) { p.epsilon_cutoff = 0.5F; }),
+            std::string("epsilon_cutoff") + kAllowed);
+  EXPECT_EQ(refused([](LogitsProcessing& p) { p.eta_cutoff = 0.5F; }),
+            std::string("eta_cutoff") + kAllowed);
+  EXPECT_EQ(refused([](LogitsProcessing& p) { p.p_less = 1; }), std::string("p_less") + kAllowed);
+  EXPECT_EQ(refused([](LogitsProcessing& p) { p.typical_p = 1; }), "");
+}
+
 TEST(ShardedSample, RefusesRulesOfRowsByName) {
   SmallCall call(0);
   const auto rows = static_cast<std::size_t>(call.request.rows.logits.rows);

@@ -1,0 +1,338 @@
+// The filters by probability are tested by hand, on rows whose probabilities and entropies the
+// comments have, and against a judgement in real numbers on random rows.
+#include "reference/probability_filters.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fairdraw/process_logits.h"
+#include "fairdraw/sample.h"
+#include "harness/inputs/processing_arrays.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using reference::Membership;
+using reference::RowProcessing;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kBanned = -kInfinity;
+/// Float nearest to ln 2. A logit of ln 2 weighs exactly twice as much as a logit of 0.
+constexpr float kLn2 = 0x1.62e43p-1F;
+
+struct Processed {
+  RowStatus status = RowStatus::inactive;
+  std::vector<float> logits;
+};
+
+Processed process(const std::vector<float>& logits, const RowProcessing& row,
+                  CpuTarget target = CpuTarget::best) {
+  const auto vocab = static_cast<std::int64_t>(logits.size());
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), vocab);
+  Processed processed;
+  processed.logits.assign(logits.size(), -7.0F);
+  ProcessLogitsRequest request;
+  request.logits = {logits.data(), DType::float32, 1, vocab, vocab};
+  request.processing = arrays.view();
+  const Error error = process_logits(
+      request, {{processed.logits.data(), 1, vocab}, {&processed.status, 1}}, {target, 1});
+  EXPECT_FALSE(error) << error.message;
+  return processed;
+}
+
+/// Returns the ids that stay.
+std::vector<int> kept(const std::vector<float>& logits, const RowProcessing& row) {
+  const Processed processed = process(logits, row);
+  EXPECT_EQ(processed.status, RowStatus::ok) << to_string(processed.status);
+  std::vector<int> ids;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (processed.logits[id] == kBanned) continue;
+    EXPECT_EQ(processed.logits[id], logits[id]);
+    ids.push_back(static_cast<int>(id));
+  }
+  return ids;
+}
+
+std::vector<float> logits_of(std::initializer_list<double> probabilities) {
+  std::vector<float> logits;
+  for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
+  return logits;
+}
+
+RowProcessing typical(float share) {
+  RowProcessing row;
+  row.typical_p = share;
+  return row;
+}
+RowProcessing epsilon(float cutoff) {
+  RowProcessing row;
+  row.epsilon_cutoff = cutoff;
+  return row;
+}
+RowProcessing eta(float cutoff) {
+  RowProcessing row;
+  row.eta_cutoff = cutoff;
+  return row;
+}
+RowProcessing p_less() {
+  RowProcessing row;
+  row.p_less = 1;
+  return row;
+}
+
+using Ids = std::vector<int>;
+
+// In bits, the surprises are 1, 2, 3 and 3, and H = 1/2 + 2/4 + 3/8 + 3/8 = 7/4. So |-log p - H| is
+// 3/4, 1/4, 5/4 and 5/4, and the masses in this order are 1/4, 3/4, 1 and 1.
+TEST(ProbabilityFilters, TypicalPKeepsWhatIsNearestToTheEntropy) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  EXPECT_EQ(kept(logits, typical(0)), Ids({1}));
+  EXPECT_EQ(kept(logits, typical(-0.0F)), Ids({1}));
+  EXPECT_EQ(kept(logits, typical(0.24F)), Ids({1}));
+  EXPECT_EQ(kept(logits, typical(0.26F)), Ids({0, 1})) << "the token that reaches the mass stays";
+  EXPECT_EQ(kept(logits, typical(0.74F)), Ids({0, 1}));
+  EXPECT_EQ(kept(logits, typical(0.76F)), Ids({0, 1, 2, 3})) << "ties stay";
+  EXPECT_EQ(kept(logits, typical(1)), Ids({0, 1, 2, 3}));
+}
+
+TEST(ProbabilityFilters, EpsilonCutoffKeepsProbabilitiesThatReachIt) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  EXPECT_EQ(kept(logits, epsilon(0.12F)), Ids({0, 1, 2, 3}));
+  EXPECT_EQ(kept(logits, epsilon(0.13F)), Ids({0, 1}));
+  EXPECT_EQ(kept(logits, epsilon(0.26F)), Ids({0}));
+  EXPECT_EQ(kept(logits, epsilon(0.51F)), Ids({0})) << "the largest stays";
+  EXPECT_EQ(kept(logits, epsilon(1)), Ids({0}));
+  EXPECT_EQ(kept({5, 5, 1}, epsilon(1)), Ids({0, 1})) << "and its ties";
+}
+
+TEST(ProbabilityFilters, EpsilonCutoffKeepsWhatLiesAtTheThreshold) {
+  const std::vector<float> logits = {0, kLn2, 0};  // 1/4, 1/2, 1/4
+  EXPECT_EQ(kept(logits, epsilon(0.25F)), Ids({0, 1, 2}));
+  EXPECT_EQ(kept(logits, epsilon(std::nextafter(0.25F, 1.0F))), Ids({1}));
+}
+
+// exp(-104) is 6.8e-46, and exp(-100) 3.7e-44; 2^-149 is 1.4e-45.
+TEST(ProbabilityFilters, EpsilonCutoffReachesTheSmallestFloat) {
+  EXPECT_EQ(kept({0, -100, -104, -1e38F}, epsilon(0x1p-149F)), Ids({0, 1}));
+}
+
+// H is 7/4 bits, so exp(-H) = 2^(-7/4) = 0.29730. The square roots of 0.2 and 0.17 are 0.44721 and
+// 0.41231, so the products are 0.13296 and 0.12258.
+TEST(ProbabilityFilters, EtaCutoffFallsWithTheEntropy) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  EXPECT_EQ(kept(logits, eta(0.2F)), Ids({0, 1}));
+  EXPECT_EQ(kept(logits, eta(0.17F)), Ids({0, 1, 2, 3}));
+  EXPECT_EQ(kept(logits, eta(1)), Ids({0})) << "0.297 is more than 1/4";
+  // H = 0.15383 and exp(-H) = 0.85742, so that 0.015 is smaller than 0.12247 * 0.85742.
+  EXPECT_EQ(kept(logits_of({0.97, 0.02, 0.01}), eta(0.015F)), Ids({0, 1}));
+  EXPECT_EQ(kept(logits_of({0.97, 0.02, 0.01}), eta(0.009F)), Ids({0, 1, 2}));
+}
+
+// The sums of squares are 0.16 + 0.1225 + 0.0625 = 0.345 and 0.16 + 0.09 + 0.09 = 0.34.
+TEST(ProbabilityFilters, PLessKeepsWhatReachesTheCollisionProbability) {
+  EXPECT_EQ(kept(logits_of({0.4, 0.35, 0.25}), p_less()), Ids({0, 1}));
+  EXPECT_EQ(kept(logits_of({0.3, 0.4, 0.3}), p_less()), Ids({1}));
+}
+
+// The sum of squares of n equal probabilities is 1 / n, which is the probability itself.
+TEST(ProbabilityFilters, EqualLogitsStay) {
+  for (const std::size_t n : {1U, 3U, 7U, 100U, 1000U, 77777U}) {
+    for (const float x : {0.0F, -3.7F, 0.3F, 1e30F}) {
+      const std::vector<float> logits(n, x);
+      for (const RowProcessing& row : {typical(0.5F), epsilon(0.9F), eta(0.9F), p_less()}) {
+        EXPECT_EQ(kept(logits, row).size(), n) << x;
+      }
+    }
+  }
+}
+
+// A banned token has the probability 0, and 0 ln 0 is 0. The rest is as in the tests above.
+TEST(ProbabilityFilters, BannedTokensDoNotCount) {
+  std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  logits.insert(logits.begin() + 1, kBanned);
+  logits.push_back(100);
+  for (auto& [row, expected] : std::vector<std::pair<RowProcessing, Ids>>{
+           {typical(0.24F), {2}}, {epsilon(0.13F), {0, 2}}, {eta(0.2F), {0, 2}}, {p_less(), {0}}}) {
+    row.biases = {{5, kBanned}};
+    EXPECT_EQ(kept(logits, row), expected);
+  }
+}
+
+TEST(ProbabilityFilters, EachFilterSeesWhatTheOneBeforeLeft) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  RowProcessing row = typical(0.26F);  // leaves 2/3 and 1/3
+  row.epsilon_cutoff = 0.3F;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.epsilon_cutoff = 0.34F;
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row.epsilon_cutoff = 0;
+  row.p_less = 1;  // 4/9 + 1/9 is more than 1/3
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row.typical_p = 0.24F;  // leaves one token, which is not the largest
+  row.eta_cutoff = 1;
+  EXPECT_EQ(kept(logits, row), Ids({1}));
+  // Distances of 0, ln 2, ln 4 and ln 4 have the mean 0.866 and sigma 0.574, so that one sigma
+  // leaves token 0 alone, and 1.3 sigma the first two.
+  row = typical(0.5F);
+  row.top_n_sigma = 1.3F;  // 2/3 and 1/3: H is 0.918 bits, token 0 is nearer with 0.585
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+}
+
+TEST(ProbabilityFilters, TheTemperatureComesLater) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  const RowProcessing row = typical(0.24F);
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 4);
+  std::int32_t token = -7;
+  std::int32_t support = -7;
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, 1, 4, 4};
+  request.processing = arrays.view();
+  for (const float temperature : {0.0F, 0.1F, 100.0F}) {
+    request.temperature = temperature;
+    request.seed = std::uint64_t{7};
+    SampleResult result;
+    result.tokens = {&token, 1};
+    result.support_size = {&support, 1};
+    ASSERT_FALSE(sample(request, result));
+    EXPECT_EQ(token, 1);
+    EXPECT_EQ(support, 1);
+  }
+}
+
+TEST(ProbabilityFilters, ValuesBeyondTheirRangesFail) {
+  const float below = -std::numeric_limits<float>::denorm_min();
+  for (const float bad : {std::nanf(""), below, -1.0F, std::nextafter(1.0F, 2.0F), kInfinity}) {
+    for (const RowProcessing& row : {typical(bad), epsilon(bad), eta(bad)}) {
+      EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;
+    }
+  }
+  for (const std::int32_t bad : {-1, 2}) {
+    RowProcessing row;
+    row.p_less = bad;
+    EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;
+  }
+}
+
+TEST(ProbabilityFilters, ExtremeLogitsAreFiltered) {
+  const float largest = std::numeric_limits<float>::max();
+  for (const RowProcessing& row : {typical(0.6F), epsilon(0.5F), eta(0.5F), p_less()}) {
+    EXPECT_EQ(kept({-largest, largest}, row), Ids({1}));
+    EXPECT_EQ(kept({0x1p-149F, 0}, row).size(), 2U) << "the probabilities are equal";
+  }
+  RowProcessing row = p_less();
+  row.biases = {{0, kBanned}, {1, kBanned}};
+  EXPECT_EQ(process({0, 1}, row).status, RowStatus::no_allowed_token);
+}
+
+// --- Random rows ---------------------------------------------------------------------------------
+
+std::vector<float> random_logits(std::mt19937_64& random) {
+  constexpr std::array<float, 6> kSpreads = {0, 0.1F, 1, 3, 10, 40};
+  const float spread = kSpreads[random() % kSpreads.size()];
+  const float center = static_cast<float>(random() % 60) - 30;
+  const bool is_coarse = random() % 3 == 0;  // coarse logits have ties
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<float> logits(1 + random() % 200);
+  for (float& x : logits) {
+    x = center + spread * normal(random);
+    if (is_coarse) x = std::round(x * 4) / 4;
+    if (random() % 50 == 0) x = kBanned;
+  }
+  logits[random() % logits.size()] = center;
+  return logits;
+}
+
+std::string tokens_that_differ(const std::vector<float>& logits, const RowProcessing& row,
+                               std::size_t& decided, std::size_t& ambiguous) {
+  const std::vector<Membership> memberships = reference::judge_filter(logits, row);
+  const Processed processed = process(logits, row);
+  std::string differ;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] == kBanned) continue;
+    ++(memberships[id] == Membership::ambiguous ? ambiguous : decided);
+    if (memberships[id] == Membership::ambiguous) continue;
+    const bool stays = processed.logits[id] != kBanned;
+    if (stays != (memberships[id] == Membership::in)) {
+      differ += " " + std::to_string(id) + (stays ? " stays" : " is banned");
+    }
+  }
+  return differ;
+}
+
+TEST(ProbabilityFilters, RandomRowsAreFilteredAsInRealNumbers) {
+  constexpr std::array<float, 8> kShares = {0.05F, 0.2F, 0.5F, 0.6F, 0.9F, 0.95F, 0.99F, 0.999F};
+  constexpr std::array<float, 8> kCutoffs = {3e-4F, 1e-3F, 6e-4F, 0.01F, 0.05F, 0.2F, 0.5F, 1e-10F};
+  std::mt19937_64 random(41);
+  std::array<std::size_t, 4> decided{}, ambiguous{}, dropped{};
+  for (int number = 0; number < 4000; ++number) {
+    const std::vector<float> logits = random_logits(random);
+    const std::size_t kind = static_cast<std::size_t>(number) % 4;
+    const float share = kShares[random() % kShares.size()];
+    const float cutoff = kCutoffs[random() % kCutoffs.size()];
+    const RowProcessing row = kind == 0   ? typical(share)
+                              : kind == 1 ? epsilon(cutoff)
+                              : kind == 2 ? eta(cutoff)
+                                          : p_less();
+    EXPECT_EQ(tokens_that_differ(logits, row, decided[kind], ambiguous[kind]), "")
+        << "row " << number << ", filter " << kind << ", " << share << ", " << cutoff;
+    dropped[kind] +=
+        static_cast<std::size_t>(std::ranges::count(process(logits, row).logits, kBanned));
+  }
+  for (std::size_t kind = 0; kind < 4; ++kind) {
+    EXPECT_GT(decided[kind], 1000 * ambiguous[kind]) << kind;
+    EXPECT_GT(dropped[kind], 10000U) << kind;
+  }
+}
+
+/// Returns a parameter that lies 2^-24 to 2^-17 beside a value at which a token changes sides: the
+/// token's probability, or the mass that is nearer to the entropy.
+float near_a_boundary(const std::vector<float>& logits, bool of_mass, std::mt19937_64& random) {
+  const double largest = *std::ranges::max_element(logits);
+  std::vector<std::pair<double, double>> tokens;  // offsets from the mean logit, probabilities
+  double total = 0, mean = 0;
+  for (const float x : logits) {
+    if (x == kBanned) continue;
+    tokens.emplace_back(largest - x, std::exp(x - largest));
+    total += tokens.back().second;
+    mean += tokens.back().first * tokens.back().second;
+  }
+  for (auto& [offset, probability] : tokens) {
+    offset = std::abs(offset - mean / total);
+    probability /= total;
+  }
+  std::ranges::sort(tokens);
+  const std::size_t chosen = random() % tokens.size();
+  double value = tokens[chosen].second;
+  for (std::size_t i = 0; of_mass && i < chosen; ++i) value += tokens[i].second;
+  const double beside = std::ldexp(1, -17 - static_cast<int>(random() % 8));
+  value *= random() % 2 == 0 ? 1 + beside : 1 - beside;
+  return std::min(static_cast<float>(value), 1.0F);
+}
+
+TEST(ProbabilityFilters, TokensNearABoundaryAreFilteredAsInRealNumbers) {
+  std::mt19937_64 random(42);
+  std::size_t decided = 0, ambiguous = 0;
+  for (int number = 0; number < 2000; ++number) {
+    const std::vector<float> logits = random_logits(random);
+    const bool of_mass = number % 2 == 0;
+    const float value = near_a_boundary(logits, of_mass, random);
+    EXPECT_EQ(
+        tokens_that_differ(logits, of_mass ? typical(value) : epsilon(value), decided, ambiguous),
+        "")
+        << "row " << number << ", " << value;
+  }
+  EXPECT_GT(decided, 10 * ambiguous);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,245 @@
+// The integer model sorts the tokens of a row by their offset from the mean logit, where the
+// kernels search for a radius by digits. The judgement computes entropies and probabilities as
+// their definitions say, with logarithms, where the integers have a mean logit.
+#include "reference/probability_filters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <stdexcept>
+
+namespace fairdraw::reference {
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+constexpr double kLargestOffset = std::numeric_limits<float>::max();
+
+// --- Integers ----------------------------------------------------------------------------------
+
+struct FilterToken {
+  std::size_t id = 0;
+  double distance = 0;
+  RowWeight weight = 0;
+  double uncut_weight = 0;
+};
+
+struct FilterRow {
+  std::vector<FilterToken> tokens;
+  RowWeight total = 0, squares = 0, distances = 0;
+
+  double mean() const {
+    return std::ldexp(to_nearest_double(distances) / to_nearest_double(total), -32);
+  }
+};
+
+FilterRow weighed(const std::vector<float>& logits) {
+  const float scale = octaves_per_logit(1);
+  const float largest = *std::ranges::max_element(logits);
+  const double octave = octaves_of_logit(largest, scale).whole;
+  FilterRow row;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] == kBanned) continue;
+    const TokenOctaves octaves = octaves_of_logit(logits[id], scale);
+    const double below = octave - octaves.whole;
+    const double significand = octaves.significand;
+    FilterToken token;
+    token.id = id;
+    token.distance = static_cast<double>(largest) - static_cast<double>(logits[id]);
+    if (below < 256) {
+      const int s = static_cast<int>(below);
+      token.uncut_weight = std::ldexp(significand, 32 - s);
+      token.weight = s < 64 ? static_cast<RowWeight>(std::floor(token.uncut_weight)) : 0;
+      // The square of a significand has 48 bits, so that it is exact.
+      row.squares +=
+          static_cast<RowWeight>(std::floor(std::ldexp(significand * significand, 56 - 2 * s)));
+    }
+    row.total += token.weight;
+    if (token.weight > 0) {
+      row.distances +=
+          token.weight * static_cast<RowWeight>(std::floor(std::ldexp(token.distance, 32)));
+    }
+    row.tokens.push_back(token);
+  }
+  return row;
+}
+
+float offset_of(const FilterToken& token, double center) {
+  return static_cast<float>(std::min(std::abs(token.distance - center), kLargestOffset));
+}
+
+/// Returns max(1, ceil(share * total)) for a share in [0, 1].
+RowWeight mass_of(float share, RowWeight total) {
+  int exponent = 0;
+  const auto digits = static_cast<RowWeight>(std::ldexp(std::frexp(share, &exponent), 24));
+  const int shift = 24 - exponent;  // share = digits 2^-shift
+  const RowWeight product = digits * total;
+  if (product == 0 || shift >= 128) return 1;
+  return (product + ((RowWeight{1} << shift) - 1)) >> shift;
+}
+
+float radius_of(const FilterRow& row, double center, float typical_p) {
+  std::vector<std::pair<float, RowWeight>> nearest;
+  for (const FilterToken& token : row.tokens) {
+    nearest.emplace_back(offset_of(token, center), token.weight);
+  }
+  std::ranges::sort(nearest);
+  RowWeight mass = 0;
+  for (const auto& [offset, weight] : nearest) {
+    mass += weight;
+    if (mass >= mass_of(typical_p, row.total)) return offset;
+  }
+  throw std::logic_error("the tokens of a row do not have its mass");
+}
+
+template <class Keeps>
+void keep_if(std::vector<float>& logits, const FilterRow& row, const Keeps& keeps) {
+  for (const FilterToken& token : row.tokens) {
+    if (!keeps(token)) logits[token.id] = kBanned;
+  }
+}
+
+/// Keeps the tokens of at least a weight, and those at most `farthest` below the largest logit.
+void keep_heavy(std::vector<float>& logits, const FilterRow& row, double weight, float farthest) {
+  const double threshold = weight - std::ldexp(weight, -50);
+  keep_if(logits, row, [&](const FilterToken& token) {
+    return token.uncut_weight >= threshold || offset_of(token, 0) <= farthest;
+  });
+}
+
+// --- Real numbers --------------------------------------------------------------------------------
+
+struct RealToken {
+  std::size_t id = 0;
+  float logit = 0;
+  long double distance = 0;  ///< to the largest logit
+  long double probability = 0;
+  long double surprise = 0;  ///< -ln p
+};
+
+struct RealRow {
+  std::vector<RealToken> tokens;
+  long double entropy = 0, collision = 0;
+  long double mean = 0;          ///< mean of the distances
+  long double error = 0;         ///< mean of the errors of the weights
+  long double offset_error = 0;  ///< error of the mean logit
+};
+
+RealRow in_real_numbers(const std::vector<float>& logits, const FilterBound& bound) {
+  const long double largest = *std::ranges::max_element(logits);
+  long double total = 0;
+  RealRow row;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] == kBanned) continue;
+    const long double distance = largest - logits[id];
+    row.tokens.push_back({id, logits[id], distance, std::exp(-distance), 0});
+    total += row.tokens.back().probability;
+  }
+  const auto error_of = [&](const RealToken& token) {
+    return bound.constant + bound.per_logit * token.distance;
+  };
+  for (RealToken& token : row.tokens) {
+    token.surprise = token.distance + std::log(total);
+    token.probability /= total;
+    row.entropy += token.probability * token.surprise;
+    row.collision += token.probability * token.probability;
+    row.mean += token.probability * token.distance;
+    row.error += token.probability * error_of(token);
+  }
+  for (const RealToken& token : row.tokens) {
+    row.offset_error +=
+        token.probability * (error_of(token) + row.error) * std::abs(token.surprise - row.entropy);
+  }
+  return row;
+}
+
+Membership compared(long double value, long double threshold, long double error) {
+  if (std::abs(value - threshold) <= error) return Membership::ambiguous;
+  return value > threshold ? Membership::in : Membership::out;
+}
+
+/// Returns the membership of a token that stays if either condition holds.
+Membership either(Membership a, Membership b) {
+  if (a == Membership::in || b == Membership::in) return Membership::in;
+  return a == Membership::out && b == Membership::out ? Membership::out : Membership::ambiguous;
+}
+
+Membership above(const RealToken& token, long double threshold, long double row_error,
+                 const FilterBound& bound) {
+  if (token.distance == 0) return Membership::in;
+  const long double error = bound.constant + bound.per_logit * token.distance + row_error;
+  return compared(token.probability, threshold, threshold * error);
+}
+
+/// Judges typical_p: a token stays if the mass that is nearer to the entropy is below `share`.
+Membership typical(const RealRow& row, const RealToken& token, long double share,
+                   const FilterBound& bound) {
+  const auto offset = [&](const RealToken& of) { return std::abs(of.surprise - row.entropy); };
+  const long double near = 2 * row.offset_error + bound.offset * offset(token) + bound.step;
+  long double nearer = 0, maybe_nearer = 0;
+  for (const RealToken& other : row.tokens) {
+    if (other.logit == token.logit || offset(other) > offset(token) + near) continue;
+    maybe_nearer += other.probability;
+    if (offset(other) < offset(token) - near) nearer += other.probability;
+  }
+  const long double error = 2 * row.error + 0x1p-50L;
+  // The nearest token stays, whatever the share is.
+  if (maybe_nearer == 0 || maybe_nearer < share - error) return Membership::in;
+  if (nearer > 0 && nearer >= share + error) return Membership::out;
+  return Membership::ambiguous;
+}
+
+}  // namespace
+
+void keep_by_probability(std::vector<float>& logits, const RowProcessing& row) {
+  if (row.typical_p != 1) {
+    const FilterRow left = weighed(logits);
+    const double center = left.mean();
+    const float radius = radius_of(left, center, row.typical_p);
+    keep_if(logits, left,
+            [&](const FilterToken& token) { return offset_of(token, center) <= radius; });
+  }
+  if (row.epsilon_cutoff != 0) {
+    const FilterRow left = weighed(logits);
+    keep_heavy(logits, left, row.epsilon_cutoff * to_nearest_double(left.total), 0);
+  }
+  if (row.eta_cutoff != 0) {
+    const FilterRow left = weighed(logits);
+    const double half_of_ln2 = std::ldexp(0x1.62e42fefa39efp-1, -1);
+    const double half_of_log = min_p_threshold(row.eta_cutoff) * half_of_ln2;
+    keep_heavy(logits, left, row.eta_cutoff * to_nearest_double(left.total),
+               static_cast<float>(left.mean() - half_of_log));
+  }
+  if (row.p_less != 0) {
+    const FilterRow left = weighed(logits);
+    const double weight = to_nearest_double(left.squares) / to_nearest_double(left.total);
+    keep_heavy(logits, left, std::ldexp(weight, 8), 0);
+  }
+}
+
+std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,
+                                     const FilterBound& bound) {
+  const int filters = static_cast<int>(row.typical_p != 1) +
+                      static_cast<int>(row.epsilon_cutoff != 0) +
+                      static_cast<int>(row.eta_cutoff != 0) + static_cast<int>(row.p_less != 0);
+  if (filters > 1) throw std::invalid_argument("more than one filter by probability is on");
+  const RealRow real = in_real_numbers(logits, bound);
+  std::vector<Membership> memberships(logits.size(), Membership::out);
+  for (const RealToken& token : real.tokens) {
+    Membership& membership = memberships[token.id];
+    membership = Membership::in;
+    if (row.typical_p != 1) membership = typical(real, token, row.typical_p, bound);
+    if (row.epsilon_cutoff != 0) membership = above(token, row.epsilon_cutoff, real.error, bound);
+    if (row.eta_cutoff != 0) {
+      const long double eta = row.eta_cutoff, log = std::log(eta);
+      // p >= sqrt(eta) exp(-H), in logarithms
+      const long double error = real.offset_error + 0x1p-22L * (1 + real.mean - log);
+      membership = either(above(token, eta, real.error, bound),
+                          compared(-token.surprise, log / 2 - real.entropy, error));
+    }
+    if (row.p_less != 0) membership = above(token, real.collision, 3 * real.error, bound);
+  }
+  return memberships;
+}
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,32 @@
+// A second implementation of the filters by probability, by sorting, from the definition in
+// fairdraw/logits_processing.h; and a judgement in real numbers with an error bound. The code
+// shares nothing with the kernels. Precondition: the default floating-point environment.
+#pragma once
+
+#include <vector>
+
+#include "reference/processing_model.h"
+#include "reference/real_oracle.h"
+
+namespace fairdraw::reference {
+
+/// The errors within which an arithmetic decides the filters by probability. The relative error of
+/// the weight of a token d below the largest logit is constant + per_logit * d.
+struct FilterBound {
+  double constant = 0x1p-22;
+  double per_logit = 0x1p-24;
+  double offset = 0x1p-23;  ///< relative error of an offset from the mean logit
+  double step = 0x1p-31;    ///< absolute error of an offset
+};
+
+/// Applies step 9 in place, with the integers that define this step. Precondition: the parameters
+/// are in their ranges, and a token is left.
+void keep_by_probability(std::vector<float>& logits, const RowProcessing& row);
+
+/// Judges in real numbers which tokens one filter keeps, if all parameters of `row` but one are
+/// off. A token is ambiguous if an arithmetic within the bound may keep it or drop it; a token at
+/// -inf is out. Throws std::invalid_argument if more than one filter is on.
+std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,
+                                     const FilterBound& bound = {});
+
+}  // namespace fairdraw::reference
