@@ -183,6 +183,12 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   json("presence_penalty", Bits{row.presence_penalty});
   json("min_tokens", row.min_tokens);
   if (json.has("top_n_sigma", row.top_n_sigma != 0)) json("top_n_sigma", Bits{row.top_n_sigma});
+  if (json.has("typical_p", row.typical_p != 1)) json("typical_p", Bits{row.typical_p});
+  if (json.has("epsilon_cutoff", row.epsilon_cutoff != 0)) {
+    json("epsilon_cutoff", Bits{row.epsilon_cutoff});
+  }
+  if (json.has("eta_cutoff", row.eta_cutoff != 0)) json("eta_cutoff", Bits{row.eta_cutoff});
+  if (json.has("p_less", row.p_less != 0)) json("p_less", row.p_less);
   json("prompt", row.prompt, kAnyList);
   json("output", row.output, kAnyList);
   json("output_length", row.output_length);

@@ -112,6 +112,13 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
     if (sampler.top_n_sigma && sampler.exact_integer && dice.once_in(3)) {
       request.processing.back().top_n_sigma = dice.pick({0.5F, 1.0F, 3.0F, -1.0F});
     }
+    if (sampler.probability_filters && sampler.exact_integer && dice.once_in(3)) {
+      reference::RowProcessing& row = request.processing.front();
+      if (dice.once_in(2)) row.typical_p = dice.pick({0.0F, 0.2F, 0.5F, 0.95F});
+      if (dice.once_in(4)) row.epsilon_cutoff = dice.pick({0x1p-140F, 0x1p-8F, 0.25F, 1.0F});
+      if (dice.once_in(4)) row.eta_cutoff = dice.pick({0x1p-140F, 0x1p-8F, 0.25F, 1.0F});
+      if (dice.once_in(4)) row.p_less = 1;
+    }
   }
   return result;
 }

@@ -101,8 +101,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       {"chain-shapes", {"speculative decoding", "memory"}},
       {"penalties",
        {"repetition penalty", "frequency penalty", "presence penalty", "logit bias",
-        "minimum tokens", "bad words", "allowed ids", "top_n_sigma", "bitmask", "histories",
-        "processing", "bad values"}},
+        "minimum tokens", "bad words", "allowed ids", "top_n_sigma", "typical_p", "epsilon_cutoff",
+        "eta_cutoff", "p_less", "bitmask", "histories", "processing", "bad values"}},
   };
   return all;
 }

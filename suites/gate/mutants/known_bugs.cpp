@@ -44,7 +44,6 @@ constexpr const char* kNames =
 const std::vector<KnownBug>& known_bugs() {
   using enum EntryState;
   static const std::vector<KnownBug> no_mutants = {
-      {"typicalp-drops-last", later, "no typical sampling yet"},
       {"xtc-index-typos", later, "no XTC yet"},
       {"mirostat-state-lost", later, "no mirostat yet"},
       {"mirostat-v2-stuck", later, "no mirostat yet"},

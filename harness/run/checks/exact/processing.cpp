@@ -25,8 +25,9 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
-// One of this many rows has the filter top_n_sigma, which hides much of the other steps.
-constexpr std::int64_t kRowsToASigma = 8;
+// One of this many rows has the filter top_n_sigma, which hides much of the other steps, and one
+// has filters by probability.
+constexpr std::int64_t kRowsToAFilter = 8;
 
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
@@ -35,17 +36,35 @@ constexpr WantedResults kRelatedResults = {
     .report = {
         .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
 
+// Turns on one of the filters by probability, and sometimes a second one.
+void filter_by_probability(RowProcessing& processing, std::size_t number) {
+  constexpr float kShares[] = {0.5F, 0.9F, 0.2F, 0.99F, 0};
+  constexpr float kCutoffs[] = {0x1p-10F, 0.01F, 0.25F, 1};
+  if (number % 4 == 0) processing.typical_p = kShares[number / 4 % std::size(kShares)];
+  if (number % 4 == 1) processing.epsilon_cutoff = kCutoffs[number / 4 % std::size(kCutoffs)];
+  if (number % 4 == 2) processing.eta_cutoff = kCutoffs[number / 4 % std::size(kCutoffs)];
+  if (number % 4 == 3 || number % 16 == 12) processing.p_less = 1;
+}
+
 Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count) {
   Request request = make_request(input, first, count);
   for (std::int64_t row = first; row < first + count; ++row) {
     RowProcessing& processing =
         request.processing.emplace_back(processing_for_row(input.seed, row, request.vocab));
-    if (!input.sampler->description().top_n_sigma || row % kRowsToASigma != 0) continue;
-    constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
-    processing.top_n_sigma =
-        kSigmas[static_cast<std::size_t>(row / kRowsToASigma) % std::size(kSigmas)];
-    // The integer form of the filter top_n_sigma is fairdraw's own.
-    if (!input.exact() && processed_row(request, row - first).undecided) processing.top_n_sigma = 0;
+    const SamplerDescription& sampler = input.sampler->description();
+    const auto number = static_cast<std::size_t>(row / kRowsToAFilter);
+    if (sampler.top_n_sigma && row % kRowsToAFilter == 0) {
+      constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
+      processing.top_n_sigma = kSigmas[number % std::size(kSigmas)];
+      // The integer form of the filter top_n_sigma is fairdraw's own.
+      if (!input.exact() && processed_row(request, row - first).undecided) {
+        processing.top_n_sigma = 0;
+      }
+    }
+    // The integer form of these filters is fairdraw's own, too, and decides many tokens of a row.
+    if (sampler.probability_filters && input.exact() && row % kRowsToAFilter == 1) {
+      filter_by_probability(processing, number);
+    }
   }
   return request;
 }
@@ -216,7 +235,11 @@ const std::vector<Step>& all_steps() {
       {"minimum tokens", [](RowProcessing& p) { p.stop_ids.clear(); }},
       {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
       {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }},
-      {"top_n_sigma", [](RowProcessing& p) { p.top_n_sigma = 0; }}};
+      {"top_n_sigma", [](RowProcessing& p) { p.top_n_sigma = 0; }},
+      {"typical_p", [](RowProcessing& p) { p.typical_p = 1; }},
+      {"epsilon_cutoff", [](RowProcessing& p) { p.epsilon_cutoff = 0; }},
+      {"eta_cutoff", [](RowProcessing& p) { p.eta_cutoff = 0; }},
+      {"p_less", [](RowProcessing& p) { p.p_less = 0; }}};
   return all;
 }
 

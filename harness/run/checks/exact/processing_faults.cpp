@@ -42,6 +42,15 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
     values.push_back(
         {"top_n_sigma NaN", [](RowProcessing& row, std::span<float>) { row.top_n_sigma = kNan; }});
   }
+  if (sampler.probability_filters) {
+    values.push_back(
+        {"typical_p NaN", [](RowProcessing& row, std::span<float>) { row.typical_p = kNan; }});
+    values.push_back({"epsilon_cutoff below 0",
+                      [](RowProcessing& row, std::span<float>) { row.epsilon_cutoff = -0.5F; }});
+    values.push_back(
+        {"eta_cutoff above 1", [](RowProcessing& row, std::span<float>) { row.eta_cutoff = 2; }});
+    values.push_back({"p_less 2", [](RowProcessing& row, std::span<float>) { row.p_less = 2; }});
+  }
   return values;
 }
 

@@ -288,6 +288,125 @@ constexpr Entry kSigmas[] = {
      }},
 };
 
+/// Token that the steps before the filters by probability leave.
+struct LeftToken {
+  std::size_t id = 0;
+  double probability = 0, surprise = 0;  ///< p and -ln p, at temperature 1
+};
+
+struct LeftTokens {
+  std::vector<LeftToken> tokens;
+  double entropy = 0;
+};
+
+LeftTokens left_by_steps(const RowProcessing& processing, const Row& row) {
+  RowProcessing others = processing;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) others.name = neutral;
+#include "fairdraw/processing_parameters.inc"
+  const reference::ProcessedRow left = reference::process_row(row.logits, row.allowed, others);
+  LeftTokens result;
+  if (left.status != RowStatus::ok) return result;
+  const double largest = *std::ranges::max_element(left.logits);
+  double total = 0;
+  for (std::size_t id = 0; id < left.logits.size(); ++id) {
+    if (std::isinf(left.logits[id])) continue;
+    const double distance = largest - left.logits[id];
+    result.tokens.push_back({id, std::exp(-distance), distance});
+    total += std::exp(-distance);
+  }
+  for (LeftToken& token : result.tokens) {
+    token.probability /= total;
+    token.surprise += std::log(total);
+    result.entropy += token.probability * token.surprise;
+  }
+  return result;
+}
+
+/// Lets a row keep only some of its tokens, and turns off its other filters.
+void keep_only(RowProcessing& processing, Row& row, const std::vector<std::size_t>& ids) {
+  if (ids.empty()) return;
+  row.allowed.assign((row.logits.size() + 31) / 32, 0);
+  for (const std::size_t id : ids) row.allowed[id / 32] |= 1U << (id % 32);
+  processing.top_n_sigma = 0;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) processing.name = neutral;
+#include "fairdraw/processing_parameters.inc"
+}
+
+/// Applies typical_p with another order of the tokens, and without the last of the tokens if
+/// `drops_last`.
+void keep_typical(RowProcessing& processing, Row& row, bool drops_last,
+                  double (*key)(const LeftToken& token, double entropy)) {
+  if (processing.typical_p == 1) return;
+  LeftTokens left = left_by_steps(processing, row);
+  std::ranges::stable_sort(
+      left.tokens, {}, [&left, key](const LeftToken& token) { return key(token, left.entropy); });
+  std::vector<std::size_t> ids;
+  double mass = 0;
+  for (const LeftToken& token : left.tokens) {
+    mass += token.probability;
+    const bool reaches = mass >= processing.typical_p;
+    if (!reaches || !drops_last || ids.empty()) ids.push_back(token.id);
+    if (reaches) break;
+  }
+  keep_only(processing, row, ids);
+}
+
+/// Keeps the tokens of at least a probability, and the first of the largest.
+void keep_probable(RowProcessing& processing, Row& row, const LeftTokens& left, double threshold) {
+  const auto largest = std::ranges::max_element(left.tokens, {}, &LeftToken::probability);
+  std::vector<std::size_t> ids;
+  for (auto token = left.tokens.begin(); token != left.tokens.end(); ++token) {
+    if (token == largest || token->probability >= threshold) ids.push_back(token->id);
+  }
+  keep_only(processing, row, ids);
+}
+
+constexpr Entry kProbabilityFilters[] = {
+    {"typicalp-drops-last", "HF transformers PR #26579, fixed in PR #27165",
+     "typical_p drops the token that reaches the mass",
+     [](RowProcessing& p, Row& row) {
+       keep_typical(p, row, true, [](const LeftToken& token, double entropy) {
+         return std::abs(token.surprise - entropy);
+       });
+     }},
+    {"typical-entropy-nan", "llama.cpp llama_sampler_typical_apply, with a logit of -inf",
+     "a token of probability 0 makes the entropy NaN, so that typical_p keeps the likeliest",
+     [](RowProcessing& p, Row& row) {
+       keep_typical(p, row, false, [](const LeftToken& token, double) { return token.surprise; });
+     }},
+    {"typical-entropy-in-bits", "typical_p compares surprises in nats with an entropy in bits",
+     [](RowProcessing& p, Row& row) {
+       keep_typical(p, row, false, [](const LeftToken& token, double entropy) {
+         return std::abs(token.surprise - entropy / std::log(2.0));
+       });
+     }},
+    {"typical-ignored", "typical_p is ignored", [](RowProcessing& p) { p.typical_p = 1; }},
+    {"epsilon-of-the-largest", "epsilon_cutoff is a fraction of the largest probability, as min_p",
+     [](RowProcessing& p, Row& row) {
+       if (p.epsilon_cutoff == 0) return;
+       const LeftTokens left = left_by_steps(p, row);
+       double largest = 0;
+       for (const LeftToken& token : left.tokens) largest = std::max(largest, token.probability);
+       keep_probable(p, row, left, p.epsilon_cutoff * largest);
+     }},
+    {"eta-root-of-the-product", "HF transformers EtaLogitsWarper, as its documentation says",
+     "eta_cutoff takes the root of eta exp(-H), and not of eta alone",
+     [](RowProcessing& p, Row& row) {
+       if (p.eta_cutoff == 0) return;
+       const LeftTokens left = left_by_steps(p, row);
+       const double root = std::sqrt(p.eta_cutoff * std::exp(-left.entropy));
+       keep_probable(p, row, left, std::min<double>(p.eta_cutoff, root));
+     }},
+    {"eta-is-epsilon", "eta_cutoff compares with eta, whatever the entropy is",
+     [](RowProcessing& p) { p.epsilon_cutoff = std::max(p.epsilon_cutoff, p.eta_cutoff); }},
+    {"p-less-without-squares", "p_less compares with the mean of the probabilities",
+     [](RowProcessing& p, Row& row) {
+       if (p.p_less == 0) return;
+       const LeftTokens left = left_by_steps(p, row);
+       keep_probable(p, row, left, 1 / static_cast<double>(left.tokens.size()));
+     }},
+};
+
 constexpr Entry kRows[] = {
     {"penalties-of-row-0", "all rows of a batch get the penalties of the first",
      [](Row& row, const Place& place) {
@@ -333,6 +452,7 @@ std::vector<Mutant> processing_mutants() {
                  mutants_of("penalties", "processing/*", Base::integers, kBias),
                  mutants_of("penalties", "processing/*", Base::integers, kBans),
                  mutants_of("penalties", "processing/*", Base::integers, kSigmas),
+                 mutants_of("penalties", "processing/*", Base::integers, kProbabilityFilters),
                  mutants_of("penalties", "processing/*", Base::integers, kRows)});
 }
 
