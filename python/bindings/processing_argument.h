@@ -12,7 +12,8 @@ namespace fairdraw::python {
 
 /// Logits processing of rows, from None or a tuple. The tuple is (repetition, frequency, presence
 /// penalty, prompt, output, bias ids, bias values, min_tokens, stop ids, bad words, lengths of bad
-/// words, allowed ids, top_n_sigma or None).
+/// words, allowed ids, top_n_sigma or None, and the filters by probability in the order of
+/// fairdraw/processing_parameters.inc, each an array or None).
 class Processing {
  public:
   Processing(nb::handle object, const Place& place) {
@@ -39,10 +40,28 @@ class Processing {
     view.bad_word_lengths = lists(10, "bad_words");
     view.allowed_ids = lists(11, "allowed_ids");
     view.top_n_sigma = penalty(12, "top_n_sigma");
+    std::size_t part = 13;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
+  read_filter(#name, parts[part++], place, filters_.name, view.name);
+#include "fairdraw/processing_parameters.inc"
   }
   LogitsProcessing view;
 
  private:
+  struct Filters {
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) std::optional<Input<type>> name;
+#include "fairdraw/processing_parameters.inc"
+  };
+
+  template <class T>
+  static void read_filter(const char* name, nb::handle object, const Place& place,
+                          std::optional<Input<T>>& input, PerRequest<T>& parameter) {
+    if (object.is_none()) return;
+    const View<const T> values = input.emplace(name, object, place).view;
+    parameter = PerRequest<T>(values.data, values.size);
+  }
+
+  Filters filters_;
   std::optional<Input<float>> floats_[13];
   std::optional<Lists> lists_[12];
   std::optional<Input<std::int32_t>> min_tokens_;

@@ -26,7 +26,14 @@ class RequestProcessing:
     `min_tokens` tokens. `bad_words` are sequences of ids, and the last id of a sequence is banned
     after the ids before it. If `allowed_ids` is empty, all ids are allowed. `prompt` and `output`
     are ids, with -1 for a position whose token is unknown. `top_n_sigma` is at least 0, or -1, as
-    in `sample`; -1, 0 and inf are off. A value out of its range makes the request fail.
+    in `sample`; -1, 0 and inf are off.
+
+    The filters by probability are in [0, 1], and off at 1, 0, 0 and 0. They come last, before the
+    temperature, in this order; each sees the tokens that are left, with probabilities p at
+    temperature 1 and the entropy H. `typical_p` keeps the tokens that are nearest to H in -ln p,
+    until their mass reaches typical_p, and ties. `epsilon_cutoff` keeps p >= epsilon_cutoff.
+    `eta_cutoff` keeps p >= min(eta, sqrt(eta) exp(-H)). `p_less` 1 keeps p >= sum p^2. The last
+    three never ban the largest logit. A value out of its range makes the request fail.
     """
 
     repetition_penalty: float = 1.0
@@ -41,6 +48,19 @@ class RequestProcessing:
     prompt: Sequence[int] = ()
     output: Sequence[int] = ()
     top_n_sigma: float = 0.0
+    typical_p: float = 1.0
+    epsilon_cutoff: float = 0.0
+    eta_cutoff: float = 0.0
+    p_less: int = 0
+
+
+#: The filters by probability, in the order of their steps, with the dtypes of their values.
+_FILTERS = {
+    "typical_p": "float32",
+    "epsilon_cutoff": "float32",
+    "eta_cutoff": "float32",
+    "p_less": "int32",
+}
 
 
 def _ids(name: str, values: Any) -> Any:
@@ -78,6 +98,11 @@ def rows_processing(
     def numbers(name: str, dtype: str) -> Any:
         return array(name, [getattr(request, name) for request in requests], dtype)[owners]
 
+    def filter_values(name: str, dtype: str) -> Any:
+        off = getattr(RequestProcessing, name)
+        used = any(getattr(request, name) != off for request in requests)
+        return numbers(name, dtype) if used else None
+
     def lists(name: str, values: Sequence[Any]) -> TokenLists:
         ids, begins, lengths = joined(
             [_ids(f"processing[{i}].{name}", value) for i, value in enumerate(values)]
@@ -103,7 +128,8 @@ def rows_processing(
         lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
         lists("bad_words", [[len(word) for word in each] for each in words]),
         lists("allowed_ids", [request.allowed_ids for request in requests]),
-        # The array is None if no request has top_n_sigma, because a split vocabulary refuses such
-        # an array.
-        numbers("top_n_sigma", "float32") if any(r.top_n_sigma != 0 for r in requests) else None,
+        # The array is None if no request has the filter, because a split vocabulary refuses such an
+        # array.
+        filter_values("top_n_sigma", "float32"),
+        *(filter_values(name, dtype) for name, dtype in _FILTERS.items()),
     )

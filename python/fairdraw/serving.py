@@ -66,7 +66,8 @@ class BatchRequest:
     penalty counts the prompt's tokens. `bias` maps a token to the number that is added to the
     token's logit; -inf bans the token. `stop_ids` are banned until the output has `min_tokens`
     tokens. `bad_words` are sequences of ids. If `allowed_ids` is empty, all ids are allowed.
-    `top_n_sigma` has the same meaning as in `sample`. In `prompt`, -1 stands for a position without
+    `top_n_sigma` has the same meaning as in `sample`, and `typical_p`, `epsilon_cutoff`,
+    `eta_cutoff` and `p_less` have that of `RequestProcessing`. In `prompt`, -1 stands for a position without
     text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
     request without a seed gets a fresh seed from the operating system when the request is made;
     `seed` then holds the fresh seed.
@@ -89,6 +90,10 @@ class BatchRequest:
     allowed_ids: Sequence[int] = ()
     prompt: Sequence[int] = ()
     top_n_sigma: float = 0.0
+    typical_p: float = 1.0
+    epsilon_cutoff: float = 0.0
+    eta_cutoff: float = 0.0
+    p_less: int = 0
 
     def _fields(self) -> _core.BatchRequest:
         biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)
@@ -113,6 +118,10 @@ class BatchRequest:
                 allowed_ids=ids_of("allowed_ids", self.allowed_ids),
                 prompt=ids_of("prompt", self.prompt),
                 top_n_sigma=float(self.top_n_sigma),
+                typical_p=float(self.typical_p),
+                epsilon_cutoff=float(self.epsilon_cutoff),
+                eta_cutoff=float(self.eta_cutoff),
+                p_less=_int32("p_less", self.p_less),
             )
         )
 

@@ -23,7 +23,7 @@ def processing_of(row):
         repetition_penalty=1.5 + row, repetition_of_prompt=row % 2 == 0, frequency_penalty=0.5,
         presence_penalty=0.25, bias={row: 2.0, 9: -np.inf}, min_tokens=5, stop_ids=[3],
         bad_words=[[row, 7]], allowed_ids=list(range(VOCAB - 1)), prompt=[1, 2], output=[4, row],
-        top_n_sigma=2.5,
+        top_n_sigma=2.5, typical_p=0.95, epsilon_cutoff=1e-4, eta_cutoff=2e-4, p_less=row % 2,
     )  # fmt: skip
 
 
@@ -70,3 +70,31 @@ def test_processing_that_is_wrong_is_named(logits):
     bad = dataclasses.replace(rows[0], repetition_penalty=0.0)
     tokens = fairdraw.sample(logits, seed=1, processing=[bad, *rows[1:]])
     assert tokens[0] == -1 and tokens[1:].tolist() == plain[1:].tolist()
+
+
+@pytest.mark.parametrize(
+    "filters, kept",
+    [
+        ({"typical_p": 0.2}, [1]),
+        ({"typical_p": 0.3}, [0, 1]),
+        ({"epsilon_cutoff": 0.2}, [0, 1]),
+        ({"eta_cutoff": 0.17}, [0, 1, 2, 3]),  # sqrt(0.17) 2^(-7/4) is 0.1226
+        ({"eta_cutoff": 0.2}, [0, 1]),  # sqrt(0.2) 2^(-7/4) is 0.1330
+        ({"p_less": 1}, [0]),  # 1/4 + 1/16 + 1/64 + 1/64 is 0.34
+        ({"typical_p": 0.3, "epsilon_cutoff": 0.4}, [0]),  # of 2/3 and 1/3
+    ],
+)
+def test_filters_by_probability(filters, kept):
+    # The surprises are 1, 2, 3 and 3 bits, and the entropy is 7/4 bits.
+    logits = np.log(np.array([[0.5, 0.25, 0.125, 0.125]], np.float32))
+    processing = [RequestProcessing(**filters)]
+    sets = fairdraw.sample_with_kept_sets(logits, 2.0, seed=1, processing=processing).kept
+    assert sets.of(0).tolist() == kept
+
+
+@pytest.mark.parametrize("name", ["typical_p", "epsilon_cutoff", "eta_cutoff", "p_less"])
+def test_a_filter_that_is_out_of_range_fails_its_row(logits, name):
+    rows = [RequestProcessing()] * (ROWS - 1) + [RequestProcessing(**{name: 2})]
+    details = fairdraw.sample(logits, seed=1, processing=rows, return_details=True)
+    invalid_probability_filter = 26
+    assert details.statuses.tolist() == [0] * (ROWS - 1) + [invalid_probability_filter]

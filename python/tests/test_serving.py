@@ -164,6 +164,10 @@ def test_every_field_of_a_request_changes_its_tokens():
     assert tokens(temperature=100.0, top_p=0.0) == [largest] * 3
     assert tokens(temperature=100.0, min_p=1.0) == [largest] * 3
     assert tokens(temperature=100.0, top_n_sigma=0.01) == [largest] * 3
+    assert tokens(temperature=100.0, typical_p=0.0) != hot
+    assert tokens(temperature=100.0, epsilon_cutoff=1.0) == [largest] * 3
+    assert tokens(temperature=100.0, eta_cutoff=1.0) != hot
+    assert tokens(temperature=100.0, p_less=1) == [largest] * 3
     assert tokens(temperature=100.0, seed=4) != hot
     assert tokens(temperature=100.0, first_offset=1)[:2] == hot[1:]
 
@@ -282,6 +286,9 @@ def test_what_is_refused_names_the_field_and_changes_nothing():
     processor = fairdraw.FusedSamplingProcessor(state)
     bad = [
         ({"temperature": -1.0}, "temperature is -1; allowed: 0, or 2^-126 to 2^64"),
+        ({"typical_p": 1.5}, "typical_p is 1.5; allowed: 0 to 1"),
+        ({"eta_cutoff": -1}, "eta_cutoff is -1; allowed: 0 to 1"),
+        ({"p_less": 2}, "p_less is 2; allowed: 0 to 1"),
         ({"top_k": 2**40}, "top_k is 1099511627776; allowed: -2147483648 to 2147483647"),
         ({"seed": -1}, "seed is -1; allowed: 0 to 18446744073709551615"),
         ({"bias": {0: float("nan")}}, "bias[0].bias is nan; allowed: -inf, or -2^64 to 2^64"),
