@@ -120,7 +120,7 @@ class TokenScale {
 };
 
 /// Sums over the tokens that are left.
-struct WeightSums {
+struct ProbabilitySums {
   uint128_t weights = 0, squares = 0, distances = 0;
 
   FAIRDRAW_HOST_DEVICE void add(const WeighedToken& token) {
@@ -138,7 +138,7 @@ struct WeightSums {
                  static_cast<std::uint64_t>(token.distance * kDistanceSteps);
   }
 
-  FAIRDRAW_HOST_DEVICE void add(const WeightSums& other) {
+  FAIRDRAW_HOST_DEVICE void add(const ProbabilitySums& other) {
     weights += other.weights;
     squares += other.squares;
     distances += other.distances;
@@ -177,13 +177,13 @@ struct KeptTokens {
 /// threshold.
 FAIRDRAW_HOST_DEVICE inline double lowered(double weight) { return weight * (1.0 - 0x1p-50); }
 
-FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_epsilon(float epsilon, const WeightSums& sums) {
+FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_epsilon(float epsilon, const ProbabilitySums& sums) {
   KeptTokens kept;
   kept.weight = lowered(static_cast<double>(epsilon) * nearest_double(sums.weights));
   return kept;
 }
 
-FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_eta(float eta, const WeightSums& sums) {
+FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_eta(float eta, const ProbabilitySums& sums) {
   constexpr double kHalfOfLn2 = 0x1.62e42fefa39efp-2;
   KeptTokens kept = kept_by_epsilon(eta, sums);
   const double farther = static_cast<double>(min_p_octaves(eta)) * kHalfOfLn2;
@@ -191,7 +191,7 @@ FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_eta(float eta, const WeightSums& 
   return kept;
 }
 
-FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_p_less(const WeightSums& sums) {
+FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_p_less(const ProbabilitySums& sums) {
   KeptTokens kept;
   kept.weight = lowered(sums.collision_weight());
   return kept;
@@ -208,7 +208,7 @@ class RadiusSearch {
   static constexpr std::uint32_t kNoBin = kBins;
 
   /// Begins with the tokens' sums, for a typical_p in [0, 1].
-  FAIRDRAW_HOST_DEVICE RadiusSearch(float typical_p, const WeightSums& sums)
+  FAIRDRAW_HOST_DEVICE RadiusSearch(float typical_p, const ProbabilitySums& sums)
       : wanted_(nucleus_target(std::fabs(typical_p), sums.weights)) {}  // -0 is 0
 
   /// Returns the bin of a token with this offset, or kNoBin if a higher digit decides.
@@ -249,7 +249,7 @@ class RadiusSearch {
 template <class Row>
 FAIRDRAW_HOST_DEVICE void apply_filters(const ProbabilityFilters& filters, Row&& row) {
   if (filters.typical_p != 1.0F) {
-    const WeightSums sums = row.sums();
+    const ProbabilitySums sums = row.sums();
     KeptTokens kept;
     kept.center = sums.mean_distance();
     kept.radius = row.find_radius(kept.center, RadiusSearch(filters.typical_p, sums));

@@ -23,16 +23,16 @@ bool all_tokens(const RowList& list, std::int64_t vocab) {
 }
 
 /// Row of logits to which apply_filters() applies the filters by probability.
-class FilteredRow {
+class RowByProbability {
  public:
-  FilteredRow(const Passes& passes, float* logits, std::size_t n, FilterMemory& memory)
+  RowByProbability(const Passes& passes, float* logits, std::size_t n, FilterMemory& memory)
       : passes_(passes), logits_(logits), n_(n), memory_(memory) {}
 
   bool has_tokens() const { return largest() != kBanned; }
 
-  WeightSums sums() {
+  ProbabilitySums sums() {
     const TokenScale scale(largest());
-    WeightSums sums;
+    ProbabilitySums sums;
     memory_.tokens.clear();
     memory_.ids.clear();
     for (std::size_t i = 0; i < n_; ++i) {
@@ -302,7 +302,7 @@ RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t
   const bool is_good = !found.has_nan && found.max <= std::numeric_limits<float>::max();
   if (is_good && top_n_sigma_is_on(top_n_sigma_)) keep_top_n_sigma(passes, out, n);
   if (is_good && filters_.are_on()) {
-    FilteredRow row(passes, out, n, filter_memory_);
+    RowByProbability row(passes, out, n, filter_memory_);
     if (row.has_tokens()) apply_filters(filters_, row);
   }
   return found;
