@@ -289,9 +289,7 @@ int run_conditions(const MutantOptions& options, const suites::KillOptions& kill
     const auto verdict = suites::judge_first_sentence(one.mutant, one.outcome.causes);
     const char* const name = suites::kFirstSentences.at(static_cast<std::size_t>(verdict));
     ++counts[name];
-    const std::string sentence =
-        one.outcome.causes.empty() ? "" : one.outcome.causes.front().text.sentence;
-    print("{:<10} {} in {}: {}\n", name, one.mutant.of->name, one.mutant.text, sentence);
+    print("{}\n", one.line());
     Json of = to_json(one.outcome);
     of["condition"] = one.mutant.text;
     of["first_sentence"] = name;

@@ -1,8 +1,12 @@
 #include "suites/gate/mutants/conditional_mutants.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
+#include "harness/inputs/counter_random.h"
 #include "harness/run/calls/conditions.h"
 #include "harness/run/parallel.h"
 #include "suites/gate/mutants/blind_trial.h"
@@ -60,6 +64,11 @@ bool is_moot(const Mutant& mutant, std::string_view subject) {
   });
 }
 
+// Returns the rank of a name in the order of a seed. The ranks of different seeds are unrelated.
+std::uint64_t rank_of(const std::string& name, std::uint64_t seed) {
+  return harness::mix(seed ^ harness::mix(crc32(name)));
+}
+
 // Returns whether a cause is batch dependence, which counts as finding the condition.
 bool is_of_batches(const std::string& cause) { return names_class(cause, "batch-dependence"); }
 
@@ -70,11 +79,11 @@ bool is_shared_condition(const std::string& cause) {
 
 }  // namespace
 
-std::vector<ConditionalMutant> under_conditions(const Mutant& mutant) {
+std::vector<ConditionalMutant> under_conditions(const Mutant& mutant, std::uint64_t seed) {
   const auto twin = std::ranges::find(twins(), mutant.twin, &Twin::name);
   std::vector<Condition> conditions = planted();
-  std::ranges::sort(conditions, {}, [&mutant](const Condition& one) {
-    return crc32(mutant.name + "@" + one.text);
+  std::ranges::sort(conditions, {}, [&](const Condition& one) {
+    return rank_of(mutant.name + "@" + one.text, seed);
   });
   std::vector<ConditionalMutant> all;
   for (const Condition& condition : conditions) {
@@ -121,6 +130,13 @@ FirstSentence judge_first_sentence(const ConditionalMutant& mutant,
   return FirstSentence::misleading;
 }
 
+std::string ConditionalOutcome::line() const {
+  const FirstSentence verdict = judge_first_sentence(mutant, outcome.causes);
+  return fmt::format("{:<10} {} in {}: {}", kFirstSentences.at(static_cast<std::size_t>(verdict)),
+                     mutant.of->name, mutant.text,
+                     outcome.causes.empty() ? "" : outcome.causes.front().text.sentence);
+}
+
 std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
                                                       const KillOptions& options,
                                                       const KillProgress& progress) {
@@ -131,23 +147,26 @@ std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t
     mutants.push_back(&mutant);
   }
   std::ranges::sort(mutants, {},
-                    [](const Mutant* one) { return crc32("conditions of " + one->name); });
+                    [&](const Mutant* one) { return rank_of(one->name, options.seed); });
   mutants.resize(std::min(mutants.size(), count));
   std::vector<std::vector<ConditionalMutant>> left;
-  for (const Mutant* one : mutants) left.push_back(under_conditions(*one));
+  for (const Mutant* one : mutants) left.push_back(under_conditions(*one, options.seed));
   KillOptions smoke = options;
   smoke.causes = true;
   smoke.smoke_alone = smoke.whole_smoke = true;
+  smoke.threads = 1;
   std::vector<ConditionalOutcome> outcomes(left.size());
+  std::mutex mutex;
   harness::in_parallel(left.size(), options.threads, [&](std::size_t i) {
-    KillOptions one = smoke;
-    one.threads = 1;
+    ConditionalOutcome& one = outcomes[i];
+    progress.begun(mutants[i]->name);
     for (std::size_t round = 0; round < std::min(kRounds, left[i].size()); ++round) {
-      outcomes[i].mutant = left[i][round];
-      outcomes[i].outcome =
-          run_kill_matrix({&outcomes[i].mutant.mutant}, one, progress).mutants.front();
-      if (outcomes[i].outcome.killed) return;
+      one.mutant = left[i][round];
+      one.outcome = run_kill_matrix({&one.mutant.mutant}, smoke, {}).mutants.front();
+      if (one.outcome.killed) break;
     }
+    const std::lock_guard lock(mutex);
+    progress.ended(mutants[i]->name, one.outcome.killed ? one.line() : "not found", false);
   });
   std::erase_if(outcomes, [](const ConditionalOutcome& one) { return !one.outcome.killed; });
   for (ConditionalOutcome& one : outcomes) one.outcome.mutant = one.mutant.of;

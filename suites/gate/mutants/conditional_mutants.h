@@ -1,10 +1,11 @@
 // A trial of the causes that a failed run names for mistakes that show only under a condition. The
-// mutants are wrong in some rows and right in all others; a hash of the name chooses mutant and
-// condition.
+// mutants are wrong in some rows and right in all others; a hash of the seed and the name chooses
+// mutant and condition.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,9 @@ struct ConditionalMutant {
                               ///< (harness/run/calls/conditions.h)
 };
 
-/// Returns a mutant under each of its conditions, in the order of a hash. Omits conditions that the
-/// mutant's sentence is about, because they would change nothing.
-std::vector<ConditionalMutant> under_conditions(const Mutant& mutant);
+/// Returns a mutant under each of its conditions, in the order of a hash of `seed`. Omits
+/// conditions that the mutant's sentence is about, because they would change nothing.
+std::vector<ConditionalMutant> under_conditions(const Mutant& mutant, std::uint64_t seed);
 
 /// The verdict on the first sentence of a failed run's report.
 enum class FirstSentence {
@@ -40,12 +41,15 @@ FirstSentence judge_first_sentence(const ConditionalMutant& mutant,
 struct ConditionalOutcome {
   ConditionalMutant mutant;
   MutantOutcome outcome;
+
+  /// Returns the verdict, the mutant, its condition and the first sentence as a line.
+  std::string line() const;
 };
 
-/// Runs the first `count` of the held-out mutants, or of all other mutants, by a hash of their
-/// names, each under its first condition under which suite smoke finds it. Mutants that suite smoke
-/// finds under none of their first three conditions are left out, because they say nothing about
-/// causes.
+/// Runs the first `count` of the held-out mutants, or of all other mutants, by a hash of the run's
+/// seed and their names, each under its first condition under which suite smoke finds it. So a
+/// fresh seed is a fresh trial. Mutants that suite smoke finds under none of their first three
+/// conditions are left out, because they say nothing about causes.
 std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
                                                       const KillOptions& options,
                                                       const KillProgress& progress);

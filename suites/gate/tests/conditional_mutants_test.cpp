@@ -25,7 +25,7 @@ MutantOutcome judged(const Mutant& mutant) {
 }
 
 TEST(ConditionalMutants, ConditionsThatTheMutantIsAboutAreLeftOut) {
-  for (const ConditionalMutant& one : under_conditions(mutant_named("temperature-ignored"))) {
+  for (const ConditionalMutant& one : under_conditions(mutant_named("temperature-ignored"), 0)) {
     EXPECT_NE(one.subject, "temperature");
     EXPECT_NE(one.mutant.name, one.of->name);
   }
@@ -64,7 +64,7 @@ class FirstSentences : public testing::TestWithParam<Planted> {};
 TEST_P(FirstSentences, SayDefectAndCondition) {
   const Planted& planted = GetParam();
   ASSERT_FALSE(is_held_out(planted.mutant));
-  const std::vector<ConditionalMutant> all = under_conditions(mutant_named(planted.mutant));
+  const std::vector<ConditionalMutant> all = under_conditions(mutant_named(planted.mutant), 0);
   const auto one = std::ranges::find(all, planted.condition, &ConditionalMutant::text);
   ASSERT_NE(one, all.end());
   const std::vector<harness::Cause> causes = judged(one->mutant).causes;
