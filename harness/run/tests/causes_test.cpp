@@ -126,6 +126,19 @@ TEST(RankedCauses, AMistakeInSomeRowsOfCallsExplainsDependenceOnCalls) {
   EXPECT_EQ(causes[0].text.sentence, "Only in calls of more than 4 rows: top_k is ignored.");
 }
 
+// A row that gets the parameters of another row resembles other mistakes in some cases, and is
+// right in calls of one row.
+TEST(RankedCauses, OnlyAMistakeThatMostCasesOfACheckNameExplainsDependenceOnCalls) {
+  const std::vector<Suspect> both = {{"batch dependence", ""}, {"top_k: ignored", ""}};
+  RunRecord record = run_of({failed("a", "mask", both),
+                             failed("b", "mask", {{"batch dependence", ""}}),
+                             failed("c", "mask", {{"batch dependence", ""}})});
+  record.samplers.front().conditions = {{"batch", "calls of more than 1 row"}};
+  EXPECT_EQ(names_of(record).front(), "batch dependence");  // 1 of 3 cases names top_k
+  record.cases[1].evidence.suspects = both;
+  EXPECT_EQ(names_of(record).front(), "top_k: ignored");  // 2 of 3
+}
+
 TEST(RankedCauses, ARowThatIsWrongAloneDependsOnNoOther) {
   std::vector<CaseRecord> cases = {failed("a", "batches", {{"batch dependence", ""}}),
                                    failed("b", "mask", {{"mask: too few tokens", ""}}),
