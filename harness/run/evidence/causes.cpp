@@ -379,9 +379,9 @@ class Ranking {
     };
     return depends_on_calls(sampler_) &&
            std::ranges::any_of(failures_, [&is_mistake](const Failure& one) {
-             return std::ranges::any_of(
-                 one.record->evidence.suspects,
-                 [&](const Suspect& hint) { return is_mistake(one.record->check, hint); });
+             return std::ranges::any_of(one.record->evidence.suspects, [&](const Suspect& hint) {
+               return is_mistake(one.record->check, hint);
+             });
            });
   }
 

@@ -130,9 +130,9 @@ TEST(RankedCauses, AMistakeInSomeRowsOfCallsExplainsDependenceOnCalls) {
 // right in calls of one row.
 TEST(RankedCauses, OnlyAMistakeThatMostCasesOfACheckNameExplainsDependenceOnCalls) {
   const std::vector<Suspect> both = {{"batch dependence", ""}, {"top_k: ignored", ""}};
-  RunRecord record = run_of({failed("a", "mask", both),
-                             failed("b", "mask", {{"batch dependence", ""}}),
-                             failed("c", "mask", {{"batch dependence", ""}})});
+  RunRecord record =
+      run_of({failed("a", "mask", both), failed("b", "mask", {{"batch dependence", ""}}),
+              failed("c", "mask", {{"batch dependence", ""}})});
   record.samplers.front().conditions = {{"batch", "calls of more than 1 row"}};
   EXPECT_EQ(names_of(record).front(), "batch dependence");  // 1 of 3 cases names top_k
   record.cases[1].evidence.suspects = both;
