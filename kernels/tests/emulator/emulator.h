@@ -289,6 +289,18 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __fadd_ru(float a, float b) {
+  const float sum = a + b;
+  const float rest = sum - a;
+  const float error = (a - (sum - rest)) + (b - rest);  // the exact sum is sum + error
+  return error > 0 ? std::nextafter(sum, HUGE_VALF) : sum;
+}
+inline float __ull2float_ru(unsigned long long x) {
+  const auto nearest = static_cast<float>(x);
+  const bool is_below = nearest < 0x1p64F && static_cast<unsigned long long>(nearest) < x;
+  return is_below ? std::nextafter(nearest, HUGE_VALF) : nearest;
+}
 inline double __ddiv_rn(double a, double b) { return a / b; }
 
 #define FAIRDRAW_EMULATED_EXTREMES(Type)                    \
