@@ -144,7 +144,9 @@ Error check_row_filters(const SampleRequest& rows, bool arrays_are_readable) {
     const bool is_array = parameter.is_array();
     bool on = is_array ? !arrays_are_readable : is_on(parameter.scalar);
     for (std::int64_t row = 0; is_array && !on && row < rows.logits.rows; ++row) {
-      on = is_on(parameter.at(row));
+      // The parameters of a row that is not active have no meaning.
+      const bool is_active = !rows.active.given() || rows.active.data[row] != 0;
+      on = is_active && is_on(parameter.at(row));
     }
     if (!on) return {};
     return {ErrorCode::unsupported, std::string(name) + " is " +

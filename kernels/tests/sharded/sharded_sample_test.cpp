@@ -382,6 +382,18 @@ TEST(ShardedSample, RefusesFiltersByProbabilityByName) {
   EXPECT_EQ(refused([](LogitsProcessing& p) { p.typical_p = 1; }), "");
 }
 
+TEST(ShardedSample, ReadsNoFiltersOfRowsThatAreNotActive) {
+  ShardedSample sharded;
+  SmallCall call(0);
+  const std::vector<float> typical(static_cast<std::size_t>(call.request.rows.logits.rows));
+  std::vector<std::uint8_t> active(typical.size());
+  call.request.rows.processing.typical_p = {typical.data(), call.request.rows.logits.rows};
+  call.request.rows.active = {active.data(), call.request.rows.logits.rows};
+  EXPECT_EQ(sharded.begin(call.request, call.result).message, "");
+  active[0] = 1;
+  EXPECT_NE(sharded.begin(call.request, call.result).message, "");
+}
+
 TEST(ShardedSample, RefusesRulesOfRowsByName) {
   SmallCall call(0);
   const auto rows = static_cast<std::size_t>(call.request.rows.logits.rows);
