@@ -60,7 +60,7 @@ struct ProbabilityFilters {
 
   FAIRDRAW_HOST_DEVICE bool are_on() const {
     bool on = false;
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) on = on || name != neutral;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) on = on || (name) != (neutral);
 #include "fairdraw/processing_parameters.inc"
     return on;
   }
@@ -69,7 +69,7 @@ struct ProbabilityFilters {
   FAIRDRAW_HOST_DEVICE bool are_valid() const {
     bool valid = true;
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  valid = valid && name >= type{0} && name <= type{1};
+  valid = valid && (name) >= 0 && (name) <= 1;
 #include "fairdraw/processing_parameters.inc"
     return valid;
   }
