@@ -77,7 +77,7 @@ class TreeDistribution : public DistributionTables {
  public:
   TreeDistribution(const CheckInput& input, const Kind& kind) : input_(input), kind_(kind) {
     width_ = static_cast<std::size_t>(input.logits->vocab());
-    make_rows();
+    choose_rows();
     if (!is_token_wise(input)) {
       sequences_.emplace(kind.name, width_, [this](std::span<const std::int32_t> prefix) {
         const std::size_t depth = prefix.size();
@@ -146,14 +146,65 @@ class TreeDistribution : public DistributionTables {
     return {static_cast<std::size_t>(row_of_token(depth, token)), depth == 1 ? 2 : own};
   }
 
+  // Chooses the rows. Only a test with a probability between 0 and 1 depends on its random word, so
+  // that words that siblings or depths share show only in rows with such tests. Rows in which they
+  // are rare are replaced by the next rows of the source.
+  void choose_rows() {
+    constexpr double kEnough = 0.05;  // one request of 20 has such a test
+    constexpr int kTrials = 32;
+    int best = 0;
+    double most = -1;
+    for (int trial = 0; trial < kTrials && most < kEnough; ++trial) {
+      make_rows(trial);
+      if (const double share = open_tests(); share > most) most = share, best = trial;
+    }
+    make_rows(best);
+  }
+
+  // Returns a lower bound of the shares of requests in which the test of the second child, and of
+  // the child behind it, has a probability between 0 and 1.
+  double open_tests() const {
+    const Exact &p = p_[0], &q = q_[0];
+    const Exact left = left_of(p, q);
+    const auto is_open = [](const Probability& mass, const Probability& drawn) {
+      return mass > 0 && mass < drawn;
+    };
+    Probability open = 0, stood = 0, open_behind = 0;
+    for (std::size_t x = 0; x < width_; ++x) {
+      if (q[x] <= p[x]) continue;
+      const Probability none = q[x] - p[x];
+      const Exact next = next_draft(q, x);
+      for (std::size_t y = 0; y < width_; ++y) {
+        if (is_open(left[y], next[y])) open += none * next[y];
+        stood += none * std::min(left[y], next[y]);
+      }
+    }
+    for (std::size_t z = 0; z < width_; ++z) {
+      if (is_open(p_[2][z], q_[2][z])) open_behind += stood * q_[2][z];
+    }
+    return rounded(std::min(open, open_behind));
+  }
+
+  // Returns the distribution of the second child if the first child is `x`.
+  Exact next_draft(const Exact& q, std::size_t x) const {
+    return kind_.siblings == SiblingSampling::with_replacement ? q : without(q, x);
+  }
+
   // Makes rows of target and draft from the source. Some tokens have probability 0 in one of the
   // two distributions, so that their supports differ. The draft keeps at least three tokens, so
   // that two of them can always be drawn.
-  void make_rows() {
+  void make_rows(int trial) {
+    target_.clear();
+    draft_.clear();
+    target_model_.clear();
+    draft_model_.clear();
+    p_.clear();
+    q_.clear();
+    const std::int64_t first = input_.first_row + 2 * kRows * trial;
     for (std::int64_t i = 0; i < kRows; ++i) {
       DistributionRow target;
       target.values.resize(width_);
-      input_.logits->fill(input_.first_row + 2 * i, target.values);
+      input_.logits->fill(first + 2 * i, target.values);
       for (auto id = static_cast<std::size_t>(i); id < width_; id += 4) {
         target.values[id] = -INFINITY;
       }
@@ -161,7 +212,7 @@ class TreeDistribution : public DistributionTables {
       target.tie_rule = input_.tie_rule;
       target.filter_order = input_.filter_order;
       DistributionRow draft = target;
-      input_.logits->fill(input_.first_row + 2 * i + 1, draft.values);
+      input_.logits->fill(first + 2 * i + 1, draft.values);
       for (auto id = static_cast<std::size_t>(i + 1); id < width_; id += 3) {
         draft.values[id] = -INFINITY;
       }
@@ -197,8 +248,7 @@ class TreeDistribution : public DistributionTables {
         table(3).expect(table(3).pair(x, y), rounded(first * p_[1][y]));
       }
       if (none == 0) continue;
-      const bool replaced = kind_.siblings == SiblingSampling::with_replacement;
-      const Exact next = replaced ? q : without(q, x);
+      const Exact next = next_draft(q, x);
       Probability neither = 0;
       for (std::size_t y = 0; y < width_; ++y) {
         if (next[y] == 0) continue;
