@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <utility>
+#include <variant>
 
 #include "fairdraw/logits_processing.h"
 #include "python/bindings/arguments.h"
@@ -42,26 +45,24 @@ class Processing {
     view.top_n_sigma = penalty(12, "top_n_sigma");
     std::size_t part = 13;
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  read_filter(#name, parts[part++], place, filters_.name, view.name);
+  read_filter(#name, parts[part++], place, view.name);
 #include "fairdraw/processing_parameters.inc"
   }
   LogitsProcessing view;
 
  private:
-  struct Filters {
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) std::optional<Input<type>> name;
-#include "fairdraw/processing_parameters.inc"
-  };
+  using FilterInput = std::variant<Input<float>, Input<std::int32_t>>;
 
   template <class T>
-  static void read_filter(const char* name, nb::handle object, const Place& place,
-                          std::optional<Input<T>>& input, PerRequest<T>& parameter) {
+  void read_filter(const char* name, nb::handle object, const Place& place,
+                   PerRequest<T>& parameter) {
     if (object.is_none()) return;
-    const View<const T> values = input.emplace(name, object, place).view;
+    FilterInput& input = filters_.emplace_back(std::in_place_type<Input<T>>, name, object, place);
+    const View<const T> values = std::get<Input<T>>(input).view;
     parameter = PerRequest<T>(values.data, values.size);
   }
 
-  Filters filters_;
+  std::deque<FilterInput> filters_;  ///< a deque, because views point into its elements
   std::optional<Input<float>> floats_[13];
   std::optional<Lists> lists_[12];
   std::optional<Input<std::int32_t>> min_tokens_;
