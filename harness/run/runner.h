@@ -19,6 +19,13 @@ namespace fairdraw::harness {
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
 
 /// One case to run for one sampler.
+/// Values that replace those of a job's case.
+struct Variation {
+  std::int64_t vocab = 0;                ///< 0: the case's own
+  std::int64_t first_row = 0, rows = 0;  ///< the rows of the case that are judged; 0 rows: all
+  std::uint64_t seed = 0;                ///< other than 0: chooses other logits and random words
+};
+
 struct Job {
   CaseRecord record;  ///< filled in: id, suite, check, sampler, semantics, vocab, replay
   SamplerFactory make_sampler;
@@ -28,6 +35,8 @@ struct Job {
   SamplerFactory make_other = {};
   std::function<CheckOutcome(Sampler&, Sampler& other)> compare = {};
   double seconds = 0;  ///< time limit of the case in seconds; 0: none
+  /// Returns the job of a neighbouring case; absent if the case has none.
+  std::function<Job(const Variation&)> neighbour = {};
 };
 
 /// A function that is called after each job, one call at a time, in the order in which jobs end.

@@ -72,6 +72,11 @@ bool is_row_operation(Check check) {
   return false;
 }
 
+bool is_row_operation(std::string_view check) {
+  return std::ranges::any_of(kRowOperations,
+                             [check](Check one) { return check == harness::to_string(one); });
+}
+
 std::vector<NamedCase> row_operation_cases() {
   std::vector<NamedCase> cases;
   const auto add = [&cases](Suite suite, Check check, Family family, std::int64_t vocab,

@@ -6,6 +6,7 @@
 
 #include "harness/contract/semantics_text.h"
 #include "harness/run/calls/mixed_sampler.h"
+#include "suites/gate/cases/row_operation_cases.h"
 #include "suites/gate/identify/profile_sampler.h"
 
 namespace fairdraw::suites {
@@ -26,7 +27,10 @@ bool breaks(const CaseRecord& one) {
 
 constexpr double kMaxCost = 1e8;  // of a case that is repeated
 
-std::unique_ptr<harness::Sampler> right_sampler_for(const std::string& semantics) {
+// Returns a right sampler for a case. The model has no operations on rows.
+std::unique_ptr<harness::Sampler> right_sampler_for(const CaseRecord& one,
+                                                    const std::string& semantics) {
+  if (is_row_operation(one.check)) return harness::make_builtin_sampler("cpu:scalar");
   if (semantics == "fairdraw") return harness::make_builtin_sampler("model");
   return std::make_unique<ProfileSampler>(harness::semantics_from_text(semantics));
 }
@@ -74,25 +78,29 @@ const CaseRows::Kinds* CaseRows::of(const CaseRecord& one) {
   if (known != kinds_.end()) return &known->second;
   const Job* const job = limit_.is_over() ? nullptr : job_of(one);
   if (job == nullptr) return nullptr;
+  return &kinds_.emplace(one.id, of(*job)).first->second;
+}
+
+CaseRows::Kinds CaseRows::of(const Job& job) {
   Kinds kinds;
-  Job noting = *job;
+  Job noting = job;
   noting.make_sampler = [&] {
     const auto note = [&kinds](const harness::RowFacts& row) {
       const Kind kind = {held_by(row), row.vocab};
       if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
       return true;
     };
-    return std::make_unique<MixedSampler>(job->make_sampler(), nullptr, note);
+    return std::make_unique<MixedSampler>(job.make_sampler(), nullptr, note);
   };
   harness::run_jobs({noting}, 1, {});
-  return &kinds_.emplace(one.id, std::move(kinds)).first->second;
+  return kinds;
 }
 
 bool Question::passes(const harness::RowCondition& where) const {
   Job job = *job_;
   job.make_sampler = [this, &where] {
-    return std::make_unique<MixedSampler>(job_->make_sampler(), right_sampler_for(semantics_),
-                                          where);
+    return std::make_unique<MixedSampler>(job_->make_sampler(),
+                                          right_sampler_for(record(), semantics_), where);
   };
   return harness::run_jobs({job}, 1, {}).front().verdict == harness::Verdict::passed;
 }

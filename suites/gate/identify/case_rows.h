@@ -51,6 +51,9 @@ class CaseRows {
   /// Returns the kinds of rows in all calls of a case; nullptr if the case cannot be repeated.
   const Kinds* of(const harness::CaseRecord& one);
 
+  /// Returns the kinds of rows in all calls of a job's case.
+  static Kinds of(const harness::Job& job);
+
  private:
   const std::vector<harness::Job>& jobs_;
   const harness::TimeLimit& limit_;

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "harness/run/evidence/causes.h"
+#include "suites/gate/cases/row_operation_cases.h"
 #include "suites/gate/identify/case_rows.h"
+#include "suites/gate/identify/neighbours.h"
 #include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::suites {
@@ -28,14 +30,12 @@ bool failed(const CaseRecord& one) {
 // Rows that are judged together: a class of rows of one case, or all rows of a failed case.
 struct Unit {
   std::vector<Held> kinds;  // if the unit is wrong: kinds of which some is wrong
-  std::uint64_t vocab;
   bool wrong;
 };
 
 // Units among which every one is as likely to be wrong as every other, unless a condition matters.
 struct Stratum {
   Held told;  // conditions that the units tell apart
-  bool tells_vocab = false;
   std::vector<Unit> units = {};
 };
 
@@ -69,21 +69,21 @@ class Conditions {
   void ask_about(const harness::Cause& cause) {
     left_ = cause.is_doubtful ? ~Held() : ~said_by(cause.name);
     left_ &= conditions_where([](const Condition&) { return true; });
-    const auto is_in_one_call = [](const std::string& check) { return kInOneCall.contains(check); };
     const bool tells_places =
         is_exact_ || checks_.contains(kPaired) || std::ranges::any_of(checks_, is_in_one_call);
     if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
-    if (left_.any() || tells_vocab()) add_cases();
+    if (left_.any()) add_cases();
   }
 
-  // Finds a condition on places in calls alone: its rows are wrong there and right at other places.
+  // Finds a condition on places in calls alone: rows are wrong there and right at other places.
   void find_places() {
     sampler_.conditions.clear();
     const Held places = paired_ & left_ & of_subject("row");
     for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
       if (places[i]) return add(i);
     }
+    if (const auto place = least_by_chance({}, ~of_subject("row"))) return add(*place);
     find_batch({});
   }
 
@@ -96,7 +96,7 @@ class Conditions {
     const Held implied = said & of_parameters() & shared();
     for (const std::size_t one : found_in_rows(implied, said)) add(one);
     if (sampler_.conditions.empty()) find_batch(said);
-    if (sampler_.conditions.empty()) find_vocab(implied);
+    if (sampler_.conditions.empty()) find_vocab();
   }
 
  private:
@@ -133,7 +133,7 @@ class Conditions {
   // left.
   void ask(const std::vector<std::size_t>& places) {
     constexpr std::size_t kMax = 4, kTries = 8;
-    constexpr std::size_t kOfVocab = 2;  // rows of few cases have other classes
+    constexpr std::int64_t kMaxShift = 3;  // rows
     const std::set<std::size_t> own(places.begin(), places.end());
     std::vector<std::pair<std::tuple<bool, bool, bool, double>, const CaseRecord*>> ranked;
     for (std::size_t i = 0; i < record_.cases.size(); ++i) {
@@ -149,8 +149,7 @@ class Conditions {
     for (const bool again : {false, true}) {
       for (const CaseRecord* one : cases) {
         const bool is_enough = asked_ == kMax || tried.size() == kTries;
-        const bool is_left = left_.any() || (tells_vocab() && asked_ < kOfVocab);
-        if (!is_left || is_enough || limit_.is_over()) return;
+        if (left_.none() || is_enough || limit_.is_over()) return;
         const Job* const job = rows_.job_of(*one);
         if (job == nullptr || (!again && !checks.insert(one->check).second)) continue;
         if (!tried.insert(one->id).second) continue;
@@ -160,6 +159,21 @@ class Conditions {
         if (question.is_fair()) ask(question);
       }
     }
+    for (std::int64_t shift = 1; shift <= kMaxShift; ++shift) {
+      for (const Job* const job : varied_cases()) {
+        if (left_.none() || asked_ == kMax || limit_.is_over()) return;
+        if (classes_.contains(job->record.id)) ask_shifted(*job, shift);
+      }
+    }
+  }
+
+  // Asks a case with its rows at other places of the call.
+  void ask_shifted(const Job& job, std::int64_t shift) {
+    const Job other = shifted(job, shift);
+    if (harness::run_jobs({other}, 1, {}).front().verdict != Verdict::failed) return;
+    const CaseRows::Kinds kinds = CaseRows::of(other);
+    const Question question(other, kinds, sampler_.semantics);
+    if (question.is_fair()) ask(question);
   }
 
   void ask(const Question& question) {
@@ -175,7 +189,7 @@ class Conditions {
   // places and in several calls. If a right sampler draws other tokens than the judged one, the
   // case fails where they answer the same row in turn. If it passes, they draw the same tokens.
   Held can_refute(const Question& question) const {
-    const bool can_all = is_exact_ || kInOneCall.contains(question.record().check);
+    const bool can_all = is_exact_ || is_in_one_call(question.record().check);
     return can_all ? ~Held() : of_parameters();
   }
 
@@ -211,7 +225,7 @@ class Conditions {
     if (by != of_parameters()) strata_.push_back({by});
     std::vector<Unit>& units = by == of_parameters() ? classes_[of.id] : strata_.back().units;
     for (const Question::RowClass& one : classes) {
-      units.push_back({{one.held}, of.vocab, one.wrong});
+      units.push_back({{one.held}, one.wrong});
     }
   }
 
@@ -234,7 +248,6 @@ class Conditions {
       }
     }
     for (auto& [check, stratum] : of_check) {
-      stratum.tells_vocab = check != kProcessed;
       stratum.told = check == kProcessed ? of_processing : of_parameters() & ~of_processing;
       strata_.push_back(std::move(stratum));
     }
@@ -253,7 +266,7 @@ class Conditions {
         units.front().kinds.push_back(held);
       } else if (std::ranges::none_of(
                      units, [&](const Unit& unit) { return unit.kinds.front() == held; })) {
-        units.push_back({{held}, one.vocab, failed(one)});
+        units.push_back({{held}, failed(one)});
       }
     }
     return units;
@@ -270,23 +283,15 @@ class Conditions {
   // Returns the probability that all wrong units have a condition by chance, among the units with
   // rows that have the conditions `given`. It is 1 if a wrong unit lacks the condition.
   double chance_of(std::size_t condition, const Held& given) const {
-    return chance_of(
-        given, [condition](const Stratum& stratum) { return stratum.told[condition]; },
-        [condition](const Unit&, const Held& held) { return held[condition]; });
-  }
-
-  // As above, for strata that tell the condition, and units that have it.
-  template <class Tells, class Has>
-  double chance_of(const Held& given, const Tells& tells, const Has& has) const {
     double chance = 1;
     for (const Stratum& stratum : strata_) {
-      if (!tells(stratum)) continue;
+      if (!stratum.told[condition]) continue;
       std::size_t units = 0, with = 0, wrong = 0;
       for (const Unit& unit : stratum.units) {
         const auto counts = [&](const Held& held) { return has_all(held, given & stratum.told); };
         if (std::ranges::none_of(unit.kinds, counts)) continue;
         const bool is_with = std::ranges::any_of(
-            unit.kinds, [&](const Held& held) { return counts(held) && has(unit, held); });
+            unit.kinds, [&](const Held& held) { return counts(held) && held[condition]; });
         if (unit.wrong && !is_with) return 1;
         ++units;
         with += is_with ? 1 : 0;
@@ -359,10 +364,52 @@ class Conditions {
   // Finds the largest number of rows above which calls are wrong. No chance makes rows wrong in
   // large calls that are right in small ones.
   void find_batch(const Held& but) {
-    const Held found = paired_ & left_ & of_subject("batch") & ~but;
+    const Held of_batch = of_subject("batch") & left_ & ~but;
+    const Held found = paired_.any() ? paired_ : right_in_small_calls(of_batch);
     for (std::size_t i = asked_conditions().size(); i-- > 0;) {
-      if (found[i]) return add(i);
+      if (found[i] && of_batch[i]) return add(i);
     }
+  }
+
+  // Divides the rows of some failed cases among smaller calls. Returns the conditions on the number
+  // of rows without which all of these calls are right.
+  Held right_in_small_calls(const Held& conditions) {
+    constexpr std::size_t kCases = 4;
+    // This check makes rows of its own, whose kind follows from their number.
+    static const std::string makes_rows = "boundaries";
+    std::size_t cases = 0;
+    Held found = conditions;
+    for (const Job* const job : varied_cases()) {
+      const std::string& check = job->record.check;
+      const auto rows = static_cast<std::int64_t>(job->record.rows);
+      if (rows < 2 || !is_in_one_call(check) || check == makes_rows) continue;
+      if (cases++ == kCases || limit_.is_over()) break;
+      bool right = true;
+      for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
+        if (!conditions[i]) continue;
+        const std::int64_t most = largest_call_without(asked_conditions()[i]);
+        right = right && most < rows && is_right_in_calls_of(*job, most);
+        found[i] = found[i] && right;
+      }
+      if (found.none()) break;
+    }
+    return cases > 0 ? found : Held();
+  }
+
+  // Returns the jobs of failed cases that have neighbours, exact and cheap ones first.
+  std::vector<const Job*> varied_cases() const {
+    std::vector<const CaseRecord*> cases;
+    for (const CaseRecord* one : cheapest_first()) {
+      if (failed(*one)) cases.push_back(one);
+    }
+    std::ranges::stable_sort(cases, {},
+                             [](const CaseRecord* one) { return one->p_value.has_value(); });
+    std::vector<const Job*> jobs;
+    for (const CaseRecord* one : cases) {
+      const Job* const job = rows_.job_of(*one);
+      if (job != nullptr && job->neighbour) jobs.push_back(job);
+    }
+    return jobs;
   }
 
   static Held said_by(std::string_view cause) {
@@ -375,77 +422,23 @@ class Conditions {
   }
   static Held of_parameters() { return ~of_subject("row") & ~of_subject("batch"); }
 
-  // Finds a condition on the vocabulary size from cases of other sizes of the failed checks,
-  // because a row cannot be repeated with fewer tokens. So it needs no question. If wrong rows have
-  // another condition, rows with this condition must be right at the other sizes.
-  void find_vocab(const Held& given) {
-    const std::uint64_t smallest = smallest_wrong();
-    const std::vector<std::uint64_t> right = right_below(smallest);
-    if (right.empty()) return;
-    const std::uint64_t largest = *std::ranges::max_element(right);
-    if (chance_of_vocab(largest, given) > max_chance(kVocabulary)) return;
-    const Condition condition = harness::vocab_above(static_cast<std::int64_t>(largest));
+  // Finds a size above which vocabularies are wrong.
+  void find_vocab() {
+    const std::int64_t size = largest_right_vocab(varied_cases(), max_chance(kVocabulary), limit_);
+    if (size == 0) return;
+    const Condition condition = harness::vocab_above(size);
     sampler_.conditions.push_back({std::string(condition.subject), condition.text});
   }
 
-  // As chance_of(), for vocabularies above a size.
-  double chance_of_vocab(std::uint64_t size, const Held& given) const {
-    return chance_of(
-        given, [](const Stratum& stratum) { return stratum.tells_vocab; },
-        [size](const Unit& unit, const Held&) { return unit.vocab > size; });
-  }
-
-  // Returns the smallest vocabulary of a failed case.
-  std::uint64_t smallest_wrong() const {
-    std::uint64_t smallest = UINT64_MAX;
-    for (const CaseRecord& one : record_.cases) {
-      if (failed(one)) smallest = std::min(smallest, one.vocab);
-    }
-    return smallest;
-  }
-
-  // Returns whether passed cases of a failed check have smaller vocabularies than all failed ones.
-  bool tells_vocab() const {
-    const std::uint64_t smallest = smallest_wrong();
-    return std::ranges::any_of(record_.cases, [&](const CaseRecord& one) {
-      return one.verdict == Verdict::passed && checks_.contains(one.check) &&
-             one.vocab >= kEnough && one.vocab < smallest;
-    });
-  }
-
   static constexpr std::string_view kVocabulary = "vocabulary";
-  static constexpr std::uint64_t kEnough = 31;  // tokens; most mistakes show from this size on
 
-  // Returns the sizes below `smallest` of cases of the failed checks that pass. Judges cases of
-  // suite smoke that the run has left out, if those that it judged are too few; if one of them
-  // fails, the size is no condition.
-  std::vector<std::uint64_t> right_below(std::uint64_t smallest) const {
-    const auto tells = [&](const CaseRecord& one) {
-      return one.sampler == sampler_.name && checks_.contains(one.check) && one.vocab >= kEnough &&
-             one.vocab < smallest;
-    };
-    std::vector<std::uint64_t> right;
-    std::set<std::string> known;
-    for (const CaseRecord& one : record_.cases) {
-      known.insert(one.id);
-      if (tells(one) && one.verdict == Verdict::passed) right.push_back(one.vocab);
-    }
-    for (const Job& job : jobs_) {
-      if (right.size() >= kSizesOfVocab || limit_.is_over()) break;
-      if (!tells(job.record) || job.record.suite != to_string(Suite::smoke)) continue;
-      if (!job.check || known.contains(job.record.id)) continue;
-      const CaseRecord one = harness::run_jobs({job}, 1, {}).front();
-      if (failed(one)) return {};
-      if (one.verdict == Verdict::passed) right.push_back(one.vocab);
-    }
-    return right;
+  // Returns whether a check compares no tokens of different calls.
+  static bool is_in_one_call(const std::string& check) {
+    static const std::set<std::string> of_draws = {
+        "mask", "tokens",   "support", "boundaries", "logprobs",   "probabilities", "chi_squared",
+        "bets", "binomial", "pit",     "chain_law",  "verify_law", "tree_law"};
+    return of_draws.contains(check) || is_row_operation(check);
   }
-
-  static constexpr std::size_t kSizesOfVocab = 3;  // cases that must pass at smaller sizes
-
-  // Checks that compare no tokens of different calls.
-  static inline const std::set<std::string> kInOneCall = {
-      "mask", "tokens", "support", "boundaries", "logprobs", "probabilities"};
   // The check that repeats its rows alone and in calls of other numbers of rows.
   static constexpr const char* kPaired = "replay";
   // Checks whose rows have no processing: their passed cases tell that processing is a condition.

@@ -23,10 +23,10 @@ double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wro
 /// named if chance explains that in less than one of twenty runs in which no condition matters;
 /// this rate is divided among all conditions. Two conditions are named only if each of them matters
 /// among rows with the other. A condition on the number of rows is named if rows are wrong in large
-/// calls that are right in small ones. `jobs` are those of the run; a few cheap failed ones of
-/// different checks are repeated, which takes some seconds. A condition on the vocabulary size
-/// needs cases of smaller sizes; those of suite smoke that the run left out are judged for it. If
-/// `seconds` do not suffice for a sampler, the cases that were repeated until then decide.
+/// calls that are right in small ones. A condition on the vocabulary size is named if failed cases
+/// pass at smaller sizes, all of them at the same sizes. `jobs` are those of the run; a few cheap
+/// failed ones of different checks are repeated, which takes some seconds. If `seconds` do not
+/// suffice for a sampler, the cases that were repeated until then decide.
 void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
                      harness::RunRecord& record);
 

@@ -25,15 +25,15 @@ struct Moot {
 
 const std::vector<Moot>& moot() {
   static const std::vector<Moot> all = {
-      {"top_k", {"top_k", "top-k", "topk", "largest"}},
-      {"top_p", {"top_p", "top-p", "topp", "nucleus"}},
-      {"min_p", {"min_p", "min-p", "minp"}},
+      {"top_k", {"top_k", "top-k", "topk", "largest", "filter"}},
+      {"top_p", {"top_p", "top-p", "topp", "nucleus", "filter"}},
+      {"min_p", {"min_p", "min-p", "minp", "filter"}},
       {"temperature", {"temperature", "greedy", "argmax"}},
       {"dtype", {"16", "half"}},
       {"processing", {"penal", "bias", "histor", "process", "bad word", "allowed id", "sigma"}},
       {"row", {"row", "batch", "call", "slot", "neighbour", "request", "output"}},
       {"batch", {"row", "batch", "call", "slot", "neighbour", "request", "output"}},
-      {"vocabulary", {"vocab", "tile", "block", "shard", "1024"}},
+      {"vocabulary", {"vocab", "tile", "block", "shard", "1024", "ids from", "00 ids"}},
   };
   return all;
 }
@@ -72,9 +72,9 @@ std::uint64_t rank_of(const std::string& name, std::uint64_t seed) {
 // Returns whether a cause is batch dependence, which counts as finding the condition.
 bool is_of_batches(const std::string& cause) { return names_class(cause, "batch-dependence"); }
 
-// Returns whether a cause names a condition that wrong rows share.
+// Returns whether a cause names a condition that wrong rows share. Rows of padding are none.
 bool is_shared_condition(const std::string& cause) {
-  return cause.find(": rows ") != std::string::npos;
+  return cause.find(": rows ") != std::string::npos && !cause.ends_with(" of padding");
 }
 
 }  // namespace

@@ -77,9 +77,10 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
   input.filter_order = entry.operations.front().filter_order;
   input.banned_tokens = entry.banned_tokens;
   for (std::int64_t row = 0; entry.processed && row < entry.rows; ++row) {
+    const std::int64_t at = entry.first_row + row;
     input.processing.push_back(is_statistical(entry.check)
                                    ? harness::processing_for_distribution(entry.input.vocab)
-                                   : harness::processing_for_row(seed, row, entry.input.vocab));
+                                   : harness::processing_for_row(seed, at, entry.input.vocab));
   }
   input.first_row = entry.first_row;
   input.rows = entry.rows;
@@ -150,8 +151,43 @@ harness::Job named_job(const Case& entry, const char* check, const std::string& 
     job.record.features.emplace_back(to_string(feature));
   }
   job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
+  job.record.rows = static_cast<std::uint64_t>(entry.rows);
   job.make_sampler = std::move(make_sampler);
   return job;
+}
+
+// Returns a job that judges a case whose values are known, with the case's own seed.
+harness::Job judging_job(const Case& entry, const std::string& sampler_name,
+                         harness::SamplerFactory make_sampler,
+                         const reference::Semantics& semantics, std::uint64_t seed,
+                         double false_fail_rate, std::shared_ptr<harness::CountSource> counts) {
+  harness::Job job =
+      named_job(entry, to_string(entry.check), sampler_name, make_sampler, semantics);
+  job.check = [entry, semantics, seed, false_fail_rate, make_sampler = std::move(make_sampler),
+               counts = std::move(counts)](harness::Sampler& sampler) {
+    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& given) {
+      CheckInput input = given;
+      input.counts = counts.get();
+      return entry.check == Check::streams
+                 ? harness::check_streams_of_instances(input, make_sampler)
+                 : harness::entry_of(entry.check).run(input);
+    });
+  };
+  return job;
+}
+
+// Returns the case with other values. Rows keep their operations.
+Case varied(Case entry, const harness::Variation& given) {
+  if (given.vocab > 0) entry.input.vocab = given.vocab;
+  if (given.seed != 0 && entry.sampled) {
+    entry.sampled->rows_seed = harness::mixed(entry.sampled->rows_seed, given.seed);
+  }
+  if (given.rows == 0) return entry;
+  entry.rows = given.rows;
+  entry.first_row += given.first_row;
+  const auto operations = std::ssize(entry.operations);
+  std::ranges::rotate(entry.operations, entry.operations.begin() + given.first_row % operations);
+  return entry;
 }
 
 bool compares_results(const Case& entry) {
@@ -166,17 +202,13 @@ harness::Job make_job(const Case& named, const std::string& sampler_name,
                       std::shared_ptr<harness::CountSource> counts) {
   const std::uint64_t seed = harness::case_seed(run_seed, named.id);
   const Case entry = with_values(named, run_seed);
-  harness::Job job =
-      named_job(entry, to_string(entry.check), sampler_name, make_sampler, semantics);
-  job.check = [entry, semantics, seed, false_fail_rate, make_sampler = std::move(make_sampler),
-               counts = std::move(counts)](harness::Sampler& sampler) {
-    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& given) {
-      CheckInput input = given;
-      input.counts = counts.get();
-      return entry.check == Check::streams
-                 ? harness::check_streams_of_instances(input, make_sampler)
-                 : harness::entry_of(entry.check).run(input);
-    });
+  harness::Job job = judging_job(entry, sampler_name, make_sampler, semantics, seed,
+                                 false_fail_rate, std::move(counts));
+  if (entry.input.captured) return job;
+  job.neighbour = [=, make_sampler = std::move(make_sampler)](const harness::Variation& given) {
+    return judging_job(varied(entry, given), sampler_name, make_sampler, semantics,
+                       given.seed == 0 ? seed : harness::mixed(seed, given.seed), false_fail_rate,
+                       nullptr);
   };
   return job;
 }

@@ -71,6 +71,8 @@ void bad_words_of_the_first_row(DraftedTokens& request) {
     row.bad_word_lengths.clear();
     std::size_t begin = 0;
     for (const std::int32_t length : first.bad_word_lengths) {
+      // Some requests have wrong lengths, for which their rows fail.
+      if (length < 1 || begin + static_cast<std::size_t>(length) > first.bad_words.size()) return;
       const auto word = first.bad_words.begin() + static_cast<std::ptrdiff_t>(begin);
       const std::int32_t prefix = length - 1;
       begin += static_cast<std::size_t>(length);
