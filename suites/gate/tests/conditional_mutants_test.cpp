@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"ties-at-k-dropped", "rows of 16 bits"},
         // Its failed cases have no rows with repeated ids in small calls.
         Planted{"repetition-by-count", "rows at temperatures other than 1"},
+        // It shows if a call has processing, whether or not a step is on.
+        Planted{"p-one-percent", "calls with logits processing"},
         // A single case finds it.
         Planted{"slot-keeps-processing", "vocabularies of more than 200 tokens"},
         // No case repeats operations, or reported values, in calls of other numbers of rows.

@@ -244,7 +244,8 @@ const std::vector<Step>& all_steps() {
 }
 
 // Returns whether some row is wrong even if the call has processing, but no row has any step of it.
-bool is_wrong_without_steps(const CheckInput& input, Request request) {
+// Then the mistake is in a later step of the sampler, and the masks may tell which.
+bool is_wrong_without_steps(const CheckInput& input, Request request, CheckOutcome& outcome) {
   for (RowProcessing& row : request.processing) {
     for (const Step& step : all_steps()) step.leave_out(row);
   }
@@ -252,7 +253,9 @@ bool is_wrong_without_steps(const CheckInput& input, Request request) {
   if (!response.ran()) return false;
   const Request plain = processed_beforehand(request);
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    if (!wrong_in(input, request, plain, response, row).empty()) return true;
+    if (wrong_in(input, request, plain, response, row).empty()) continue;
+    note_mask_mistakes(input, plain, response, outcome);
+    return true;
   }
   return false;
 }
@@ -304,8 +307,10 @@ void compare_with_oracle(const CheckInput& input, const Request& request, std::i
     if (wrong.empty()) continue;
     outcome.fail(fmt::format("row {} ({}): {}", first + row,
                              describe(request.parameters[static_cast<std::size_t>(row)]), wrong));
-    // Then the mistake is in no step: a row may be right without a step by chance.
-    if (!is_wrong_without_steps(input, request)) name_the_step(input, request, row, outcome);
+    // A row of a mistake in no step may be right without a step by chance.
+    if (!is_wrong_without_steps(input, request, outcome)) {
+      name_the_step(input, request, row, outcome);
+    }
     return;
   }
 }
