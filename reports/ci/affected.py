@@ -21,7 +21,7 @@ import os
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +38,7 @@ WHOLE_CLASSES = 4  # largest number in the run of a change; the nightly run take
 SANITIZER_MINUTES = {"kernels": 25, "reference": 5, "harness": 15, "reports": 10, "suites": 25}
 SANITIZER_BUDGET = 20
 MAX_SOURCES = 150
+MAX_SHOWN = 10  # parts that are named one by one; others are counted by folder
 
 # Folders with tests of compiled code, and their targets. Tests of scripts run only without sanitizers.
 SANITIZED = {
@@ -132,8 +133,11 @@ def is_of_the_build(path: str) -> bool:
 
 
 def left_to_the_night(what: str, left: list[str]) -> None:
+    if len(left) > MAX_SHOWN:
+        counts = Counter(path.split("/")[0] for path in left)
+        left = [f"{count} of {folder}/" for folder, count in sorted(counts.items())]
     if left:
-        print(f"affected: left to the night: {what}: {' '.join(left)}", file=sys.stderr)
+        print(f"affected: left to the night: {what}: {', '.join(left)}", file=sys.stderr)
 
 
 def sources(root: Path, changed: set[str] | None) -> list[str]:

@@ -4,6 +4,8 @@ and the files that include them. Also tests that the tables of affected.py fit t
 Usage: affected_test.py REPOSITORY
 """
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -269,6 +271,16 @@ class Tree(AffectedCase):
             for option in affected.mutants(ROOT, {path.relative_to(ROOT).as_posix()})
         }
         self.assertEqual(named, {f"--class={name}" for name in known} | set(ALL_CLASSES))
+
+    def test_many_parts_are_counted_by_folder(self):
+        few = [f"kernels/{i}.cpp" for i in range(affected.MAX_SHOWN)]
+        many = [*few, "harness/a.cpp"]
+        counts = f"1 of harness/, {len(few)} of kernels/"
+        for left, shown in ((few, ", ".join(few)), (many, counts), ([], "")):
+            with contextlib.redirect_stderr(io.StringIO()) as text:
+                affected.left_to_the_night("sources", left)
+            expected = f"affected: left to the night: sources: {shown}\n" if shown else ""
+            self.assertEqual(text.getvalue(), expected)
 
     def test_long_tests_wait_for_the_night(self):
         presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["testPresets"]
