@@ -73,6 +73,12 @@ Exact without(Exact distribution, std::size_t token) {
 
 double rounded(const Probability& value) { return value.convert_to<double>(); }
 
+std::vector<double> rounded(const Exact& distribution) {
+  std::vector<double> values;
+  for (const Probability& value : distribution) values.push_back(rounded(value));
+  return values;
+}
+
 class TreeDistribution : public DistributionTables {
  public:
   TreeDistribution(const CheckInput& input, const Kind& kind) : input_(input), kind_(kind) {
@@ -147,42 +153,58 @@ class TreeDistribution : public DistributionTables {
   }
 
   // Chooses the rows. Only a test with a probability between 0 and 1 depends on its random word, so
-  // that words that siblings or depths share show only in rows with such tests. Rows in which they
-  // are rare are replaced by the next rows of the source.
+  // that words that tests, depths or purposes share show only in rows with such tests. Rows in
+  // which they are rare are replaced by the next rows of the source. Few tokens leave no row in
+  // which all of these tests are frequent, so that each kind of siblings has its own.
   void choose_rows() {
-    constexpr double kEnough = 0.05;  // one request of 20 has such a test
     constexpr int kTrials = 32;
+    constexpr double kEnough = 0.05;  // one request of 20 has such a test
     int best = 0;
     double most = -1;
-    for (int trial = 0; trial < kTrials && most < kEnough; ++trial) {
+    for (int trial = 0; trial < kTrials && most < 1 + kEnough; ++trial) {
       make_rows(trial);
-      if (const double share = open_tests(); share > most) most = share, best = trial;
+      const OpenTests open = open_tests();
+      const double shared = std::min({open.second, open.behind, kEnough});
+      const double replaced = std::min(open.replaced, kEnough);
+      const bool is_first_kind = &kind_ == kKinds;
+      const double score =
+          is_first_kind ? shared / kEnough + replaced : replaced / kEnough + shared;
+      if (score > most) most = score, best = trial;
     }
     make_rows(best);
   }
 
-  // Returns a lower bound of the shares of requests in which the test of the second child, and of
-  // the child behind it, has a probability between 0 and 1.
-  double open_tests() const {
-    const Exact &p = p_[0], &q = q_[0];
-    const Exact left = left_of(p, q);
-    const auto is_open = [](const Probability& mass, const Probability& drawn) {
-      return mass > 0 && mass < drawn;
-    };
-    Probability open = 0, stood = 0, open_behind = 0;
+  // Shares of requests in which a test has a probability between 0 and 1.
+  struct OpenTests {
+    double second = 0;    // that of the second child, and that of the first child, too
+    double behind = 0;    // that of the child behind it
+    double replaced = 0;  // that of the first child, if both children are rejected and the
+                          // replacement is not the likeliest one
+  };
+
+  OpenTests open_tests() const {
+    const std::vector<double> p = rounded(p_[0]), q = rounded(q_[0]),
+                              left = rounded(left_of(p_[0], q_[0]));
+    const auto is_open = [](double mass, double drawn) { return mass > 0 && mass < drawn; };
+    OpenTests open;
+    double stood = 0;
     for (std::size_t x = 0; x < width_; ++x) {
       if (q[x] <= p[x]) continue;
-      const Probability none = q[x] - p[x];
-      const Exact next = next_draft(q, x);
+      const double none = q[x] - p[x];
+      const std::vector<double> next = rounded(next_draft(q_[0], x));
+      double rest = 0, likeliest = 0;
       for (std::size_t y = 0; y < width_; ++y) {
-        if (is_open(left[y], next[y])) open += none * next[y];
+        if (is_open(p[x], q[x]) && is_open(left[y], next[y])) open.second += none * next[y];
         stood += none * std::min(left[y], next[y]);
+        rest += std::max(left[y] - next[y], 0.0);
+        likeliest = std::max(left[y] - next[y], likeliest);
       }
+      if (is_open(p[x], q[x])) open.replaced += none * (rest - likeliest);
     }
     for (std::size_t z = 0; z < width_; ++z) {
-      if (is_open(p_[2][z], q_[2][z])) open_behind += stood * q_[2][z];
+      if (is_open(rounded(p_[2][z]), rounded(q_[2][z]))) open.behind += stood * rounded(q_[2][z]);
     }
-    return rounded(std::min(open, open_behind));
+    return open;
   }
 
   // Returns the distribution of the second child if the first child is `x`.
