@@ -244,7 +244,8 @@ const std::vector<Step>& all_steps() {
 }
 
 // Returns whether some row is wrong even if the call has processing, but no row has any step of it.
-// Then the mistake is in a later step of the sampler, and the masks may tell which.
+// Then the mistake is in a later step of the sampler. It is named if one mistake alone explains the
+// masks; the rows of a call are too few to choose among several.
 bool is_wrong_without_steps(const CheckInput& input, Request request, CheckOutcome& outcome) {
   for (RowProcessing& row : request.processing) {
     for (const Step& step : all_steps()) step.leave_out(row);
@@ -254,7 +255,10 @@ bool is_wrong_without_steps(const CheckInput& input, Request request, CheckOutco
   const Request plain = processed_beforehand(request);
   for (std::int64_t row = 0; row < request.rows; ++row) {
     if (wrong_in(input, request, plain, response, row).empty()) continue;
-    note_mask_mistakes(input, plain, response, outcome);
+    CheckOutcome noted;
+    note_mask_mistakes(input, plain, response, noted);
+    const std::vector<Suspect>& mistakes = noted.evidence.suspects;
+    if (mistakes.size() == 1) outcome.evidence.suspects.push_back(mistakes.front());
     return true;
   }
   return false;
