@@ -1,5 +1,6 @@
 #include "suites/gate/cases/row_operation_cases.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <utility>
