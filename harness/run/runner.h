@@ -18,7 +18,6 @@ namespace fairdraw::harness {
 /// need not be thread-safe.
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
 
-/// One case to run for one sampler.
 /// Values that replace those of a job's case.
 struct Variation {
   std::int64_t vocab = 0;                ///< 0: the case's own
@@ -26,6 +25,7 @@ struct Variation {
   std::uint64_t seed = 0;                ///< other than 0: chooses other logits and random words
 };
 
+/// One case to run for one sampler.
 struct Job {
   CaseRecord record;  ///< filled in: id, suite, check, sampler, semantics, vocab, replay
   SamplerFactory make_sampler;

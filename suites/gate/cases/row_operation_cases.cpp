@@ -66,12 +66,7 @@ std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
 
 }  // namespace
 
-bool is_row_operation(Check check) {
-  for (const Check one : kRowOperations) {
-    if (check == one) return true;
-  }
-  return false;
-}
+bool is_row_operation(Check check) { return is_row_operation(harness::to_string(check)); }
 
 bool is_row_operation(std::string_view check) {
   return std::ranges::any_of(kRowOperations,
