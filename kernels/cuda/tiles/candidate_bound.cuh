@@ -35,7 +35,7 @@ struct CandidateBound {
       const KeyRange all{keys.smallest, keys.largest, keys.count};
       return PivotSearch(memory)
           .search(all, keys.smallest, k, k / 8,
-                  [&](const auto& pivot) { return count_tiles(pivot); })
+                  [&](const auto& pivot) { return count_tile_keys(index, pivot); })
           .low;
     }
     const int of_row = index.tiles * groups.groups_of_tile();
@@ -52,25 +52,6 @@ struct CandidateBound {
   }
 
  private:
-  template <class Visit>
-  __device__ __forceinline__ void for_each_tile(const Visit& visit) const {
-#pragma unroll 1
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
-      visit(tile);
-    }
-  }
-
-  /// Counts, for each pivot, the tiles of this thread whose keys are at least as large as the
-  /// pivot.
-  __device__ __forceinline__ PivotCounts count_tiles(const std::int32_t (&pivot)[3]) const {
-    PivotCounts counts;
-    for_each_tile([&](int tile) {
-      const std::int32_t key = index.keys[tile];
-      counts.add(key >= pivot[0], key >= pivot[1], key >= pivot[2]);
-    });
-    return counts;
-  }
-
   /// Counts, for each pivot, the groups of this thread whose keys are at least as large as the
   /// pivot; the counters are float16. The float16 counters are exact up to 2048, and a thread has
   /// at most 16 tiles of 8 words.
@@ -79,7 +60,7 @@ struct CandidateBound {
     const __half2 from[3] = {GroupCode::pair_of(pivot[0]), GroupCode::pair_of(pivot[1]),
                              GroupCode::pair_of(pivot[2])};
     __half2 reached[3] = {__float2half2_rn(0.0F), __float2half2_rn(0.0F), __float2half2_rn(0.0F)};
-    for_each_tile([&](int tile) {
+    for_each_tile_of_thread(index, [&](int tile) {
       groups.for_each_word(tile, in_pairs, [&](std::uint32_t word) {
 #pragma unroll
         for (int i = 0; i < 3; ++i) {

@@ -69,7 +69,8 @@ struct BracketSize {
 struct BinRule {
   static constexpr int kBins = CandidateList::kBins;
 
-  std::int32_t high_key;  ///< largest key of the bracket; values of this key are in bin 0
+  std::int32_t high_key;  ///< key from which bins are counted; values of at least this key are in
+                          ///< bin 0
   float high;             ///< value of this key
   bool by_key;            ///< whether distances are differences of keys, and not of values
   float of_distance;      ///< number of bins per unit of distance
@@ -78,16 +79,27 @@ struct BinRule {
                           ///< probability 1
   float largest;          ///< the row's largest value
 
-  __device__ __forceinline__ float distance(float x) const {
-    if (!by_key) return high - x;
+  /// Returns the distance of a value below `high`, or 0 if the value is larger. kByKey is equal to
+  /// `by_key`. Loops test `by_key` outside, because both distances together would cost 8
+  /// instructions more per value.
+  template <bool kByKey>
+  __device__ __forceinline__ float distance_by(float x) const {
+    x = fminf(x, high);  // -0 is less than 0, as in the order of keys
+    if constexpr (!kByKey) return high - x;
     return static_cast<float>(static_cast<std::uint32_t>(high_key) -
                               static_cast<std::uint32_t>(order_key(x)));
   }
-  /// Returns the bin of a value that is at most `high`. The bin of a larger value is not larger.
-  /// The last bin also has all values that are farther away than the other bins reach.
-  __device__ __forceinline__ int bin_of(float x) const {
-    return static_cast<int>(fminf(distance(x) * of_distance, static_cast<float>(kBins - 1)));
+  __device__ float distance(float x) const {
+    return by_key ? distance_by<true>(x) : distance_by<false>(x);
   }
+  /// Returns the bin of a value. The bin of a larger value is not larger. The last bin also has all
+  /// values that are farther away than the other bins reach.
+  template <bool kByKey>
+  __device__ __forceinline__ int bin_by(float x) const {
+    const float distance = distance_by<kByKey>(x);
+    return static_cast<int>(fminf(distance * of_distance, static_cast<float>(kBins - 1)));
+  }
+  __device__ int bin_of(float x) const { return by_key ? bin_by<true>(x) : bin_by<false>(x); }
   /// Returns the units of a token with a given value, rounded.
   template <bool kFromProbs>
   __device__ __forceinline__ unsigned units_of(float x, float scale) const {
@@ -262,10 +274,20 @@ class ThresholdPass {
       }
       return;
     }
+    if (!kFromProbs && !bins_.by_key) {
+      add_to_bins<false>(x, inside);
+    } else {
+      add_to_bins<true>(x, inside);
+    }
+  }
+
+  template <bool kByKey>
+  __device__ __forceinline__ void add_to_bins(const float (&x)[kLaneValues],
+                                              unsigned inside) const {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
       if (((inside >> i) & 1U) == 0) continue;
-      atomicAdd(&list_.bins[bins_.bin_of(x[i])],
+      atomicAdd(&list_.bins[bins_.template bin_by<kByKey>(x[i])],
                 bins_.template units_of<kFromProbs>(x[i], weighing_.scale));
     }
   }

@@ -66,6 +66,27 @@ struct PivotCounts {
   }
 };
 
+/// Calls visit(tile) for the tiles of this thread. The threads that finish the row together visit
+/// all tiles.
+template <class Visit>
+__device__ __forceinline__ void for_each_tile_of_thread(const RowIndex& index, const Visit& visit) {
+#pragma unroll 1
+  for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+    visit(tile);
+  }
+}
+
+/// Counts, for each pivot, the tiles of this thread whose keys are at least as large as the pivot.
+__device__ __forceinline__ PivotCounts count_tile_keys(const RowIndex& index,
+                                                       const std::int32_t (&pivot)[3]) {
+  PivotCounts counts;
+  for_each_tile_of_thread(index, [&](int tile) {
+    const std::int32_t key = index.keys[tile];
+    counts.add(key >= pivot[0], key >= pivot[1], key >= pivot[2]);
+  });
+  return counts;
+}
+
 /// Shared memory of the search.
 struct TileSearchMemory {
   alignas(16) PivotCounts counts[2][kEndWarps];
