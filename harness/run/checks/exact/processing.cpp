@@ -49,11 +49,14 @@ void filter_by_probability(RowProcessing& processing, std::size_t number) {
 Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count) {
   Request request = make_request(input, first, count);
   for (std::int64_t row = first; row < first + count; ++row) {
+    // The steps follow from the number of the logits, and not from the place in the call, so that a
+    // neighbour of the case has them at other places (suites/gate/identify/neighbours.h).
+    const std::int64_t at = input.first_row + row;
     RowProcessing& processing =
-        request.processing.emplace_back(processing_for_row(input.seed, row, request.vocab));
+        request.processing.emplace_back(processing_for_row(input.seed, at, request.vocab));
     const SamplerDescription& sampler = input.sampler->description();
-    const auto number = static_cast<std::size_t>(row / kRowsToAFilter);
-    if (sampler.top_n_sigma && row % kRowsToAFilter == 0) {
+    const auto number = static_cast<std::size_t>(at / kRowsToAFilter);
+    if (sampler.top_n_sigma && at % kRowsToAFilter == 0) {
       constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
       processing.top_n_sigma = kSigmas[number % std::size(kSigmas)];
       // The integer form of the filter top_n_sigma is fairdraw's own.
@@ -62,7 +65,7 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
       }
     }
     // The integer form of these filters is fairdraw's own, too, and decides many tokens of a row.
-    if (sampler.probability_filters && input.exact() && row % kRowsToAFilter == 1) {
+    if (sampler.probability_filters && input.exact() && at % kRowsToAFilter == 1) {
       filter_by_probability(processing, number);
     }
   }
