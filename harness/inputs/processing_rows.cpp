@@ -101,6 +101,16 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
   return row;
 }
 
+void filter_by_probability(reference::RowProcessing& row, std::mt19937_64& random) {
+  const auto share = [&random] {
+    return pick(random, {0.5F, 0.9F, 0.2F, 0.0F, -0.0F, 0x1p-20F, 1.0F, 0.99999F, 1.5F, 0.05F});
+  };
+  if (random() % 2 == 0) row.typical_p = share();
+  if (random() % 4 == 0) row.epsilon_cutoff = share();
+  if (random() % 4 == 0) row.eta_cutoff = share();
+  if (random() % 4 == 0) row.p_less = 1;
+}
+
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {
   const auto vocab = static_cast<std::int32_t>(logits.size());
   const auto make_penalised = [&row] { row.repetition_penalty = 1.5F; };

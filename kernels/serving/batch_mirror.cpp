@@ -32,14 +32,12 @@ void BatchMirror::update() {
   }
   changed_.clear();
   uses_processing_ = false;
-  uses_filters_ = false;
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {
     const auto s = static_cast<std::size_t>(slot);
     const std::uint64_t entry = slots_.arrays.entry[slot];
     from_[s] = -1;
     if (entry == 0) continue;
     uses_processing_ = uses_processing_ || has_processing(slot);
-    uses_filters_ = uses_filters_ || has_filter(slot);
     if (entry == held[s]) {
       from_[s] = slot;
       continue;
@@ -55,19 +53,15 @@ void BatchMirror::update() {
   bitmask_changes_ = slots_.bitmask_changes;
 }
 
-bool BatchMirror::has_filter(std::int32_t slot) const {
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  if (slots_.arrays.name[slot] != (neutral)) return true;
-#include "fairdraw/processing_parameters.inc"
-  return false;
-}
-
 bool BatchMirror::has_processing(std::int32_t slot) const {
   const SlotArrays& a = slots_.arrays;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
+  if (a.name[slot] != (neutral)) return true;
+#include "fairdraw/processing_parameters.inc"
   const auto has = [&](ListName name) { return a.list(name).length(slot) > 0; };
   return a.repetition_penalty[slot] != 1.0F || a.frequency_penalty[slot] != 0.0F ||
          a.presence_penalty[slot] != 0.0F || has(ListName::bias) || has(ListName::bad_words) ||
-         has(ListName::allowed_ids) || a.top_n_sigma[slot] != 0.0F || has_filter(slot) ||
+         has(ListName::allowed_ids) || a.top_n_sigma[slot] != 0.0F ||
          (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
 }
 

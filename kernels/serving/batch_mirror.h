@@ -61,8 +61,6 @@ class BatchMirror {
   bool has_new_bitmask() const { return has_new_bitmask_; }
   /// Returns whether any request uses penalties, biases or bans.
   bool uses_processing() const { return uses_processing_; }
-  /// Returns whether any request uses a filter by probability.
-  bool uses_filters() const { return uses_filters_; }
 
   // The following functions deliver tokens from the copy.
 
@@ -83,7 +81,6 @@ class BatchMirror {
     std::vector<std::uint64_t> entries;  // [capacity]
   };
   std::int32_t find(std::uint64_t entry, std::int32_t slot) const;
-  bool has_filter(std::int32_t slot) const;  // by probability
   bool has_processing(std::int32_t slot) const;
 
   BatchSlots& slots_;
@@ -92,7 +89,6 @@ class BatchMirror {
   std::vector<std::int32_t> from_, changed_;
   bool has_new_bitmask_ = false;
   bool uses_processing_ = false;
-  bool uses_filters_ = false;
 };
 
 }  // namespace fairdraw::serving

@@ -13,19 +13,22 @@ constexpr std::int64_t kBiases = 64;
 constexpr std::int64_t kStopIds = 4;
 constexpr std::int64_t kWords = 8;
 constexpr std::int64_t kAllowedIds = 1000;
+constexpr std::size_t kMixed = 7;  ///< names that stand before "mixed"
 
 /// The features of logits processing that one benchmark row has.
 struct Features {
   bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
+  bool top_n_sigma = false, typical_p = false;
 };
 
 Features features_of(const std::string& name, std::int64_t row) {
   const bool all = name == "all";
-  Features features{all || name == "penalties", all || name == "bias", all || name == "bitmask",
-                    name == "bans", name == "allowed"};
+  Features features{
+      all || name == "penalties", all || name == "bias", all || name == "bitmask", name == "bans",
+      name == "allowed",          name == "top_n_sigma", name == "typical_p"};
   if (name != "mixed") return features;
   const std::vector<std::string>& names = processing_names();
-  return features_of(names[static_cast<std::size_t>(row) % (names.size() - 1)], row);
+  return features_of(names[static_cast<std::size_t>(row) % kMixed], row);
 }
 
 class RowMaker {
@@ -70,6 +73,8 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
   lists.bad_words.add(words);
   lists.bad_word_lengths.add(lengths);
   lists.allowed_ids.add(listed(features.allowed, kAllowedIds));
+  if (features.top_n_sigma) lists.top_n_sigma.push_back(1.0F);
+  if (features.typical_p) lists.typical_p.push_back(0.95F);
   if (batch.allowed_stride == 0) return;
   for (std::int64_t word = 0; word < batch.allowed_stride; ++word) batch.allowed.push_back(~0U);
   for (std::int64_t i = 0; features.bitmask && i < vocab / 10; ++i) {
@@ -82,8 +87,9 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
 }  // namespace
 
 const std::vector<std::string>& processing_names() {
-  static const std::vector<std::string> names = {"none", "penalties", "bias", "bitmask",
-                                                 "bans", "allowed",   "all",  "mixed"};
+  static const std::vector<std::string> names = {"none",        "penalties", "bias", "bitmask",
+                                                 "bans",        "allowed",   "all",  "mixed",
+                                                 "top_n_sigma", "typical_p"};
   return names;
 }
 

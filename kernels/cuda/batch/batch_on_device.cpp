@@ -199,9 +199,6 @@ SampleRequest BatchOnDevice::call(const RowsView& logits, bool with_processing,
                                   bool with_bitmask) const {
   SampleRequest request = serving::call_over(arrays_, options_, logits);
   request.active = {may_draw_, logits.rows};
-  // check_features() has refused a batch with a filter by probability.
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) request.processing.name = neutral;
-#include "fairdraw/processing_parameters.inc"
   if (!with_processing) request.processing = {};
   if (with_bitmask) request.allowed = {allowed_, logits.rows, words_of(options_.vocab)};
   return request;

@@ -167,10 +167,6 @@ Error FusedSamplingProcessor::Device::check_features() const {
     return out_of_range("processing of the options", "false",
                         "true: a request has penalties, biases or bans");
   }
-  if (batch.mirror().uses_filters()) {
-    return {ErrorCode::unsupported,
-            "a request has a filter by probability; allowed: none, on a GPU"};
-  }
   if (!options.bitmask && !slots_of_state.allowed.empty()) {
     return out_of_range("bitmask of the options", "false", "true: the batch state has a bitmask");
   }

@@ -103,14 +103,6 @@ void DevicePointers::check(const std::string& field, const TokenLists& lists) {
 }
 
 void DevicePointers::check(const LogitsProcessing& processing) {
-  const auto refuse = [this](const char* name, bool is_on) {
-    if (!is_on || error_) return;
-    error_ = {ErrorCode::unsupported,
-              std::string(name) + " is on, or an array; allowed: off, on a GPU"};
-  };
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  refuse(#name, processing.name.is_array() || processing.name.scalar != (neutral));
-#include "fairdraw/processing_parameters.inc"
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) check(#name, processing.name);
 #include "fairdraw/processing_parameters.inc"
   check("prompt", processing.prompt);

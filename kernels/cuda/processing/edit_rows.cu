@@ -18,8 +18,7 @@
 //      the thread that sets a token's edited bit reads its count and writes its logit. The last of
 //      a token's biases is found by an atomic maximum over places in the list.
 //   4. Stop ids, bad words: bits of bans.
-//   5. top_n_sigma, in rows that ask for it: reads the row three times, for the largest logit, for
-//      the sums, and for the bits, one warp per word of bits.
+//   5. top_n_sigma and the filters by probability, in rows that ask for them (row_filters.cuh).
 // The edits are found by a launch of their own before the row kernel, which may start when this
 // kernel has read its input (compute capability 9.0). So the row kernel needs no additional
 // registers and instructions, and can load its rows in the meantime. The time of this kernel, 10
@@ -40,8 +39,6 @@
 // with one rounding per operation. Determinism: counts are sums of integers, the last entry of a
 // token is a maximum, and each edited value is written by one thread between barriers. So the
 // results do not depend on the order of threads.
-#include <math_constants.h>
-
 #include <cstdint>
 
 #include "common/processing_rules.h"
@@ -51,6 +48,7 @@
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/processing/edit_table.cuh"
+#include "cuda/processing/row_filters.cuh"
 #include "cuda/rows/edit_planes.h"
 #include "cuda/rows/row_fault.h"
 #include "cuda/tiles/filter_rows.h"
@@ -59,6 +57,9 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
+/// Number of blocks that fit on an SM, which limits the registers of the filters, so that the row
+/// kernel, which starts early, has registers beside this kernel.
+constexpr int kBlocksOfSm = 2;
 
 /// Lists of a row. The beginnings of all lists, and the entries that each thread reads first, are
 /// loaded at once, because a load for each list on demand would wait for memory seven times.
@@ -78,8 +79,7 @@ struct EditorMemory {
   RowList lists[kLists];
   ProcessingParameters parameters;
   std::int64_t output_length;  ///< length of the output, which is compared with min_tokens
-  float largest[kThreads / kWarp];
-  SigmaSums sums[kThreads / kWarp];
+  FilterMemory filters;
   EditTable table;
 };
 
@@ -140,6 +140,9 @@ class RowEditor {
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
     if (status == RowStatus::invalid_min_tokens) note(RowFault::negative_min_tokens);
     if (status == RowStatus::invalid_top_n_sigma) note(RowFault::invalid_top_n_sigma);
+    if (status == RowStatus::invalid_probability_filter) {
+      note(RowFault::invalid_probability_filter);
+    }
     if (memory_.output_length < 0) note(RowFault::invalid_history);
     check_places();
     look_at_lists();
@@ -159,7 +162,11 @@ class RowEditor {
       if (memory_.output_length < parameters.min_tokens) ban(token);
     });
     ban_bad_words();
-    if (top_n_sigma_is_on(parameters_.top_n_sigma)) keep_top_n_sigma();
+    if (top_n_sigma_is_on(parameters_.top_n_sigma) || parameters_.filters.are_on()) {
+      __syncthreads();  // wait until all threads have written their edits
+      apply_row_filters({logits_, edited_, values_, allowed_, vocab_, memory_.filters},
+                        parameters_);
+    }
     return fault_;
   }
 
@@ -492,59 +499,6 @@ class RowEditor {
     if (begin != words.length) note(RowFault::invalid_bad_words);
   }
 
-  // --- The last filter ---------------------------------------------------------------------------
-
-  /// Calls visit(word, x) for the words of bits that this warp reads, where x is the logit of the
-  /// lane's token, or -inf if the token is banned.
-  template <class Visit>
-  __device__ void each_logit(Visit&& visit) {
-#pragma unroll 4
-    for (int word = warp_of_thread(); word < words_; word += kThreads / kWarp) {
-      const int token = word * kWarp + lane_of_thread();
-      const bool allowed = token < vocab_ && (allowed_[word] & bit_of(token)) != 0;
-      float x = -CUDART_INF_F;
-      if (allowed) x = is_edited(token) ? values_[token] : raw(token);
-      visit(word, x);
-    }
-  }
-
-  __device__ void keep_top_n_sigma() {
-    constexpr int kWarps = kThreads / kWarp;
-    const bool first_lane = lane_of_thread() == 0;
-    __syncthreads();  // wait until all threads have written their edits
-    float largest = -CUDART_INF_F;
-    each_logit([&](int, float x) { largest = x > largest ? x : largest; });
-    largest = reduce_warp(largest, Maximum());
-    if (first_lane) memory_.largest[warp_of_thread()] = largest;
-    __syncthreads();
-    for (int warp = 0; warp < kWarps; ++warp) largest = fmaxf(largest, memory_.largest[warp]);
-    if (!is_finite(largest)) return;  // either no token is allowed, or the row fails
-
-    SigmaSums sums;
-    each_logit([&](int, float x) {
-      if (x != -CUDART_INF_F) sums.add(largest, x);
-    });
-    sums.tokens = reduce_warp(sums.tokens, Add());
-    sums.distances = reduce_warp(sums.distances, Add());
-    sums.low = reduce_warp(sums.low, Add());
-    sums.high = reduce_warp(sums.high, Add());
-    if (first_lane) memory_.sums[warp_of_thread()] = sums;
-    __syncthreads();
-    sums = {};
-    for (int warp = 0; warp < kWarps; ++warp) {
-      const SigmaSums& of_warp = memory_.sums[warp];
-      sums.tokens += of_warp.tokens;
-      sums.distances += of_warp.distances;
-      sums.low += of_warp.low;
-      sums.high += of_warp.high;
-    }
-    const double bound = sums.bound(parameters_.top_n_sigma);
-    each_logit([&](int word, float x) {
-      const unsigned kept = __ballot_sync(kAllLanes, steps_below(largest, x) < bound);
-      if (first_lane) allowed_[word] = kept;
-    });
-  }
-
   static constexpr int kNoToken = -1;
 
   const LogitsProcessing& processing_;
@@ -567,7 +521,7 @@ class RowEditor {
   std::uint32_t fault_ = 0;
 };
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksOfSm)
     edit_rows_kernel(const __grid_constant__ RowsTask task) {
   // The storage is an array of bytes, because a variable in shared memory must not have a
   // constructor.

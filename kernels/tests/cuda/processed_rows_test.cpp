@@ -15,6 +15,7 @@
 #include "common/parameters.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/process_logits.h"
+#include "harness/inputs/processing_rows.h"
 #include "harness/inputs/random_calls.h"
 #include "tests/cuda/arrays.h"
 #include "tests/sample/reduced.h"
@@ -76,6 +77,18 @@ struct Processed {
   }
 };
 
+/// Turns on filters by probability in about half of the rows.
+void filter_by_probability(harness::ProcessingArrays& arrays, std::uint64_t number,
+                           std::int64_t rows) {
+  std::mt19937_64 random(number);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    reference::RowProcessing row;
+    if (random() % 2 == 0) harness::filter_by_probability(row, random);
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) arrays.name.push_back(row.name);
+#include "fairdraw/processing_parameters.inc"
+  }
+}
+
 OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   OwnedCall call = random_call(number, rows, vocab);
   call.indices.clear();
@@ -84,6 +97,7 @@ OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::in
     if (parameter->is_array) parameter->make_array(rows);
   }
   call.processing = harness::random_processing(number, rows, vocab);
+  if (number % 5 == 0 || number % 5 == 4) filter_by_probability(call.processing, number, rows);
   if (number % 5 < 3) return call;
   constexpr std::array<float, 7> kSigmas = {0.5F, 1, 2.5F, 4, 0, -1, -3};
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -130,8 +144,8 @@ TEST(CudaProcessedRows, AreDrawnFromAsTheRowsThatProcessingGives) {
        {RowStatus::ok, RowStatus::nan_input, RowStatus::infinite_input, RowStatus::invalid_history,
         RowStatus::invalid_penalty, RowStatus::invalid_logit_bias, RowStatus::invalid_min_tokens,
         RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids,
-        RowStatus::processing_overflow, RowStatus::no_allowed_token,
-        RowStatus::invalid_top_n_sigma}) {
+        RowStatus::processing_overflow, RowStatus::no_allowed_token, RowStatus::invalid_top_n_sigma,
+        RowStatus::invalid_probability_filter}) {
     EXPECT_GT(met[static_cast<std::size_t>(status)], 0) << to_string(status);
   }
 }

@@ -62,16 +62,6 @@ void write_logits(ProcessedBatch& batch, std::int64_t stride, std::size_t shift)
   }
 }
 
-/// Turns on about one filter by probability, with values at the ends of their ranges, and beyond.
-void filter_by_probability(reference::RowProcessing& row, std::mt19937_64& random) {
-  constexpr std::array<float, 10> kShares = {0.5F,     0.9F, 0.2F,     0,    -0.0F,
-                                             0x1p-20F, 1,    0.99999F, 1.5F, 0.05F};
-  if (random() % 2 == 0) row.typical_p = kShares[random() % kShares.size()];
-  if (random() % 4 == 0) row.epsilon_cutoff = kShares[random() % kShares.size()];
-  if (random() % 4 == 0) row.eta_cutoff = kShares[random() % kShares.size()];
-  if (random() % 4 == 0) row.p_less = 1;
-}
-
 ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   std::mt19937_64 random(number);
   ProcessedBatch batch;
@@ -96,7 +86,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
           0.5F, 1, 2.5F, 4, std::numeric_limits<float>::infinity(), -1, 0x1p-30F, -3};
       batch.given.back().top_n_sigma = kSigmas[random() % kSigmas.size()];
     }
-    if (random() % 4 == 0) filter_by_probability(batch.given.back(), random);
+    if (random() % 4 == 0) harness::filter_by_probability(batch.given.back(), random);
     if (random() % 8 == 0) {
       harness::mutate(batch.given.back(),
                       static_cast<ProcessingFault>(random() % harness::kProcessingFaults),

@@ -62,6 +62,10 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   request.repetition_of_prompt = !dice.once_in(4);
   request.frequency_penalty = dice.pick({0.0F, 0.7F, 4.0F, -1.5F});
   request.presence_penalty = dice.pick({0.0F, 1.1F, 4.0F, -0.4F});
+  if (dice.once_in(4)) request.typical_p = dice.pick({0.2F, 0.95F});
+  if (dice.once_in(4)) request.epsilon_cutoff = dice.pick({0.001F, 0.1F});
+  if (dice.once_in(4)) request.eta_cutoff = dice.pick({0.001F, 0.1F});
+  if (dice.once_in(8)) request.p_less = 1;
   request.seed = dice.bits();
   // Some offsets wrap around while the request lives.
   request.first_offset = dice.pick({std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{1}});

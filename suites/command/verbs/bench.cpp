@@ -55,7 +55,7 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
              "peaked, flat, equal, captured (default: peaked,flat)", {.commas = true});
   add_option(app, "--processing", options.processing, "TEXT",
              "Logits processing of all rows: none, penalties, bias, bitmask, bans, allowed, "
-             "all, mixed",
+             "all, mixed, top_n_sigma, typical_p",
              {.commas = true});
   add_option(app, "--threads", options.threads, "N",
              "On the CPU: number of threads, which take rows in parallel",
