@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "suites/gate/identify/case_rows.h"
 #include "suites/gate/identify/neighbours.h"
 #include "suites/gate/identify/seen_definitions.h"
+#include "suites/gate/identify/shared_conditions.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -25,29 +25,6 @@ using harness::Verdict;
 
 bool failed(const CaseRecord& one) {
   return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
-}
-
-// Rows that are judged together: a class of rows of one case, or all rows of a failed case.
-struct Unit {
-  std::vector<Held> kinds;  // if the unit is wrong: kinds of which some is wrong
-  bool wrong;
-};
-
-// Units among which every one is as likely to be wrong as every other, unless a condition matters.
-struct Stratum {
-  Held told;  // conditions that the units tell apart
-  std::vector<Unit> units = {};
-};
-
-bool has_all(const Held& held, const Held& conditions) { return (held & conditions) == conditions; }
-
-// Returns the set of the asked conditions that fulfil a predicate.
-template <class Predicate>
-Held conditions_where(const Predicate& fulfils) {
-  Held found;
-  const std::vector<Condition>& all = asked_conditions();
-  for (std::size_t i = 0; i < all.size(); ++i) found[i] = fulfils(all[i]);
-  return found;
 }
 
 class Conditions {
@@ -83,7 +60,7 @@ class Conditions {
     for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
       if (places[i]) return add(i);
     }
-    if (const auto place = least_by_chance({}, ~of_subject("row"))) return add(*place);
+    if (const auto place = decided().least_by_chance({}, ~of_subject("row"))) return add(*place);
     find_batch({});
   }
 
@@ -93,35 +70,14 @@ class Conditions {
     sampler_.conditions.clear();
     const Held said = said_by(cause);
     // A mistake in a filter shows in no row without the filter.
-    const Held implied = said & of_parameters() & shared();
-    for (const std::size_t one : found_in_rows(implied, said)) add(one);
+    const Held implied = said & of_parameters() & decided().shared();
+    for (const std::size_t one : decided().found_in_rows(implied, said)) add(one);
     if (sampler_.conditions.empty()) find_batch(said);
     if (sampler_.conditions.empty()) find_vocab();
   }
 
  private:
-  // Probability that a search names a condition although none matters, as 3 of 60 first sentences
-  // may mislead.
-  static constexpr double kMaxChance = 0.05;
-
-  // Returns the probability up to which chance explains a condition too badly to be the reason that
-  // all wrong rows have it. Each subject has an equal share, divided among its conditions.
-  static double max_chance(std::string_view subject) {
-    std::set<std::string_view> subjects = {kVocabulary};
-    for (const Condition& one : asked_conditions()) subjects.insert(one.subject);
-    const auto of_subject = std::ranges::count(asked_conditions(), subject, &Condition::subject);
-    return kMaxChance / static_cast<double>(subjects.size()) /
-           static_cast<double>(std::max<std::ptrdiff_t>(of_subject, 1));
-  }
-
-  // If a row is right at one place of a call and wrong at another, some condition on places holds.
-  // It is one of those that no case refuted, and chance need not be excluded.
-  bool is_by_chance(std::size_t condition, const Held& given) const {
-    const std::string_view subject = asked_conditions()[condition].subject;
-    const bool is_of_places = subject == "row" && paired_[condition];
-    const double chance = chance_of(condition, given);
-    return is_of_places ? chance >= 1 : chance > max_chance(subject);
-  }
+  SharedConditions decided() const { return {strata_, left_, paired_}; }
 
   void add(std::size_t condition) {
     const Condition& one = asked_conditions()[condition];
@@ -280,87 +236,6 @@ class Conditions {
     return cases;
   }
 
-  // Returns the probability that all wrong units have a condition by chance, among the units with
-  // rows that have the conditions `given`. It is 1 if a wrong unit lacks the condition.
-  double chance_of(std::size_t condition, const Held& given) const {
-    double chance = 1;
-    for (const Stratum& stratum : strata_) {
-      if (!stratum.told[condition]) continue;
-      std::size_t units = 0, with = 0, wrong = 0;
-      for (const Unit& unit : stratum.units) {
-        const auto counts = [&](const Held& held) { return has_all(held, given & stratum.told); };
-        if (std::ranges::none_of(unit.kinds, counts)) continue;
-        const bool is_with = std::ranges::any_of(
-            unit.kinds, [&](const Held& held) { return counts(held) && held[condition]; });
-        if (unit.wrong && !is_with) return 1;
-        ++units;
-        with += is_with ? 1 : 0;
-        wrong += unit.wrong ? 1 : 0;
-      }
-      chance *= chance_that_all_have(units, with, wrong);
-    }
-    return chance;
-  }
-
-  // Returns the conditions that all wrong units have.
-  Held shared() const {
-    Held shared;
-    for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
-      shared[i] = std::ranges::all_of(strata_, [i](const Stratum& stratum) {
-        return !stratum.told[i] || std::ranges::all_of(stratum.units, [i](const Unit& unit) {
-          return !unit.wrong ||
-                 std::ranges::any_of(unit.kinds, [i](const Held& held) { return held[i]; });
-        });
-      });
-    }
-    return shared;
-  }
-
-  // Returns the condition that chance explains least, if chance does not explain it. Of the
-  // conditions on one subject the widest is taken, unless chance explains a narrower one among
-  // rows with the wider one in less than one of twenty runs. Rows of a call often have parameters
-  // in turn, so that a mistake of some parameters shows in every fourth row: the number of a row
-  // takes the smallest divisor.
-  std::optional<std::size_t> least_by_chance(const Held& given, const Held& but) const {
-    std::map<std::string_view, std::size_t> of_subject;
-    const std::vector<Condition>& all = asked_conditions();
-    for (std::size_t i = all.size(); i-- > 0;) {
-      if (!left_[i] || but[i] || is_by_chance(i, given)) continue;
-      const auto [known, is_new] = of_subject.try_emplace(all[i].subject, i);
-      if (is_new) continue;
-      const std::size_t wider = known->second;
-      bool is_better = true;
-      if (all[i].subject == "batch") {
-        is_better = chance_of(i, given) < chance_of(wider, given);
-      } else if (all[i].subject != "row") {
-        is_better = chance_of(i, Held(given).set(wider)) <= kMaxChance;
-      }
-      if (is_better) known->second = i;
-    }
-    std::optional<std::size_t> best;
-    for (const auto& [subject, i] : of_subject) {
-      if (!best || chance_of(i, given) < chance_of(*best, given)) best = i;
-    }
-    return best;
-  }
-
-  // Returns up to two conditions of rows, each of which chance does not explain among the rows with
-  // the other. Returns none if two conditions explain the wrong rows about equally well.
-  std::vector<std::size_t> found_in_rows(const Held& given, Held but) const {
-    const std::optional<std::size_t> first = least_by_chance(given, but);
-    if (!first) return {};
-    const auto with = [&given](std::size_t condition) { return Held(given).set(condition); };
-    but |= of_subject(asked_conditions()[*first].subject);
-    if (const auto second = least_by_chance(with(*first), but)) {
-      if (is_by_chance(*first, with(*second))) return {*second};
-      return {*first, *second};
-    }
-    const auto other = least_by_chance(given, but);
-    if (!other || !is_by_chance(*first, with(*other))) return {*first};
-    if (chance_of(*first, given) <= kMaxChance * chance_of(*other, given)) return {*first};
-    return {};
-  }
-
   // Finds the largest number of rows above which calls are wrong. No chance makes rows wrong in
   // large calls that are right in small ones.
   void find_batch(const Held& but) {
@@ -417,11 +292,6 @@ class Conditions {
       return !cause.empty() && harness::is_said_by(cause, {std::string(one.subject), one.text});
     });
   }
-  static Held of_subject(std::string_view subject) {
-    return conditions_where([=](const Condition& one) { return one.subject == subject; });
-  }
-  static Held of_parameters() { return ~of_subject("row") & ~of_subject("batch"); }
-
   // Finds a size above which vocabularies are wrong.
   void find_vocab() {
     const std::int64_t size = largest_right_vocab(varied_cases(), max_chance(kVocabulary), limit_);
@@ -429,8 +299,6 @@ class Conditions {
     const Condition condition = harness::vocab_above(size);
     sampler_.conditions.push_back({std::string(condition.subject), condition.text});
   }
-
-  static constexpr std::string_view kVocabulary = "vocabulary";
 
   // Returns whether a check compares no tokens of different calls.
   static bool is_in_one_call(const std::string& check) {
@@ -462,15 +330,6 @@ class Conditions {
 };
 
 }  // namespace
-
-double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wrong) {
-  double chance = 1;
-  for (std::size_t i = 0; i < wrong; ++i) {
-    if (i >= with) return 0;
-    chance *= static_cast<double>(with - i) / static_cast<double>(units - i);
-  }
-  return chance;
-}
 
 void note_conditions(const std::vector<Job>& jobs, double seconds, harness::RunRecord& record) {
   if (std::ranges::none_of(record.cases, failed)) return;

@@ -4,7 +4,6 @@
 // answered by a correct sampler (case_rows.h).
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "harness/run/evidence/record.h"
@@ -12,10 +11,6 @@
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
-
-/// Returns the probability that all of `wrong` units, chosen at random among `units`, are among the
-/// `with` of them that have a condition: the hypergeometric distribution.
-double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wrong);
 
 /// Fills in the conditions of each sampler in the record that failed cases. A condition is refuted
 /// if the sampler is wrong in rows without it. The rows of failed and of passed cases of a check

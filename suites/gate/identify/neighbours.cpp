@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "suites/gate/identify/conditions_seen.h"
+#include "suites/gate/identify/shared_conditions.h"
 
 namespace fairdraw::suites {
 namespace {
