@@ -64,8 +64,8 @@ struct BracketSize {
   unsigned first;  ///< position of the block's first entry in the row's list
 };
 
-/// Rule that divides the tokens of a bracket into bins by their distance to the bracket's end. All
-/// blocks of the row read this rule.
+/// Rule that divides the tokens of a bracket into bins by their distance below a key of the
+/// bracket. All blocks of the row read this rule.
 struct BinRule {
   static constexpr int kBins = CandidateList::kBins;
 
@@ -84,7 +84,7 @@ struct BinRule {
   /// instructions more per value.
   template <bool kByKey>
   __device__ __forceinline__ float distance_by(float x) const {
-    x = fminf(x, high);  // -0 is less than 0, as in the order of keys
+    x = fminf(x, high);  // both zeros have the same key, so that either may be returned
     if constexpr (!kByKey) return high - x;
     return static_cast<float>(static_cast<std::uint32_t>(high_key) -
                               static_cast<std::uint32_t>(order_key(x)));

@@ -19,10 +19,10 @@
 // Once the interval is a single key, counts and sums end the search, however many tokens have this
 // key.
 //
-// If k is large, the bins begin at the lower quartile of the tiles' largest values, because bins
-// that begin at the row's largest value are too wide where the largest values are far from the
-// others. So top_k 50000 of 256 peaked rows of 128256 logits takes 254 us in place of 401 (H200),
-// as much as in flat rows.
+// If k is more than a quarter of the tokens, the bins begin at the lower quartile of the tiles'
+// largest values, because bins that begin at the row's largest value are too wide where the largest
+// values are far from the others. So top_k 50000 of 256 peaked rows of 128256 logits takes 254 us
+// in place of 401 (H200), as much as in flat rows.
 //
 // A sample of the tiles in place of the first pass takes a quarter less time at 256 rows, but then
 // brackets must have margins of standard deviations, which lists of this length often cannot hold:
@@ -86,21 +86,26 @@ class ThresholdBins {
   /// more passes.
   static constexpr int kMarginBits = 15;
   static constexpr int kDivisionsByValue = 2;  ///< number of divisions of an interval by value
-  /// If tokens are counted, the bins first cover kReach times the distance from the row's largest
-  /// value to the smallest of the tiles' largest values. For a vocabulary of 1000 to 2^20 tokens,
-  /// this distance is 3 to 5 standard deviations, so the bins cover 7.5 to 12 standard deviations.
+  /// If tokens are counted and the row is not deep, the bins first cover kReach times the distance
+  /// from the row's largest value to the smallest of the tiles' largest values. For a vocabulary of
+  /// 1000 to 2^20 tokens, this distance is 3 to 5 standard deviations, so the bins cover 7.5 to 12
+  /// standard deviations.
   static constexpr float kReach = 2.5F;
-  /// If the k-th largest token is deep in the row, the bins begin at the lower quartile of the
-  /// tiles' largest values. If the tokens of a row are independent, the part q of the tokens that
-  /// is above the quartile fulfils (1 - q)^256 = 1/4, so that 256 q = ln 4, and kTokensOfTile times
-  /// as many tokens as there are tiles are above the quartile. A row is deep if k is more than
-  /// twice this number.
+  /// A row is deep if k is more than kDeepTokens times the number of tiles with an allowed token, a
+  /// quarter of the tokens. The bins of deep rows begin at the lower quartile of the tiles' largest
+  /// values. In all rows of a trained model (suites/data), the k-th largest token is below this
+  /// quartile for k from a fifth of the vocabulary. Rows whose ids are in the order of their values
+  /// may have it above, which costs three more passes.
+  static constexpr float kDeepTokens = kTileSize / 4;
+  /// If the tokens of a row are independent, the part q of the tokens that is above the lower
+  /// quartile fulfils (1 - q)^256 = 1/4, so that 256 q = ln 4, and kTokensOfTile times as many
+  /// tokens as there are tiles are above the quartile.
   static constexpr float kTokensOfTile = 1.39F;
-  /// Distances of the quartiles for each unit of the logarithm of k. Between the quartiles, 256 q
-  /// grows from ln(4/3) to ln 4, and its logarithm by 1.57. So the k-th largest value is
-  /// ln(k / (kTokensOfTile tiles)) / 1.57 quartile distances below the lower quartile if the values
-  /// have an exponential tail, and up to 1.5 times as far if they are normally distributed. The
-  /// bins reach twice as far, and one quartile distance farther.
+  /// Distances of the quartiles for each unit of the logarithm of k / (kTokensOfTile tiles).
+  /// Between the quartiles, 256 q grows from ln(4/3) to ln 4, and its logarithm by 1.57. So the
+  /// k-th largest value is ln(k / (kTokensOfTile tiles)) / 1.57 quartile distances below the lower
+  /// quartile if the values have an exponential tail, and up to 1.5 times as far if they are
+  /// normally distributed. The bins reach twice as far, and one quartile distance farther.
   static constexpr float kQuartilesOfLog = 2.0F / 1.57F;
 
  public:
@@ -169,7 +174,7 @@ class ThresholdBins {
 
   __device__ bool is_deep() const {
     return counts() && static_cast<float>(static_cast<unsigned>(target_)) >
-                           2 * kTokensOfTile * static_cast<float>(row_.keys.count);
+                           kDeepTokens * static_cast<float>(row_.keys.count);
   }
 
   /// Begins the bins at the lower quartile of the tiles' largest values. Returns how far the bins
