@@ -1,4 +1,4 @@
-#include "suites/gate/identify/shared_conditions.h"
+#include "suites/gate/identify/condition_choice.h"
 
 #include <algorithm>
 #include <map>
@@ -40,7 +40,7 @@ double max_chance(std::string_view subject) {
          static_cast<double>(std::max<std::ptrdiff_t>(of_subject, 1));
 }
 
-Held SharedConditions::shared() const {
+Held ConditionChoice::shared() const {
   Held shared;
   for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
     shared[i] = std::ranges::all_of(strata_, [i](const Stratum& stratum) {
@@ -53,8 +53,8 @@ Held SharedConditions::shared() const {
   return shared;
 }
 
-std::optional<std::size_t> SharedConditions::least_by_chance(const Held& given,
-                                                             const Held& but) const {
+std::optional<std::size_t> ConditionChoice::least_by_chance(const Held& given,
+                                                            const Held& but) const {
   std::map<std::string_view, std::size_t> by_subject;
   const std::vector<Condition>& all = asked_conditions();
   for (std::size_t i = all.size(); i-- > 0;) {
@@ -77,7 +77,7 @@ std::optional<std::size_t> SharedConditions::least_by_chance(const Held& given,
   return best;
 }
 
-std::vector<std::size_t> SharedConditions::found_in_rows(const Held& given, Held but) const {
+std::vector<std::size_t> ConditionChoice::found_in_rows(const Held& given, Held but) const {
   const std::optional<std::size_t> first = least_by_chance(given, but);
   if (!first) return {};
   const auto with = [&given](std::size_t condition) { return Held(given).set(condition); };
@@ -94,7 +94,7 @@ std::vector<std::size_t> SharedConditions::found_in_rows(const Held& given, Held
 
 // Returns the probability that all wrong units have a condition by chance, among the units with
 // rows that have the conditions `given`. It is 1 if a wrong unit lacks the condition.
-double SharedConditions::chance_of(std::size_t condition, const Held& given) const {
+double ConditionChoice::chance_of(std::size_t condition, const Held& given) const {
   double chance = 1;
   for (const Stratum& stratum : strata_) {
     if (!stratum.told[condition]) continue;
@@ -116,7 +116,7 @@ double SharedConditions::chance_of(std::size_t condition, const Held& given) con
 
 // If a row is right at one place of a call and wrong at another, some condition on places holds.
 // It is one of those that no case refuted, and chance need not be excluded.
-bool SharedConditions::is_by_chance(std::size_t condition, const Held& given) const {
+bool ConditionChoice::is_by_chance(std::size_t condition, const Held& given) const {
   const std::string_view subject = asked_conditions()[condition].subject;
   const bool is_of_places = subject == "row" && paired_[condition];
   const double chance = chance_of(condition, given);

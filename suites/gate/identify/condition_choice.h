@@ -35,6 +35,7 @@ Held conditions_where(const Predicate& fulfils) {
   return found;
 }
 
+/// Returns the asked conditions on a subject.
 Held of_subject(std::string_view subject);
 
 /// Returns the conditions on rows alone, and not on calls or on places in calls.
@@ -48,12 +49,13 @@ double chance_that_all_have(std::size_t units, std::size_t with, std::size_t wro
 /// all wrong rows have it. Each subject has an equal share, divided among its conditions.
 double max_chance(std::string_view subject);
 
-class SharedConditions {
+/// Choice among the conditions that the judged rows tell apart.
+class ConditionChoice {
  public:
   /// `left` has the conditions that no wrong row is known to lack. `paired` has the conditions
   /// without which rows are right that are wrong in calls with them. `strata` must stay valid while
   /// this object exists.
-  SharedConditions(const std::vector<Stratum>& strata, const Held& left, const Held& paired)
+  ConditionChoice(const std::vector<Stratum>& strata, const Held& left, const Held& paired)
       : strata_(strata), left_(left), paired_(paired) {}
 
   /// Returns the conditions that all wrong units have.

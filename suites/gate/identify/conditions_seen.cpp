@@ -10,9 +10,9 @@
 #include "harness/run/evidence/causes.h"
 #include "suites/gate/cases/row_operation_cases.h"
 #include "suites/gate/identify/case_rows.h"
+#include "suites/gate/identify/condition_choice.h"
 #include "suites/gate/identify/neighbours.h"
 #include "suites/gate/identify/seen_definitions.h"
-#include "suites/gate/identify/shared_conditions.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -60,7 +60,7 @@ class Conditions {
     for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
       if (places[i]) return add(i);
     }
-    if (const auto place = decided().least_by_chance({}, ~of_subject("row"))) return add(*place);
+    if (const auto place = choice().least_by_chance({}, ~of_subject("row"))) return add(*place);
     find_batch({});
   }
 
@@ -70,14 +70,15 @@ class Conditions {
     sampler_.conditions.clear();
     const Held said = said_by(cause);
     // A mistake in a filter shows in no row without the filter.
-    const Held implied = said & of_parameters() & decided().shared();
-    for (const std::size_t one : decided().found_in_rows(implied, said)) add(one);
+    const Held implied = said & of_parameters() & choice().shared();
+    for (const std::size_t one : choice().found_in_rows(implied, said)) add(one);
     if (sampler_.conditions.empty()) find_batch(said);
     if (sampler_.conditions.empty()) find_vocab();
   }
 
  private:
-  SharedConditions decided() const { return {strata_, left_, paired_}; }
+  // Returns the choice among the conditions that are left, by the rows that were judged until now.
+  ConditionChoice choice() const { return {strata_, left_, paired_}; }
 
   void add(std::size_t condition) {
     const Condition& one = asked_conditions()[condition];
@@ -292,6 +293,7 @@ class Conditions {
       return !cause.empty() && harness::is_said_by(cause, {std::string(one.subject), one.text});
     });
   }
+
   // Finds a size above which vocabularies are wrong.
   void find_vocab() {
     const std::int64_t size = largest_right_vocab(varied_cases(), max_chance(kVocabulary), limit_);

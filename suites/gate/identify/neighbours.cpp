@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "suites/gate/identify/shared_conditions.h"
+#include "suites/gate/identify/condition_choice.h"
 
 namespace fairdraw::suites {
 namespace {

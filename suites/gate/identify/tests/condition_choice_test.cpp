@@ -1,5 +1,5 @@
 // Tests of the rule by which chance is excluded as the reason that all wrong rows have a condition.
-#include "suites/gate/identify/shared_conditions.h"
+#include "suites/gate/identify/condition_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 // Of all sets of `wrong` among some units, the share of those within the first `with` units is
 // counted.
-TEST(SharedConditions, TheChanceIsTheShareOfSetsThatHaveTheCondition) {
+TEST(ConditionChoice, TheChanceIsTheShareOfSetsThatHaveTheCondition) {
   for (unsigned units = 1; units <= 8; ++units) {
     for (unsigned with = 0; with <= units; ++with) {
       for (unsigned wrong = 0; wrong <= units; ++wrong) {
