@@ -101,7 +101,7 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
   return row;
 }
 
-void filter_by_probability(reference::RowProcessing& row, std::mt19937_64& random) {
+void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random) {
   const auto share = [&random] {
     return pick(random, {0.5F, 0.9F, 0.2F, 0.0F, -0.0F, 0x1p-20F, 1.0F, 0.99999F, 1.5F, 0.05F});
   };

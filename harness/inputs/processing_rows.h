@@ -46,7 +46,7 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
                                            const ProcessingSteps& steps = {});
 
 /// Turns on about one filter by probability, with values at the ends of their ranges, and beyond.
-void filter_by_probability(reference::RowProcessing& row, std::mt19937_64& random);
+void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random);
 
 /// Puts a fault into the processing of a row. The argument `logits` has the logits of the row,
 /// which may change, because an overflow needs a large logit.

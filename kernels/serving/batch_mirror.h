@@ -59,7 +59,7 @@ class BatchMirror {
   const std::vector<std::int32_t>& changed() const { return changed_; }
   /// Returns whether the bitmask of the host was set or cleared as a whole.
   bool has_new_bitmask() const { return has_new_bitmask_; }
-  /// Returns whether any request uses penalties, biases or bans.
+  /// Returns whether any request uses logits processing.
   bool uses_processing() const { return uses_processing_; }
 
   // The following functions deliver tokens from the copy.

@@ -70,7 +70,7 @@ class FusedSamplingProcessor:
     keep them. A state has at most one processor on a GPU at a time.
 
     Three switches are for the GPU only; captured steps take longer for each switch that is on.
-    Without `processing` no request may have penalties, biases or bans. Without `bitmask` there is
+    Without `processing` no request may have logits processing. Without `bitmask` there is
     no update_bitmask. Without `logit_offsets` row i belongs to slot i. The device remembers the
     tokens of `most_unread_calls` calls (steps, or rows of one request with rows="all") until the
     tokens are copied. At most `most_copies` copies may be in flight.

@@ -17,7 +17,7 @@ from ._host_arrays import TokenLists, array, ids_of, joined
 
 @dataclass(frozen=True)
 class RequestProcessing:
-    """The penalties, biases and bans of a request. The default values of all fields are neutral.
+    """The logits processing of a request. The default values of all fields are neutral.
 
     `repetition_penalty` in [2^-64, 2^64] applies to the tokens in prompt or output (with
     `repetition_of_prompt` False only in the output). `frequency_penalty` and `presence_penalty` in

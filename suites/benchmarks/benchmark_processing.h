@@ -13,8 +13,8 @@ namespace fairdraw::suites {
 /// Returns the values of --processing. none: no processing; penalties: all three penalties, over
 /// 512 tokens of output; bias: biases of 64 ids; bitmask: one token in ten is banned; bans: minimum
 /// tokens with 4 stop ids, and 8 bad words of 1 to 3 ids; allowed: a list of 1000 ids; all:
-/// penalties, bias and bitmask; mixed: the rows take turns with all the names before; top_n_sigma
-/// of 1; typical_p of 0.95.
+/// penalties, bias and bitmask; mixed: the rows take turns with none to all; top_n_sigma: 1;
+/// typical_p: 0.95.
 const std::vector<std::string>& processing_names();
 
 struct BatchProcessing {

@@ -165,7 +165,7 @@ Error FusedSamplingProcessor::Device::bring_changes(bool is_captured) {
 Error FusedSamplingProcessor::Device::check_features() const {
   if (!options.processing && batch.mirror().uses_processing()) {
     return out_of_range("processing of the options", "false",
-                        "true: a request has penalties, biases or bans");
+                        "true: a request has logits processing");
   }
   if (!options.bitmask && !slots_of_state.allowed.empty()) {
     return out_of_range("bitmask of the options", "false", "true: the batch state has a bitmask");

@@ -57,7 +57,7 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-/// Number of blocks that fit on an SM, which limits the registers of the filters, so that the row
+/// Number of blocks that must fit on an SM. It limits the registers of the filters, so that the row
 /// kernel, which starts early, has registers beside this kernel.
 constexpr int kBlocksOfSm = 2;
 

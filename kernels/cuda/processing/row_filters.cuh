@@ -1,10 +1,9 @@
 // Filters of processed rows that need the whole row: top_n_sigma, and the filters by probability
 // (steps 8 and 9 of fairdraw/logits_processing.h).
 //
-// Contract. The block that edits a row calls these functions after all edits are written and a
+// Contract. The block that edits a row calls apply_row_filters() after all edits are written and a
 // barrier. A filter clears the allowed bits of the tokens that it drops, exactly those that it
-// drops on the CPU. If no token is allowed, or if the row has an infinite logit, the filters change
-// nothing, because the row fails.
+// drops on the CPU. In a row that fails, for example because of NaN, the bits have no meaning.
 //
 // Algorithm and cost. Each word of allowed bits belongs to one warp, with a token per lane, so that
 // a filter needs no barrier between its reads and its writes of bits. The row is read from the L2
@@ -51,7 +50,7 @@ class EditedRow {
         vocab_(vocab),
         memory_(memory) {}
 
-  /// Applies the filters that are on, unless the row fails.
+  /// Applies the filters that are on.
   __device__ void apply(const ProcessingParameters& parameters) {
     float largest = -CUDART_INF_F;
     each_logit<kCheap>([&](int, float x) { largest = x > largest ? x : largest; });
@@ -188,7 +187,8 @@ class EditedRow {
 
 /// Applies the filters of a row. The function is out of line and takes copies, so that rows without
 /// these filters do not pay for its registers.
-__device__ __noinline__ void apply_row_filters(EditedRow row, ProcessingParameters parameters) {
+__device__ __noinline__ inline void apply_row_filters(EditedRow row,
+                                                      ProcessingParameters parameters) {
   row.apply(parameters);
 }
 

@@ -53,7 +53,7 @@ struct FusedSamplingOptions {
   void* stream = nullptr;  ///< stream of the call, a cudaStream_t of the current device; null: the
                            ///< default stream
   Path path = Path::best;  ///< way in which rows are spread over the GPU
-  /// true if requests may have penalties, biases and bans. A captured step pays for processing in
+  /// true if requests may have logits processing. A captured step pays for processing in
   /// any case; a step that is not captured pays only if a request needs processing. false: the next
   /// step returns an error if a request needs processing.
   bool processing = true;

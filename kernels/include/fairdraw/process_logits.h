@@ -21,7 +21,7 @@ namespace fairdraw {
 /// Rows of logits, and the processing that is applied to them.
 struct ProcessLogitsRequest {
   RowsView logits;                       ///< [rows, vocab]
-  LogitsProcessing processing;           ///< penalties, biases and bans of the rows
+  LogitsProcessing processing;           ///< penalties, biases, bans and filters of the rows
   BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: the token
                                          ///< is allowed
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding

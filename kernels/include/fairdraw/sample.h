@@ -75,8 +75,8 @@ struct SampleRequest {
   PerRequest<FilterOrder> filter_order = FilterOrder::top_k_first;
   BitRows<const std::uint32_t> allowed;  ///< optional, one row per row of logits; bit 1: the token
                                          ///< is allowed
-  LogitsProcessing processing;           ///< penalties, biases and bans, which apply before the
-                                         ///< temperature
+  LogitsProcessing processing;           ///< penalties, biases, bans and filters, which apply
+                                         ///< before the temperature
   View<const std::uint8_t> active;       ///< [rows]; optional; 0: padding
   View<const std::int32_t> indices;      ///< [outputs], optional: output i samples row indices[i]
   std::int32_t num_samples = 1;          ///< number of tokens per output, >= 1, drawn with

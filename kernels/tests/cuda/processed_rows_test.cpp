@@ -78,12 +78,12 @@ struct Processed {
 };
 
 /// Turns on filters by probability in about half of the rows.
-void filter_by_probability(harness::ProcessingArrays& arrays, std::uint64_t number,
-                           std::int64_t rows) {
+void add_random_filters(harness::ProcessingArrays& arrays, std::uint64_t number,
+                        std::int64_t rows) {
   std::mt19937_64 random(number);
   for (std::int64_t i = 0; i < rows; ++i) {
     reference::RowProcessing row;
-    if (random() % 2 == 0) harness::filter_by_probability(row, random);
+    if (random() % 2 == 0) harness::add_random_filters(row, random);
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) arrays.name.push_back(row.name);
 #include "fairdraw/processing_parameters.inc"
   }
@@ -97,7 +97,7 @@ OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::in
     if (parameter->is_array) parameter->make_array(rows);
   }
   call.processing = harness::random_processing(number, rows, vocab);
-  if (number % 5 == 0 || number % 5 == 4) filter_by_probability(call.processing, number, rows);
+  if (number % 5 == 0 || number % 5 == 4) add_random_filters(call.processing, number, rows);
   if (number % 5 < 3) return call;
   constexpr std::array<float, 7> kSigmas = {0.5F, 1, 2.5F, 4, 0, -1, -3};
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -86,7 +86,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
           0.5F, 1, 2.5F, 4, std::numeric_limits<float>::infinity(), -1, 0x1p-30F, -3};
       batch.given.back().top_n_sigma = kSigmas[random() % kSigmas.size()];
     }
-    if (random() % 4 == 0) harness::filter_by_probability(batch.given.back(), random);
+    if (random() % 4 == 0) harness::add_random_filters(batch.given.back(), random);
     if (random() % 8 == 0) {
       harness::mutate(batch.given.back(),
                       static_cast<ProcessingFault>(random() % harness::kProcessingFaults),

@@ -321,8 +321,7 @@ TEST(CudaFusedSamplingProcessor, RefusedCallsSayWhyAndChangeNothing) {
   penalised.presence_penalty = 1;
   expect_ok(twins.state->add(2, penalised));
   EXPECT_EQ(twins.gpu->step(logits).message,
-            "processing of the options is false; allowed: true: a request has penalties, biases "
-            "or bans");
+            "processing of the options is false; allowed: true: a request has logits processing");
   expect_ok(twins.state->remove(2));
   expect_ok(twins.gpu->step(logits));
   expect_ok(twins.cpu->step(rows[0]->on_host));
