@@ -13,7 +13,6 @@ constexpr std::int64_t kBiases = 64;
 constexpr std::int64_t kStopIds = 4;
 constexpr std::int64_t kWords = 8;
 constexpr std::int64_t kAllowedIds = 1000;
-constexpr std::size_t kMixed = 7;  ///< names that stand before "mixed"
 
 /// The features of logits processing that one benchmark row has.
 struct Features {
@@ -28,7 +27,8 @@ Features features_of(const std::string& name, std::int64_t row) {
       name == "allowed",          name == "top_n_sigma", name == "typical_p"};
   if (name != "mixed") return features;
   const std::vector<std::string>& names = processing_names();
-  return features_of(names[static_cast<std::size_t>(row) % kMixed], row);
+  const auto before = std::ranges::find(names, name) - names.begin();
+  return features_of(names[static_cast<std::size_t>(row % before)], row);
 }
 
 class RowMaker {
