@@ -19,10 +19,11 @@
 // Once the interval is a single key, counts and sums end the search, however many tokens have this
 // key.
 //
-// If k is more than a quarter of the tokens, the bins begin at the lower quartile of the tiles'
-// largest values, because bins that begin at the row's largest value are too wide where the largest
-// values are far from the others. So top_k 50000 of 256 peaked rows of 128256 logits takes 254 us
-// in place of 401 (H200), as much as in flat rows.
+// For top_k, the bins begin at one of the tiles' largest values that the k-th largest token cannot
+// exceed, because bins that begin at the row's largest value are too wide where the largest values
+// are far from the others. So any top_k from 2000 to 120000 of 256 rows of 128256 logits takes 243
+// to 252 us (H200), peaked or flat; with bins from the largest value, 50000 of peaked rows took
+// 401.
 //
 // A sample of the tiles in place of the first pass takes a quarter less time at 256 rows, but then
 // brackets must have margins of standard deviations, which lists of this length often cannot hold:
@@ -86,27 +87,12 @@ class ThresholdBins {
   /// more passes.
   static constexpr int kMarginBits = 15;
   static constexpr int kDivisionsByValue = 2;  ///< number of divisions of an interval by value
-  /// If tokens are counted and the row is not deep, the bins first cover kReach times the distance
-  /// from the row's largest value to the smallest of the tiles' largest values. For a vocabulary of
-  /// 1000 to 2^20 tokens, this distance is 3 to 5 standard deviations, so the bins cover 7.5 to 12
-  /// standard deviations.
-  static constexpr float kReach = 2.5F;
-  /// A row is deep if k is more than kDeepTokens times the number of tiles with an allowed token, a
-  /// quarter of the tokens. The bins of deep rows begin at the lower quartile of the tiles' largest
-  /// values. In all rows of a trained model (suites/data), the k-th largest token is below this
-  /// quartile for k from a fifth of the vocabulary. Rows whose ids are in the order of their values
-  /// may have it above, which costs three more passes.
-  static constexpr float kDeepTokens = kTileSize / 4;
-  /// If the tokens of a row are independent, the part q of the tokens that is above the lower
-  /// quartile fulfils (1 - q)^256 = 1/4, so that 256 q = ln 4, and kTokensOfTile times as many
-  /// tokens as there are tiles are above the quartile.
-  static constexpr float kTokensOfTile = 1.39F;
-  /// Distances of the quartiles for each unit of the logarithm of k / (kTokensOfTile tiles).
-  /// Between the quartiles, 256 q grows from ln(4/3) to ln 4, and its logarithm by 1.57. So the
-  /// k-th largest value is ln(k / (kTokensOfTile tiles)) / 1.57 quartile distances below the lower
-  /// quartile if the values have an exponential tail, and up to 1.5 times as far if they are
-  /// normally distributed. The bins reach twice as far, and one quartile distance farther.
-  static constexpr float kQuartilesOfLog = 2.0F / 1.57F;
+  /// If tokens are counted, the bins reach kReach times as far below their first key as the
+  /// smallest of the tiles' largest values is. For k of 1000 up to 0.99 V, the k-th largest value
+  /// of all rows of a trained model (suites/data), and of normally distributed rows of up to 262144
+  /// tokens, is within this reach, in a bin of at most 815 tokens. With a reach of 6, normally
+  /// distributed rows need one more pass from k = 0.78 V on.
+  static constexpr float kReach = 8.0F;
 
  public:
   __device__ __forceinline__ ThresholdBins(const SharedRow<kForm>& place, const RowCut& floor,
@@ -147,14 +133,12 @@ class ThresholdBins {
     rule.by_key = kFromProbs || divisions >= kDivisionsByValue;
     rule.counts = counts();
     rule.largest = largest;
-    float deep = 0;
-    if (divisions == 0 && is_deep()) deep = begin_at_quartile(rule);
+    if (divisions == 0 && counts()) begin_near_rank(rule);
     const float low = from_order_key(interval.keys.low);
     float reach = rule.distance(low);
     if (divisions == 0) {
       if (counts()) {
-        reach = fminf(reach,
-                      deep > 0 ? deep : kReach * rule.distance(from_order_key(row_.keys.smallest)));
+        reach = fminf(reach, kReach * rule.distance(from_order_key(row_.keys.smallest)));
       } else {
         reach = fminf(reach, octaves_to_reach() * distance_of_octave());
       }
@@ -172,34 +156,24 @@ class ThresholdBins {
     return with_reach(rule, true, rule.distance(low));
   }
 
-  __device__ bool is_deep() const {
-    return counts() && static_cast<float>(static_cast<unsigned>(target_)) >
-                           kDeepTokens * static_cast<float>(row_.keys.count);
-  }
-
-  /// Begins the bins at the lower quartile of the tiles' largest values. Returns how far the bins
-  /// have to reach, or 0 if the quartiles are equal and the rule stays as it was.
-  __device__ float begin_at_quartile(BinRule& rule) const {
+  /// Begins the bins at the r-th largest of the tiles' largest values, where r is k / 512. Fewer
+  /// than r tiles have tokens above this value, so that at most k / 2 tokens are above it, and the
+  /// k-th largest token is not.
+  __device__ void begin_near_rank(BinRule& rule) const {
+    constexpr auto kTokensOfRank = static_cast<unsigned>(2 * kTileSize);
     const TileKeys& keys = row_.keys;
+    const int rank =
+        min(static_cast<int>(static_cast<unsigned>(target_) / kTokensOfRank), keys.count);
+    if (rank <= 1) return;
     const RowIndex index = row_.index();
-    PivotSearch search(row_.search);
-    const auto key_of_rank = [&](int rank) {
-      return search
-          .search({keys.smallest, keys.largest, keys.count}, keys.smallest, rank, keys.count / 16,
-                  [&](const auto& pivot) { return count_tile_keys(index, pivot); })
-          .low;
-    };
-    const std::int32_t upper = key_of_rank(keys.count / 4);
-    const std::int32_t lower = key_of_rank(keys.count / 4 * 3);
-    if (lower >= upper || lower <= floor_.low) return 0;
-    rule.high_key = upper;
-    rule.high = from_order_key(upper);
-    const float quartiles = rule.distance(from_order_key(lower));
-    rule.high_key = lower;
-    rule.high = from_order_key(lower);
-    const float ranks = static_cast<float>(static_cast<unsigned>(target_)) /
-                        (kTokensOfTile * static_cast<float>(keys.count));
-    return quartiles * (1.0F + kQuartilesOfLog * logf(ranks));
+    const std::int32_t first =
+        PivotSearch(row_.search)
+            .search({keys.smallest, keys.largest, keys.count}, keys.smallest, rank, rank / 16,
+                    [&](const auto& pivot) { return count_tile_keys(index, pivot); })
+            .low;
+    if (first <= floor_.low) return;
+    rule.high_key = first;
+    rule.high = from_order_key(first);
   }
 
   __device__ static BinRule with_reach(BinRule rule, bool by_key, float reach) {
