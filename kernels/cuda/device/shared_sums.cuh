@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/host_device.h"
+#include "cuda/device/warp_sums.cuh"
 
 namespace fairdraw::cuda {
 
@@ -18,19 +19,32 @@ __device__ __forceinline__ void add_shared(std::uint64_t* sum, std::uint64_t val
   if (high != 0) atomicAdd(words + 1, high);
 }
 
-/// Adds a value below 2^63 to a 128-bit sum in shared memory. The sum is exact in any order.
-__device__ __forceinline__ void add_shared(uint128_t* sum, std::uint64_t value) {
+/// Adds to a 128-bit sum in shared memory by additions of 32 bits. The sum is exact in any order.
+__device__ __forceinline__ void add_shared(uint128_t* sum, uint128_t value) {
   auto* words = reinterpret_cast<std::uint32_t*>(sum);
-  const auto low = static_cast<std::uint32_t>(value);
-  const std::uint32_t low_before = atomicAdd(words, low);
-  const std::uint32_t high =
-      static_cast<std::uint32_t>(value >> 32) + (low_before + low < low ? 1 : 0);
-  if (high == 0) return;
-  const std::uint32_t high_before = atomicAdd(words + 1, high);
-  if (high_before + high < high) {
-    auto* carries = reinterpret_cast<unsigned long long*>(words + 2);
-    atomicAdd(carries, 1ULL);
+  std::uint32_t carry = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t part = std::uint64_t{static_cast<std::uint32_t>(value >> (32 * i))} + carry;
+    const auto word = static_cast<std::uint32_t>(part);
+    carry = static_cast<std::uint32_t>(part >> 32);
+    if (word != 0 && atomicAdd(words + i, word) + word < word) carry = 1;
   }
+}
+
+/// Adds the value of each lane of a warp to one of `count` sums in shared memory, or to none if
+/// `place` is `count`. Usually most lanes have the same place, and many additions to one sum would
+/// have to wait for each other. So the lanes with the place of the first lane are added up first.
+/// All lanes of the warp must call this function.
+__device__ __forceinline__ void add_of_warp(uint128_t* sums, int count, int place,
+                                            std::uint64_t value) {
+  const unsigned adding = __ballot_sync(kAllLanes, place < count);
+  if (adding == 0) return;
+  const int first = value_of_lane(place, __ffs(static_cast<int>(adding)) - 1);
+  const bool is_first = place == first;
+  const uint128_t together = wide_sum_of_warp(is_first ? value : 0);
+  if (lane_of_thread() == 0) add_shared(sums + first, together);
+  if (place < count && !is_first) add_shared(sums + place, uint128_t{value});
 }
 
 }  // namespace fairdraw::cuda

@@ -76,17 +76,21 @@ __device__ T reduce_warp(T value, const Combine& combine) {
   return value;
 }
 
-/// Returns the sum modulo 2^128. The values are added in parts whose sums over 32 lanes fit into a
-/// word, so that only the last additions wait for a carry.
-__device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
+/// Returns the sum, modulo 2^128, of integers of 64 or 128 bits. The values are added in parts
+/// whose sums over 32 lanes fit into a word, so that only the last additions wait for a carry.
+template <class T>
+__device__ __forceinline__ uint128_t wide_sum_of_warp(T value) {
   constexpr int kPartBits = 27;
   uint128_t sum = 0;
 #pragma unroll
-  for (int shift = 0; shift < 128; shift += kPartBits) {
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof(T)); shift += kPartBits) {
     const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
     sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
   }
   return sum;
+}
+__device__ __forceinline__ uint128_t reduce_warp(uint128_t value, Add) {
+  return wide_sum_of_warp(value);
 }
 
 /// Returns the sum of the values of this lane and of all lanes before it.

@@ -8,11 +8,9 @@
 // Algorithm and cost. Each word of allowed bits belongs to one warp, with a token per lane, so that
 // a filter needs no barrier between its reads and its writes of bits. The row is read from the L2
 // cache once for the largest logit, and by each filter once for the sums and once for the bits.
-// typical_p reads it four times more, for the digits of its radius. For these, the weights are
-// added to 256 bins in shared memory. Most tokens are in one or two bins of the highest digit, so
-// that additions of single lanes would wait for each other; the lanes whose bin is that of the
-// first lane are added up first. A single SM reads the row, so that top_n_sigma takes 0.17 ms for a
-// row of 128256 logits, and typical_p takes 0.65 to 0.75 ms (H200). 64 rows take as long.
+// typical_p reads it four times more, for the digits of its radius, and adds the weights to 256
+// bins in shared memory. A single SM reads the row, so that top_n_sigma takes 0.17 ms for a row of
+// 128256 logits, and typical_p takes 0.65 to 0.75 ms (H200). 64 rows take as long.
 //
 // Determinism: all sums are sums of integers. The comparisons are those of the CPU, in double,
 // without fused multiply-adds.
@@ -87,9 +85,9 @@ class EditedRow {
         if (x != -CUDART_INF_F) {
           const WeighedToken token = scale.weigh(x);
           weight = token.weight();
-          bin = search.bin_of(token.offset(center));
+          if (weight > 0) bin = search.bin_of(token.offset(center));
         }
-        add_to_bin(weight > 0 ? bin : RadiusSearch::kNoBin, weight);
+        add_of_warp(memory_.bins, RadiusSearch::kBins, static_cast<int>(bin), weight);
       });
       __syncthreads();
       search.choose([this](std::uint32_t bin) { return memory_.bins[bin]; });
@@ -161,19 +159,6 @@ class EditedRow {
       if (stays) largest = fmaxf(largest, x);
     });
     largest_ = reduce_block(largest, memory_.largest, Maximum());
-  }
-
-  /// Adds a weight to its bin, or to none if `bin` is kNoBin. All lanes of the warp must call this.
-  __device__ __forceinline__ void add_to_bin(std::uint32_t bin, std::uint64_t weight) {
-    const unsigned adding = __ballot_sync(kAllLanes, bin != RadiusSearch::kNoBin);
-    if (adding == 0) return;
-    const std::uint32_t first = value_of_lane(bin, __ffs(static_cast<int>(adding)) - 1);
-    const bool is_first = bin == first;
-    // A weight has at most 24 + kTileBits bits, so that the sum of 32 weights fits.
-    static_assert(24 + kTileBits + 5 < 63);
-    const std::uint64_t together = reduce_warp(is_first ? weight : 0, Add());
-    if (lane_of_thread() == 0) add_shared(&memory_.bins[first], together);
-    if (bin != RadiusSearch::kNoBin && !is_first) add_shared(&memory_.bins[bin], weight);
   }
 
   RowValues logits_;

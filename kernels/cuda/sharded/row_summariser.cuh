@@ -64,7 +64,7 @@ struct SummaryMemory {
   TileSearchMemory search;
   BlockScratch<std::int32_t> keys;
   BlockScratch<std::uint32_t> numbers;
-  OctaveSumsMemory octaves;
+  uint128_t octaves[sharded::kOctaveSums];
   union {
     CandidateList list;
     struct {
