@@ -36,7 +36,7 @@ WHOLE_CLASSES = 4  # largest number in the run of a change; the nightly run take
 # Limits per change. SANITIZER_MINUTES has the minutes that a folder's tests take under sanitizers on two
 # cores, with their build. clang-tidy reads about 20 sources per minute.
 SANITIZER_MINUTES = {"kernels": 25, "reference": 5, "harness": 15, "reports": 10, "suites": 25}
-SANITIZER_BUDGET = 20
+SANITIZER_BUDGET = 15
 MAX_SOURCES = 150
 MAX_SHOWN = 10  # parts that are named one by one; others are counted by folder
 

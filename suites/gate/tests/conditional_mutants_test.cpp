@@ -60,7 +60,8 @@ struct Planted {
 
 class FirstSentences : public testing::TestWithParam<Planted> {};
 
-// The mutants of this test are not held out.
+// The mutants of this test are not held out. Each takes tens of seconds, so that only the nightly
+// run has all of them.
 TEST_P(FirstSentences, SayDefectAndCondition) {
   const Planted& planted = GetParam();
   ASSERT_FALSE(is_held_out(planted.mutant));
@@ -75,8 +76,14 @@ TEST_P(FirstSentences, SayDefectAndCondition) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tuned, FirstSentences,
+    testing::Values(Planted{"min-p-before-temperature", "rows 1, 3, 5, ... of a call"},
+                    // It shows if a call has processing, whether or not a step is on.
+                    Planted{"p-one-percent", "calls with logits processing"}),
+    [](const testing::TestParamInfo<Planted>& of) { return std::to_string(of.index); });
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryNight, FirstSentences,
     testing::Values(
-        Planted{"min-p-before-temperature", "rows 1, 3, 5, ... of a call"},
         // Few cases were judged, and few of these cases have small vocabularies.
         Planted{"min-p-before-temperature", "vocabularies of more than 200 tokens"},
         // Its cause, a dependence on other requests, already says that calls have several.
@@ -86,8 +93,6 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"ties-at-k-dropped", "rows of 16 bits"},
         // Its failed cases have no rows with repeated ids in small calls.
         Planted{"repetition-by-count", "rows at temperatures other than 1"},
-        // It shows if a call has processing, whether or not a step is on.
-        Planted{"p-one-percent", "calls with logits processing"},
         // A single case finds it.
         Planted{"slot-keeps-processing", "vocabularies of more than 200 tokens"},
         // No case repeats operations, or reported values, in calls of other numbers of rows.
