@@ -40,6 +40,26 @@ bool has_penalty(const RowProcessing& row) {
   return row.repetition_penalty != 1 || row.frequency_penalty != 0 || row.presence_penalty != 0;
 }
 
+std::vector<std::int32_t> whole_history(const RowProcessing& row) {
+  std::vector<std::int32_t> ids = row.prompt;
+  ids.insert(ids.end(), row.output.begin(), row.output.end());
+  return ids;
+}
+
+/// Prompt and output of a row, as far as the penalties see them.
+struct SeenHistory {
+  std::vector<std::int32_t> prompt, output;
+
+  explicit SeenHistory(const RowProcessing& row) : prompt(row.prompt), output(row.output) {
+    if (row.penalty_window < 0) return;
+    const auto window = static_cast<std::size_t>(row.penalty_window);
+    while (prompt.size() + output.size() > window) {
+      auto& oldest = prompt.empty() ? output : prompt;
+      oldest.erase(oldest.begin());
+    }
+  }
+};
+
 /// True if any of the ids is neither a token nor, in histories, a placeholder.
 bool any_stranger(const std::vector<std::int32_t>& ids, std::size_t vocab, std::int32_t lowest) {
   return std::ranges::any_of(ids, [vocab, lowest](std::int32_t id) {
@@ -56,11 +76,15 @@ RowStatus check_parameters(const RowProcessing& row) {
   if (row.min_tokens < 0) return RowStatus::invalid_min_tokens;
   const float n = row.top_n_sigma;
   if (!(n >= 0) && n != -1) return RowStatus::invalid_top_n_sigma;
-  const bool switched = row.p_less == 0 || row.p_less == 1;
-  return switched && within(row.typical_p, 0, 1) && within(row.epsilon_cutoff, 0, 1) &&
-                 within(row.eta_cutoff, 0, 1)
+  const auto is_switch = [](std::int32_t value) { return value == 0 || value == 1; };
+  if (!is_switch(row.p_less) || !within(row.typical_p, 0, 1) || !within(row.epsilon_cutoff, 0, 1) ||
+      !within(row.eta_cutoff, 0, 1)) {
+    return RowStatus::invalid_probability_filter;
+  }
+  return row.penalty_window >= -1 && is_switch(row.counts_of_prompt) &&
+                 row.no_repeat_ngram_size >= 0
              ? RowStatus::ok
-             : RowStatus::invalid_probability_filter;
+             : RowStatus::invalid_history_rule;
 }
 
 RowStatus check_values(std::span<const float> logits) {
@@ -74,13 +98,16 @@ RowStatus check_values(std::span<const float> logits) {
 RowStatus check_lists(const RowProcessing& row, std::size_t vocab) {
   std::set<RowStatus> faults(row.outside.begin(), row.outside.end());
   constexpr std::int32_t kPlaceholder = -1;
-  if (row.repetition_penalty != 1 && any_stranger(row.prompt, vocab, kPlaceholder)) {
+  const SeenHistory seen(row);
+  const bool sees_prompt =
+      row.repetition_penalty != 1 || (row.counts_of_prompt == 1 && has_penalty(row));
+  if (sees_prompt && any_stranger(seen.prompt, vocab, kPlaceholder)) {
     faults.insert(RowStatus::invalid_history);
   }
   if (has_penalty(row)) {
     const bool bad = row.output_counts
                          ? std::ranges::any_of(*row.output_counts, [](auto n) { return n < 0; })
-                         : any_stranger(row.output, vocab, kPlaceholder);
+                         : any_stranger(seen.output, vocab, kPlaceholder);
     if (bad) faults.insert(RowStatus::invalid_history);
   }
   if (row.output_length < 0) faults.insert(RowStatus::invalid_history);
@@ -109,10 +136,12 @@ RowStatus check_lists(const RowProcessing& row, std::size_t vocab) {
   return RowStatus::ok;
 }
 
-std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row) {
+std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row, const SeenHistory& seen) {
   std::map<std::int32_t, std::int32_t> counts;
   if (!row.output_counts) {
-    for (const std::int32_t id : row.output) ++counts[id];
+    for (const std::int32_t id : seen.output) ++counts[id];
+    if (row.counts_of_prompt == 0) return counts;
+    for (const std::int32_t id : seen.prompt) ++counts[id];
     return counts;
   }
   for (std::size_t id = 0; id < row.output_counts->size(); ++id) {
@@ -125,8 +154,9 @@ std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row) {
 /// Applies steps 1 to 3 of logits processing in place. Returns false if a finite logit becomes
 /// infinite in these steps.
 bool change_values(std::vector<float>& logits, const RowProcessing& row) {
-  const std::set<std::int32_t> prompt(row.prompt.begin(), row.prompt.end());
-  const std::map<std::int32_t, std::int32_t> counts = counts_of(row);
+  const SeenHistory seen(row);
+  const std::set<std::int32_t> prompt(seen.prompt.begin(), seen.prompt.end());
+  const std::map<std::int32_t, std::int32_t> counts = counts_of(row, seen);
   std::map<std::int32_t, float> biases;
   for (const RowProcessing::Bias& bias : row.biases) biases[bias.id] = bias.value;
   bool finite = true;
@@ -134,11 +164,11 @@ bool change_values(std::vector<float>& logits, const RowProcessing& row) {
     const auto id = static_cast<std::int32_t>(token);
     float& x = logits[token];
     if (x == -kInfinity) continue;  // nothing changes it
-    const bool in_output = counts.contains(id);
-    if (row.repetition_penalty != 1 && (in_output || prompt.contains(id))) {
+    const bool is_counted = counts.contains(id);
+    if (row.repetition_penalty != 1 && (is_counted || prompt.contains(id))) {
       x = x > 0 ? x / row.repetition_penalty : x * row.repetition_penalty;
     }
-    if (in_output) {
+    if (is_counted) {
       const float amount = row.frequency_penalty * static_cast<float>(counts.at(id));
       if (row.frequency_penalty != 0) x = x - amount;
       if (row.presence_penalty != 0) x = x - row.presence_penalty;
@@ -221,6 +251,24 @@ bool is_undecided(const std::vector<float>& logits, float n) {
       logits, [&](float x) { return x != -kInfinity && std::abs(x - threshold) <= error; });
 }
 
+/// Returns the tokens that would end an n-gram that the history has already: those that follow the
+/// history's last n - 1 ids somewhere in it. Placeholders are no ids.
+std::set<std::int32_t> repeated_ngram_ends(const RowProcessing& row) {
+  std::set<std::int32_t> ends;
+  if (row.no_repeat_ngram_size == 0) return ends;
+  const std::vector<std::int32_t> history = whole_history(row);
+  const auto prefix = static_cast<std::size_t>(row.no_repeat_ngram_size) - 1;
+  if (prefix > history.size()) return ends;
+  const std::span last = std::span(history).last(prefix);
+  if (std::ranges::find(last, -1) != last.end()) return ends;
+  for (std::size_t begin = 0; begin + prefix < history.size(); ++begin) {
+    if (std::ranges::equal(std::span(history).subspan(begin, prefix), last)) {
+      ends.insert(history[begin + prefix]);
+    }
+  }
+  return ends;
+}
+
 /// Returns the tokens that steps 4 to 7 ban.
 std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab,
                                      std::span<const std::uint32_t> allowed) {
@@ -231,6 +279,9 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
     const auto word = std::span(row.bad_words).subspan(begin, static_cast<std::size_t>(length));
     if (ends_with(row.output, word.first(word.size() - 1))) banned.insert(word.back());
     begin += word.size();
+  }
+  for (const std::int32_t id : repeated_ngram_ends(row)) {
+    if (id >= 0 && id < static_cast<std::int64_t>(vocab)) banned.insert(id);
   }
   const std::set<std::int32_t> listed(row.allowed_ids.begin(), row.allowed_ids.end());
   for (std::size_t token = 0; token < vocab; ++token) {
@@ -249,6 +300,13 @@ bool has_probability_filter(const RowProcessing& row) {
   has_filter = has_filter || row.name != (neutral);
 #include "fairdraw/processing_parameters.inc"
   return has_filter;
+}
+
+bool has_history_rule(const RowProcessing& row) {
+  bool has_rule = false;
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) has_rule = has_rule || row.name != (neutral);
+#include "fairdraw/processing_parameters.inc"
+  return has_rule;
 }
 
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,

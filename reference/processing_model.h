@@ -39,6 +39,8 @@ struct RowProcessing {
 
 /// Returns whether the row has a filter by probability.
 bool has_probability_filter(const RowProcessing& row);
+/// Returns whether the row has a rule of histories.
+bool has_history_rule(const RowProcessing& row);
 
 /// Returns the processing of row `row` of a call. The function reads nothing outside the call's
 /// buffers.

@@ -18,7 +18,7 @@ class CpuSampler final : public Sampler {
   CpuSampler(std::string name, const Execution& execution)
       : description_(describe(std::move(name))), execution_(execution) {
     description_.processing = description_.top_n_sigma = true;
-    description_.probability_filters = true;
+    description_.probability_filters = description_.history_rules = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
     declare_operations(description_);

@@ -21,7 +21,7 @@ class CudaSampler final : public Sampler {
   CudaSampler(std::string name, cuda::Path path)
       : description_(describe(std::move(name))), path_(path) {
     description_.processing = description_.top_n_sigma = true;
-    description_.probability_filters = true;
+    description_.probability_filters = description_.history_rules = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
     declare_operations(description_);

@@ -29,7 +29,7 @@ ModelSampler::ModelSampler() {
   description_.float16 = description_.bfloat16 = true;
   description_.allowed_mask = description_.active_rows = description_.indices = true;
   description_.processing = description_.top_n_sigma = true;
-  description_.probability_filters = true;
+  description_.probability_filters = description_.history_rules = true;
   description_.from_probs = description_.from_probs_all_filters = true;
   description_.scripted_words = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;

@@ -27,10 +27,13 @@ typedef struct fairdraw_token_lists {
  *   1. repetition penalty r, of tokens in prompt or output:  x > 0 ? x / r : x * r
  *   2. frequency penalty f, of tokens in the output:         x - (f * count)
  *      presence penalty p, of tokens in the output:          x - p
+ *      counts_of_prompt 1: count is that of prompt and output together; penalty_window w >= 0:
+ *      steps 1 and 2 see only the last w tokens of prompt and output together
  *   3. bias b:                                               x + b; -inf bans the token
  *   4. min_tokens: stop ids are banned while the output is shorter than min_tokens
  *   5. bad words: the last id of a word of L ids is banned if the output ends with the L - 1 ids
- *      before it; a word of one id is always banned
+ *      before it; a word of one id is always banned. no_repeat_ngram_size n >= 1: a token is banned
+ *      if it would end n ids that prompt and output together have already, one after the other
  *   6. allowed ids: all other ids are banned; an empty list allows all ids
  *   7. fairdraw_batch.allowed, the packed mask
  *   8. top_n_sigma n: of the tokens left, those more than n sigma below the largest logit are
@@ -52,8 +55,9 @@ typedef struct fairdraw_token_lists {
  * change nothing.
  *
  * The ranges are r in [2^-64, 2^64], and [-2^64, 2^64] for f, p, and biases other than -inf. A
- * min_tokens is >= 0, n is >= 0 or -1, and the filters of step 9 are in [0, 1]. Ids are in [0,
- * vocab), or -1 in prompt and output. A row is checked for NaN and +inf before any of these
+ * min_tokens is >= 0, n is >= 0 or -1, the filters of step 9 are in [0, 1], and the rules of
+ * histories have the ranges that their fields state. Ids are in [0, vocab), or -1 in prompt and
+ * output, where -1 equals no id. A row is checked for NaN and +inf before any of these
  * changes. A step that makes a finite logit infinite fails the row (processing_overflow), even if a
  * later step bans that token.
  *
@@ -85,6 +89,11 @@ typedef struct fairdraw_processing {
   const float* epsilon_cutoff; /**< [rows]; 0: off */
   const float* eta_cutoff;     /**< [rows]; 0: off */
   const int32_t* p_less;       /**< [rows]; 1: on, 0: off */
+  /** The first of the rules of histories, [rows]; NULL: all have their neutral value. They require
+   * FAIRDRAW_CAN_HISTORY_RULES, and come only with prompt and output as lists */
+  const int32_t* penalty_window;       /**< [rows], >= 0; -1: all tokens */
+  const int32_t* counts_of_prompt;     /**< [rows]; 1: on, 0: off */
+  const int32_t* no_repeat_ngram_size; /**< [rows], >= 0; 0: off */
 } fairdraw_processing;
 
 /** Rows to sample, the parameters of each row, and the arrays that receive the results. */

@@ -78,6 +78,8 @@ extern "C" {
 #define FAIRDRAW_KEEPS_STATE (UINT64_C(1) << 30) /**< keeps the requests of a running batch */
 /** fairdraw_processing.typical_p, epsilon_cutoff, eta_cutoff and p_less */
 #define FAIRDRAW_CAN_PROBABILITY_FILTERS (UINT64_C(1) << 31)
+/** fairdraw_processing.penalty_window, counts_of_prompt and no_repeat_ngram_size */
+#define FAIRDRAW_CAN_HISTORY_RULES (UINT64_C(1) << 32)
 /** fairdraw_batch.report_* in report modes 0 and 1 */
 #define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
 #define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41) /**< report modes 2 and 3 */
@@ -125,7 +127,8 @@ extern "C" {
  *   1. index_out_of_range: the index of an output is no row, so that no row is read
  *   2. inactive
  *   3. parameters: temperature, top_k, top_p, min_p, then penalties, then min_tokens, then
- *      top_n_sigma, then the filters by probability; whether a list makes use of them or not
+ *      top_n_sigma, then the filters by probability, then the rules of histories; whether a list
+ *      makes use of them or not
  *   4. all values of the row as given, banned or not: nan_input, then infinite_input, then, for
  *      rows of probabilities, negative_probability
  *   5. lists of processing: invalid_history (prompt, output, output_counts, output_lengths), then
@@ -160,7 +163,9 @@ enum fairdraw_row_status {
   FAIRDRAW_ROW_INVALID_DRAFT_TREE = 20,  /**< a parent not before its child, or too many children */
   FAIRDRAW_ROW_INVALID_TOP_N_SIGMA = 23, /**< top_n_sigma is NaN, or below 0 and not -1 */
   /** typical_p, epsilon_cutoff, eta_cutoff or p_less is not in [0, 1] */
-  FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER = 26
+  FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER = 26,
+  /** penalty_window, counts_of_prompt or no_repeat_ngram_size is out of its range */
+  FAIRDRAW_ROW_INVALID_HISTORY_RULE = 27
 };
 
 /** All arrays of a call are in host memory. */

@@ -72,6 +72,7 @@ struct SamplerDescription {
   bool processing = false;           ///< applies penalties, bias and bans before the temperature
   bool top_n_sigma = false;          ///< also applies the filter top_n_sigma after processing
   bool probability_filters = false;  ///< also applies the filters by probability after processing
+  bool history_rules = false;        ///< also applies the rules of histories
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_* in raw or

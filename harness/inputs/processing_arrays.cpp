@@ -72,9 +72,13 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
   if (std::ranges::all_of(arrays.top_n_sigma, [](float n) { return n == 0; })) {
     arrays.top_n_sigma.clear();
   }
-  // Likewise, but all filters by probability are given together.
+  // Likewise, but all filters by probability are given together, and all rules of histories.
   if (std::ranges::none_of(rows, reference::has_probability_filter)) {
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) arrays.name.clear();
+#include "fairdraw/processing_parameters.inc"
+  }
+  if (std::ranges::none_of(rows, reference::has_history_rule)) {
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) arrays.name.clear();
 #include "fairdraw/processing_parameters.inc"
   }
   return arrays;

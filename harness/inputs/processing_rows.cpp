@@ -111,6 +111,22 @@ void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random) 
   if (random() % 4 == 0) row.p_less = 1;
 }
 
+void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random) {
+  if (random() % 2 == 0) row.penalty_window = pick(random, {0, 1, 3, 8, 20, 64, 2000});
+  row.counts_of_prompt = pick(random, {0, 1});
+  if (random() % 2 == 0) row.no_repeat_ngram_size = pick(random, {1, 2, 2, 3, 4});
+  if (row.no_repeat_ngram_size < 2) return;
+  // The output ends with ids that the history has already, so that the rule bans a token.
+  const std::vector<std::int32_t>& from = random() % 2 == 0 ? row.prompt : row.output;
+  const auto length = static_cast<std::size_t>(row.no_repeat_ngram_size) - 1;
+  if (from.size() <= length) return;
+  const auto begin = from.begin() + static_cast<std::ptrdiff_t>(random() % (from.size() - length));
+  const std::vector<std::int32_t> repeated(begin, begin + static_cast<std::ptrdiff_t>(length));
+  const bool is_whole = row.output_length == static_cast<std::int32_t>(row.output.size());
+  row.output.insert(row.output.end(), repeated.begin(), repeated.end());
+  if (is_whole) row.output_length = static_cast<std::int32_t>(row.output.size());
+}
+
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {
   const auto vocab = static_cast<std::int32_t>(logits.size());
   const auto make_penalised = [&row] { row.repetition_penalty = 1.5F; };

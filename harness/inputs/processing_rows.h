@@ -48,6 +48,10 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
 /// Turns on about one filter by probability, with values at the ends of their ranges, and beyond.
 void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random);
 
+/// Turns on rules of histories, and lets most outputs end with ids that the history has already, so
+/// that an n-gram would be repeated.
+void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random);
+
 /// Puts a fault into the processing of a row. The argument `logits` has the logits of the row,
 /// which may change, because an overflow needs a large logit.
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits);

@@ -92,6 +92,7 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
       replace_one(dice,
                   *dice.pick({&arrays.min_tokens, &arrays.output_lengths, &arrays.output_counts}),
                   -1);
+      replace_one(dice, arrays.counts_of_prompt, 2);
       break;
     default:
       replace_one(dice, arrays.bad_word_lengths.data, dice.pick({0, -100, 1000}));
@@ -170,6 +171,10 @@ ProcessingArrays random_processing(std::uint64_t number, std::int64_t rows, std:
   form.output_counts = dice.once_in(4) && rows * vocab < 4000000;
   form.grown = dice.once_in(2);
   form.gap = dice.between(0, 2);
+  std::mt19937_64 rules(~number);
+  for (reference::RowProcessing& row : given) {
+    if (number % 4 == 0 && !form.prompt_mask && !form.output_counts) add_random_rules(row, rules);
+  }
   ProcessingArrays arrays = pack(given, vocab, form);
   const bool any_bits = dice.once_in(2);
   for (std::uint32_t& word : arrays.prompt_mask) {

@@ -88,7 +88,8 @@ static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
               FAIRDRAW_ROW_INVALID_TOP_N_SIGMA + 3 == FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER &&
               same(FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER,
                    RowStatus::invalid_probability_filter) &&
-              static_cast<int>(RowStatus::invalid_probability_filter) + 1 == kRowStatuses);
+              same(FAIRDRAW_ROW_INVALID_HISTORY_RULE, RowStatus::invalid_history_rule) &&
+              static_cast<int>(RowStatus::invalid_history_rule) + 1 == kRowStatuses);
 
 // Throws if `given` has bits that are not in `known`, the bits with a meaning.
 void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,

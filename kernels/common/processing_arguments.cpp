@@ -37,6 +37,21 @@ Error check_histories(const LogitsProcessing& processing, std::int64_t rows, std
   return check_optional(processing.output_lengths, "output_lengths", rows, kARow);
 }
 
+/// Packed prompts have no order, and counts do not say where a token was.
+Error check_history_rules(const LogitsProcessing& processing) {
+  if (!processing.prompt_mask.given() && !processing.output_counts.given()) return {};
+  const char* const packed = processing.prompt_mask.given() ? "prompt_mask" : "output_counts";
+  const auto check_off = [packed](const char* name, const auto& rule, std::int32_t neutral) {
+    if (!rule.is_array() && rule.scalar == neutral) return Error{};
+    return out_of_range(name, rule.is_array() ? "an array" : std::to_string(rule.scalar),
+                        std::to_string(neutral) + " where " + packed + " is given");
+  };
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
+  if (Error e = check_off(#name, processing.name, neutral)) return e;
+#include "fairdraw/processing_parameters.inc"
+  return {};
+}
+
 Error check_bias(const LogitsProcessing& processing, std::int64_t rows) {
   if (Error e = check_row_lists(processing.bias_ids, "bias_ids", rows)) return e;
   if (!processing.bias_ids.given()) {
@@ -89,6 +104,7 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
   if (Error e = check_parameter(processing.name, #name)) return e;
 #include "fairdraw/processing_parameters.inc"
   if (Error e = check_histories(processing, rows, vocab)) return e;
+  if (Error e = check_history_rules(processing)) return e;
   if (Error e = check_bias(processing, rows)) return e;
   if (Error e = check_row_lists(processing.stop_ids, "stop_ids", rows)) return e;
   const bool counts_tokens = processing.min_tokens.is_array() || processing.min_tokens.scalar != 0;

@@ -20,7 +20,8 @@
 //   parameters, whether scalars or arrays, and even if no list uses them:
 //     temperature, top_k, top_p, min_p (parameters.h), then
 //     repetition, frequency, presence penalty: invalid_penalty;   min_tokens: invalid_min_tokens;
-//     top_n_sigma: invalid_top_n_sigma;   filters by probability: invalid_probability_filter
+//     top_n_sigma: invalid_top_n_sigma;   filters by probability: invalid_probability_filter;
+//     rules of histories: invalid_history_rule
 //   all values of the row, banned or not: nan_input, infinite_input
 //   lists, in the order of the steps:
 //     invalid_history      prompt, output, output_counts, output_lengths
@@ -33,15 +34,17 @@
 //
 // Only data that the processing reads is checked. The begin and the length of a list are always
 // checked if the caller gives the list. The entries of all lists except histories are checked, too.
-// The ids of `prompt` are checked only if the repetition penalty is not 1; the ids of `output`, or
-// the values of `output_counts`, are checked only if some penalty has an effect. So a row without
-// penalties takes no time for its history. Bad words are compared with the ids at the end of
-// `output` without a check of these ids; an invalid id equals no token.
+// The ids of `prompt` are checked only if the repetition penalty is not 1, or if other penalties
+// count the prompt; the ids of `output`, or the values of `output_counts`, are checked only if some
+// penalty has an effect. With a penalty window, only the ids in the window are checked. So a row
+// without penalties takes no time for its history. Bad words and n-grams are compared with the ids
+// of the history without a check of these ids; a placeholder equals no id.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
+#include "common/history_rules.h"
 #include "common/host_device.h"
 #include "common/probability_filters.h"
 #include "common/top_n_sigma.h"
@@ -57,13 +60,15 @@ struct ProcessingParameters {
   std::int32_t min_tokens = 0;
   float top_n_sigma = 0.0F;
   ProbabilityFilters filters;
+  HistoryRules history;
 };
 
 FAIRDRAW_HOST_DEVICE inline ProcessingParameters parameters_of(const LogitsProcessing& processing,
                                                                std::int64_t row) {
   return {processing.repetition_penalty.at(row), processing.frequency_penalty.at(row),
           processing.presence_penalty.at(row),   processing.min_tokens.at(row),
-          processing.top_n_sigma.at(row),        ProbabilityFilters::of(processing, row)};
+          processing.top_n_sigma.at(row),        ProbabilityFilters::of(processing, row),
+          HistoryRules::of(processing, row)};
 }
 
 /// Comparisons with NaN are false, so NaN is out of every range.
@@ -79,42 +84,22 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& paramete
   }
   if (parameters.min_tokens < 0) return RowStatus::invalid_min_tokens;
   if (!is_top_n_sigma(parameters.top_n_sigma)) return RowStatus::invalid_top_n_sigma;
-  return parameters.filters.are_valid() ? RowStatus::ok : RowStatus::invalid_probability_filter;
+  if (!parameters.filters.are_valid()) return RowStatus::invalid_probability_filter;
+  return parameters.history.are_valid() ? RowStatus::ok : RowStatus::invalid_history_rule;
 }
 
 /// Returns whether the ids of the prompt can change the row; reads_output returns the same for the
 /// output.
-FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
-  return parameters.repetition != 1.0F;
-}
 FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parameters) {
   return parameters.repetition != 1.0F || parameters.frequency != 0.0F ||
          parameters.presence != 0.0F;
 }
+FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
+  return parameters.repetition != 1.0F ||
+         (parameters.history.counts_of_prompt != 0 && reads_output(parameters));
+}
 
 // --- Checks of lists ---------------------------------------------------------------------------
-
-/// List of one row, which is empty if `in_buffer` is false.
-struct RowList {
-  const std::int32_t* ids = nullptr;
-  std::int64_t begin = 0;  ///< offset at which the list begins in the buffer
-  std::int32_t length = 0;
-  bool in_buffer = true;
-};
-
-/// Returns the list of a row, or an empty list if no lists are given.
-FAIRDRAW_HOST_DEVICE inline RowList list_of(const TokenLists& lists, std::int64_t row) {
-  RowList list;
-  if (!lists.given()) return list;
-  const std::int64_t begin = lists.begins.data[row];
-  const std::int32_t length = lists.lengths.data[row];
-  list.in_buffer = begin >= 0 && begin <= lists.size && length >= 0 && length <= lists.size - begin;
-  if (!list.in_buffer) return list;
-  list.ids = lists.data + begin;
-  list.begin = begin;
-  list.length = length;
-  return list;
-}
 
 FAIRDRAW_HOST_DEVICE inline bool is_token(std::int32_t id, std::int64_t vocab) {
   return id >= 0 && id < vocab;
@@ -183,7 +168,8 @@ FAIRDRAW_HOST_DEVICE inline float of_count(std::int32_t count) { return static_c
 }  // namespace rounded
 
 /// Applies steps 1 and 2 of processing to the logit x of a token in the prompt or the output;
-/// `count` is the number of times that the token occurs in the output.
+/// `count` is the number of times that the token occurs in the output, and in the prompt if the row
+/// counts it.
 FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
                                             const ProcessingParameters& parameters) {
   if (parameters.repetition != 1.0F) {

@@ -61,6 +61,8 @@ const char* to_string(RowStatus status) noexcept {
       return "invalid_filter_order";
     case RowStatus::invalid_probability_filter:
       return "invalid_probability_filter";
+    case RowStatus::invalid_history_rule:
+      return "invalid_history_rule";
   }
   return "unknown";
 }

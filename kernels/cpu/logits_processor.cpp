@@ -101,6 +101,10 @@ RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int6
   if (const RowStatus status = ban_bad_words(processing, row); status != RowStatus::ok) {
     return status;
   }
+  if (parameters.history.no_repeat_ngram_size > 0) {
+    ban_repeated_ngrams({list_of(processing.prompt, row), list_of(processing.output, row)},
+                        parameters.history.no_repeat_ngram_size);
+  }
   if (const RowStatus status = keep_allowed_ids(processing, row); status != RowStatus::ok) {
     return status;
   }
@@ -137,15 +141,19 @@ void LogitsProcessor::ban(std::int32_t token) {
 
 RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, std::int64_t row,
                                            const ProcessingParameters& parameters) {
-  const RowList prompt = list_of(processing.prompt, row);
-  const RowList output = list_of(processing.output, row);
+  const RowList whole_output = list_of(processing.output, row);
+  const std::int32_t window = parameters.history.penalty_window;
+  const RowList prompt = in_window(list_of(processing.prompt, row), window, whole_output.length);
+  const RowList output = in_window(whole_output, window, 0);
   if (!prompt.in_buffer || !output.in_buffer || output_length(processing, row) < 0) {
     return RowStatus::invalid_history;
   }
   if (reads_prompt(parameters)) {
     for (std::int32_t i = 0; i < prompt.length; ++i) {
       if (!is_history_id(prompt.ids[i], vocab_)) return RowStatus::invalid_history;
-      if (is_here(prompt.ids[i])) edit_of(id_of(prompt.ids[i]));
+      if (is_here(prompt.ids[i])) {
+        edit_of(id_of(prompt.ids[i])).count += parameters.history.counts_of_prompt;
+      }
     }
     const auto& mask = processing.prompt_mask;
     if (mask.given()) tally_mask(mask.data + row * mask.row_stride);
@@ -250,6 +258,12 @@ RowStatus LogitsProcessor::ban_bad_words(const LogitsProcessing& processing, std
     word += length;
   }
   return RowStatus::ok;
+}
+
+void LogitsProcessor::ban_repeated_ngrams(const History& history, std::int32_t n) {
+  for (std::int64_t place = 0; place < history.length(); ++place) {
+    if (history.ends_with_ids_before(place, n)) ban(history.at(place));
+  }
 }
 
 RowStatus LogitsProcessor::keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row) {

@@ -61,7 +61,7 @@ class LogitsProcessor {
  private:
   struct Edit {
     std::int32_t id;     // id of the token, counted from the first id of the range
-    std::int32_t count;  // in the output
+    std::int32_t count;  // in the output, and in the prompt if the row counts it
     float value;
     bool has_bias;
   };
@@ -82,6 +82,7 @@ class LogitsProcessor {
   RowStatus ban_stop_ids(const LogitsProcessing& processing, std::int64_t row,
                          const ProcessingParameters& parameters);
   RowStatus ban_bad_words(const LogitsProcessing& processing, std::int64_t row);
+  void ban_repeated_ngrams(const History& history, std::int32_t n);
   RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row);
   RowScan write_edits(const Passes& passes, const float* x, std::size_t n,
                       const std::uint32_t* allowed, float* out);

@@ -79,6 +79,27 @@ Error check_probability_filters(const BatchRequest& request) {
   return {};
 }
 
+Error check_history_rules(const BatchRequest& request, const BatchStateOptions& options) {
+  const auto check_rule = [&](const char* field, std::int32_t value, std::int32_t neutral) {
+    const std::string off = std::to_string(neutral);
+    if (value == neutral) return Error{};
+    if (options.history == HistoryForm::dense) {
+      return out_of_range(field, std::to_string(value), off + " with HistoryForm::dense");
+    }
+    if (!request.repetition_of_prompt) {
+      return out_of_range("repetition_of_prompt", "false",
+                          "true, or " + off + " for " + field + ", which reads the prompt");
+    }
+    const bool is_switch = std::string(field) == "counts_of_prompt";
+    if (is_switch && value != 1) return out_of_range(field, std::to_string(value), "0 or 1");
+    return check_at_least(field, value, neutral);
+  };
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
+  if (Error error = check_rule(#name, request.name, neutral)) return error;
+#include "fairdraw/processing_parameters.inc"
+  return {};
+}
+
 Error check_penalties(const BatchRequest& request) {
   constexpr const char* kRange = "-2^64 to 2^64";
   if (Error error = check_between("repetition_penalty", request.repetition_penalty,
@@ -173,6 +194,7 @@ Error check_batch_request(const BatchRequest& request, const BatchStateOptions& 
     return out_of_range("top_n_sigma", text_of(request.top_n_sigma), ">= 0, or -1");
   }
   if (Error error = check_probability_filters(request)) return error;
+  if (Error error = check_history_rules(request, options)) return error;
   if (Error error = check_list("stop_ids", request.stop_ids, options.max_stop_ids, "max_stop_ids",
                                options.vocab)) {
     return error;

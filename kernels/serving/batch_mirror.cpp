@@ -57,6 +57,7 @@ bool BatchMirror::has_processing(std::int32_t slot) const {
   const SlotArrays& a = slots_.arrays;
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
   if (a.name[slot] != (neutral)) return true;
+#define FAIRDRAW_HISTORY_RULE FAIRDRAW_PROBABILITY_FILTER
 #include "fairdraw/processing_parameters.inc"
   const auto has = [&](ListName name) { return a.list(name).length(slot) > 0; };
   return a.repetition_penalty[slot] != 1.0F || a.frequency_penalty[slot] != 0.0F ||

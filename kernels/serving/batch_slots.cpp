@@ -85,21 +85,32 @@ void BatchSlots::write_list(ListName name, std::int32_t slot,
   arrays.list(name).lengths[slot] = static_cast<std::int32_t>(values.size());
 }
 
-/// The number and the order of a prompt's tokens do not change the penalty. So the prompt is sorted
-/// once, and each step reads each different token of the prompt once, in the order of the logits.
-void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& request) {
+/// Usually the number and the order of a prompt's tokens do not change the row. Then the prompt is
+/// sorted once, and each step reads each different token of the prompt once, in the order of the
+/// logits.
+void BatchSlots::write_prompt_to_read(std::int32_t slot, const BatchRequest& request) {
   const bool is_read = options.history == HistoryForm::lists && request.repetition_of_prompt &&
                        request.repetition_penalty != 1.0F;
-  std::int32_t* const ids = list(ListName::distinct_prompt).list(slot);
+  std::int32_t* const ids = list(ListName::prompt_to_read).list(slot);
   std::int32_t* end = ids;
-  if (is_read) {
+  if (has_history_rule(slot)) {
+    end = std::copy(request.prompt.begin(), request.prompt.end(), ids);
+  } else if (is_read) {
     end = std::copy_if(request.prompt.begin(), request.prompt.end(), ids,
                        [](std::int32_t id) { return id >= 0; });  // placeholders do not stand for
                                                                   // tokens
     std::sort(ids, end);
     end = std::unique(ids, end);
   }
-  arrays.list(ListName::distinct_prompt).lengths[slot] = static_cast<std::int32_t>(end - ids);
+  arrays.list(ListName::prompt_to_read).lengths[slot] = static_cast<std::int32_t>(end - ids);
+}
+
+bool BatchSlots::has_history_rule(std::int32_t slot) const {
+  bool has_rule = false;
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
+  has_rule = has_rule || arrays.name[slot] != (neutral);
+#include "fairdraw/processing_parameters.inc"
+  return has_rule;
 }
 
 /// Empties a slot, so that it has neutral parameters, and empty lists in the slot's lane.
@@ -109,7 +120,8 @@ void BatchSlots::clear(std::int32_t slot) {
   arrays.lane[slot] = lane;
   arrays.temperature[slot] = 1.0F;
   arrays.top_p[slot] = 1.0F;
-  arrays.repetition_penalty[slot] = 1.0F;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) arrays.name[slot] = neutral;
+#include "fairdraw/processing_parameters.inc"
   arrays.repetition_of_prompt[slot] = 1;
   for (ListArrays& each : arrays.lists) each.begins[slot] = lane * each.room;
 }
@@ -161,7 +173,7 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
   arrays.repetition_of_prompt[slot] = request.repetition_of_prompt ? 1 : 0;
   arrays.penalised_prompt[slot] =
       request.repetition_of_prompt ? list(ListName::prompt).length(slot) : 0;
-  write_distinct_prompt(slot, request);
+  write_prompt_to_read(slot, request);
   write_list(ListName::stop_ids, slot, request.stop_ids);
   write_list(ListName::allowed_ids, slot, request.allowed_ids);
   arrays.list(ListName::output).begins[slot] =

@@ -82,7 +82,8 @@ struct BatchSlots {
   void clear(std::int32_t slot);
   void count_tokens(std::int32_t slot);
   void forget_tokens(std::int32_t slot);
-  void write_distinct_prompt(std::int32_t slot, const BatchRequest& request);
+  bool has_history_rule(std::int32_t slot) const;
+  void write_prompt_to_read(std::int32_t slot, const BatchRequest& request);
   void write_list(ListName name, std::int32_t slot, const std::vector<std::int32_t>& values);
   std::vector<std::int32_t> copy_of(ListName name, std::int32_t slot) const;
   template <class OfOutput, class OfPrompt>

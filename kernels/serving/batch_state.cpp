@@ -234,7 +234,7 @@ Error BatchState::sample_request(const RowsView& logits, SampleRequest& request)
   }
   request = serving::call_over(s.arrays, s.options, logits);
   if (s.options.history == HistoryForm::lists) {  // the copy on a device has no sorted prompts
-    request.processing.prompt = s.list(ListName::distinct_prompt).view(rows);
+    request.processing.prompt = s.list(ListName::prompt_to_read).view(rows);
   }
   if (!s.allowed.empty()) request.allowed = {s.allowed.data(), rows, s.words()};
   return {};

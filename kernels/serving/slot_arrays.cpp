@@ -33,7 +33,7 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   give_list(ListName::bad_word_lengths, options.max_bad_words);
   give_list(ListName::allowed_ids, options.max_allowed_ids);
   const bool dense = options.history == HistoryForm::dense;
-  give_list(ListName::distinct_prompt, dense ? 0 : options.max_length);
+  give_list(ListName::prompt_to_read, dense ? 0 : options.max_length);
   if (dense) {
     memory.allocate(arrays.output_counts, capacity * options.vocab);
     memory.allocate(arrays.prompt_mask, capacity * words_of(options.vocab));
@@ -65,6 +65,8 @@ SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& optio
   if (options.history == HistoryForm::dense) {
     processing.output_counts = {a.output_counts, rows, options.vocab};
     processing.prompt_mask = {a.prompt_mask, rows, words_of(options.vocab)};
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) processing.name = neutral;
+#include "fairdraw/processing_parameters.inc"
   } else {
     processing.prompt = a.list(ListName::prompt).view(rows);
     processing.prompt.lengths = {a.penalised_prompt, rows};

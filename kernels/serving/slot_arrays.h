@@ -29,8 +29,9 @@ enum class ListName : std::size_t {
   bad_words,
   bad_word_lengths,
   allowed_ids,
-  distinct_prompt,  ///< different tokens of the prompt in ascending order, for the repetition
-                    ///< penalty
+  prompt_to_read,  ///< prompt as the steps read it on the host: the whole prompt of a request with
+                   ///< a rule of histories, and otherwise the different tokens of the prompt in
+                   ///< ascending order, for the repetition penalty
 };
 inline constexpr std::size_t kLists = 8;
 

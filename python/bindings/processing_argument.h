@@ -15,8 +15,8 @@ namespace fairdraw::python {
 
 /// Logits processing of rows, from None or a tuple. The tuple is (repetition, frequency, presence
 /// penalty, prompt, output, bias ids, bias values, min_tokens, stop ids, bad words, lengths of bad
-/// words, allowed ids, top_n_sigma or None, and the filters by probability in the order of
-/// fairdraw/processing_parameters.inc, each an array or None).
+/// words, allowed ids, top_n_sigma or None, and the filters by probability and the rules of
+/// histories in the order of fairdraw/processing_parameters.inc, each an array or None).
 class Processing {
  public:
   Processing(nb::handle object, const Place& place) {
@@ -45,24 +45,26 @@ class Processing {
     view.top_n_sigma = penalty(12, "top_n_sigma");
     std::size_t part = 13;
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  read_filter(#name, parts[part++], place, view.name);
+  read_parameter(#name, parts[part++], place, view.name);
+#define FAIRDRAW_HISTORY_RULE FAIRDRAW_PROBABILITY_FILTER
 #include "fairdraw/processing_parameters.inc"
   }
   LogitsProcessing view;
 
  private:
-  using FilterInput = std::variant<Input<float>, Input<std::int32_t>>;
+  using ParameterInput = std::variant<Input<float>, Input<std::int32_t>>;
 
   template <class T>
-  void read_filter(const char* name, nb::handle object, const Place& place,
-                   PerRequest<T>& parameter) {
+  void read_parameter(const char* name, nb::handle object, const Place& place,
+                      PerRequest<T>& parameter) {
     if (object.is_none()) return;
-    FilterInput& input = filters_.emplace_back(std::in_place_type<Input<T>>, name, object, place);
+    ParameterInput& input =
+        parameters_.emplace_back(std::in_place_type<Input<T>>, name, object, place);
     const View<const T> values = std::get<Input<T>>(input).view;
     parameter = PerRequest<T>(values.data, values.size);
   }
 
-  std::deque<FilterInput> filters_;  ///< a deque, because views point into its elements
+  std::deque<ParameterInput> parameters_;  ///< a deque, because views point into its elements
   std::optional<Input<float>> floats_[13];
   std::optional<Lists> lists_[12];
   std::optional<Input<std::int32_t>> min_tokens_;

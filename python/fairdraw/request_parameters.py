@@ -76,6 +76,8 @@ class RequestParameters:
     counts_of_prompt: bool = False
     #: Number of last tokens that the penalties count; -1 counts all tokens.
     penalty_window: int = -1
+    #: Length of the n-grams that must not occur twice in prompt and output; 0: off.
+    no_repeat_ngram_size: int = 0
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
@@ -114,9 +116,7 @@ class RequestParameters:
 
         Before min_tokens is reached, `eos_id` is banned too, unless ignore_eos is set.
         `fresh_seed` is the seed that all n outputs share if the request has no seed of its own.
-        None draws a fresh seed. Raises RuntimeError for features that a state does not have:
-        penalties that count the prompt or a window of tokens, and rules that differ from the
-        state's own.
+        None draws a fresh seed. Raises RuntimeError for rules that differ from the state's own.
         """
         given = typed(self, OWN)
         history: Ids = typed_value("prompt", Ids, prompt)
@@ -124,7 +124,6 @@ class RequestParameters:
             typed_value("tie_rule", TieRule, tie_rule),
             typed_value("filter_apply_order", FilterOrder, filter_apply_order),
         )
-        given._check_penalties()
         child = typed_value("child", int, child)
         check_value("child", child, AT_LEAST_0)
         seed = given.seed
@@ -141,6 +140,7 @@ class RequestParameters:
             repetition_of_prompt=given.repetition_of_prompt,
             frequency_penalty=given.frequency_penalty,
             presence_penalty=given.presence_penalty,
+            **given._history_rules(),
             seed=_core.child_seed(seed, child, given.child_seed_rule == "seed_plus_index"),
             min_tokens=given.min_tokens,
             stop_ids=(*given.stop_ids, *end),
@@ -160,14 +160,16 @@ class RequestParameters:
             allowed = f"{filter_apply_order}, the batch state's"
             raise unsupported("filter_apply_order", self.filter_apply_order, allowed)
 
-    def _check_penalties(self) -> None:
+    def _history_rules(self) -> dict[str, int]:
+        """Returns the rules of histories that can change a row, because a state with dense
+        histories refuses these rules."""
         counted = self.frequency_penalty != 0 or self.presence_penalty != 0
+        rules = {"no_repeat_ngram_size": self.no_repeat_ngram_size}
         if counted and self.counts_of_prompt:
-            allowed = "false with frequency and presence penalties"
-            raise unsupported("counts_of_prompt", "true", allowed)
-        if (counted or self.repetition_penalty != 1) and self.penalty_window != -1:
-            allowed = "-1 (all tokens) with penalties"
-            raise unsupported("penalty_window", str(self.penalty_window), allowed)
+            rules["counts_of_prompt"] = 1
+        if counted or self.repetition_penalty != 1:
+            rules["penalty_window"] = self.penalty_window
+        return rules
 
 
 @dataclass(frozen=True)

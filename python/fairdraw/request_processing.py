@@ -33,7 +33,14 @@ class RequestProcessing:
     temperature 1 and the entropy H. `typical_p` keeps the tokens that are nearest to H in -ln p,
     until their mass reaches typical_p, and ties. `epsilon_cutoff` keeps p >= epsilon_cutoff.
     `eta_cutoff` keeps p >= min(eta, sqrt(eta) exp(-H)). `p_less` 1 keeps p >= sum p^2. The last
-    three never ban the largest logit. A value out of its range makes the request fail.
+    three never ban the largest logit.
+
+    Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
+    tokens. With `counts_of_prompt` 1, frequency and presence penalty count the prompt's tokens, too.
+    With `no_repeat_ngram_size` n of at least 1, no n ids that prompt and output have in this order
+    are repeated. These three need `repetition_of_prompt`, and 0 is off for the last two.
+
+    A value out of its range makes the request fail.
     """
 
     repetition_penalty: float = 1.0
@@ -52,15 +59,23 @@ class RequestProcessing:
     epsilon_cutoff: float = 0.0
     eta_cutoff: float = 0.0
     p_less: int = 0
+    penalty_window: int = -1
+    counts_of_prompt: int = 0
+    no_repeat_ngram_size: int = 0
 
 
-#: The filters by probability, in the order of their steps, with the dtypes of their values.
-_FILTERS = {
+#: The filters by probability in the order of their steps, and the rules of histories, with the
+#: dtypes of their values.
+_FILTERS_AND_RULES = {
     "typical_p": "float32",
     "epsilon_cutoff": "float32",
     "eta_cutoff": "float32",
     "p_less": "int32",
+    "penalty_window": "int32",
+    "counts_of_prompt": "int32",
+    "no_repeat_ngram_size": "int32",
 }
+_RULES = ("penalty_window", "counts_of_prompt", "no_repeat_ngram_size")
 
 
 def _ids(name: str, values: Any) -> Any:
@@ -100,8 +115,14 @@ def rows_processing(
 
     def filter_values(name: str, dtype: str) -> Any:
         off = getattr(RequestProcessing, name)
-        used = any(getattr(request, name) != off for request in requests)
-        return numbers(name, dtype) if used else None
+        users = [i for i, request in enumerate(requests) if getattr(request, name) != off]
+        for i in users:
+            if name in _RULES and not requests[i].repetition_of_prompt:
+                raise ValueError(
+                    f"processing[{i}].repetition_of_prompt is False; allowed: True, or {off} for "
+                    f"{name}, which reads the prompt"
+                )
+        return numbers(name, dtype) if users else None
 
     def lists(name: str, values: Sequence[Any]) -> TokenLists:
         ids, begins, lengths = joined(
@@ -131,5 +152,5 @@ def rows_processing(
         # The array is None if no request has the filter, because a split vocabulary refuses such an
         # array.
         filter_values("top_n_sigma", "float32"),
-        *(filter_values(name, dtype) for name, dtype in _FILTERS.items()),
+        *(filter_values(name, dtype) for name, dtype in _FILTERS_AND_RULES.items()),
     )

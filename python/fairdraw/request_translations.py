@@ -251,12 +251,12 @@ _TENSORRT_LLM_RANGES: dict[str, Range] = {
     "max_tokens": AT_LEAST_1,
     "min_tokens": AT_LEAST_0,
     "logprobs": (0, INT32[1], ">= 0"),
+    "no_repeat_ngram_size": AT_LEAST_1,
 }
 _NOT_OF_TENSORRT_LLM: dict[str, Range] = {
     "top_p_decay": (1, 1, "unset or 1"),
     "top_p_min": UNSET,
     "top_p_reset_ids": UNSET,
-    "no_repeat_ngram_size": UNSET,
     "beam_search_diversity_rate": (0, 0, "0"),
 }
 _BEAM_WIDTH: Range = (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH} (beam widths)")
@@ -298,6 +298,7 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
         values,
         seed=_seed(given.seed),
         bad_words=given.bad_words,
+        no_repeat_ngram_size=given.no_repeat_ngram_size or 0,
         n=given.n,
         best_of=best_of,
         **lengths_of("min_tokens", given.min_tokens, "max_tokens", given.max_tokens),
@@ -328,7 +329,6 @@ _NOT_OF_HUGGING_FACE: dict[str, Range] = {
     "typical_p": (1, math.inf, "unset or 1"),
     "epsilon_cutoff": (0, 0, "unset or 0"),
     "eta_cutoff": (0, 0, "unset or 0"),
-    "no_repeat_ngram_size": (0, 0, "unset or 0"),
     "num_beam_groups": (1, 1, "1"),
     "diversity_penalty": (0, 0, "0"),
 }
@@ -346,6 +346,7 @@ _HUGGING_FACE_RANGES: dict[str, Range] = {
     "max_new_tokens": AT_LEAST_1,
     "min_new_tokens": AT_LEAST_0,
     "repetition_penalty": POSITIVE,
+    "no_repeat_ngram_size": AT_LEAST_0,
 }
 
 
@@ -369,6 +370,7 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
     return _finished(
         values | _hugging_face_beams(given) | _hugging_face_lengths(given),
         bad_words=given.bad_words_ids,
+        no_repeat_ngram_size=given.no_repeat_ngram_size or 0,
         n=given.num_return_sequences,
         stop_ids=given.eos_token_id,
         differences=differences,

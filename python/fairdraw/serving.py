@@ -67,8 +67,9 @@ class BatchRequest:
     token's logit; -inf bans the token. `stop_ids` are banned until the output has `min_tokens`
     tokens. `bad_words` are sequences of ids. If `allowed_ids` is empty, all ids are allowed.
     `top_n_sigma` has the same meaning as in `sample`, and `typical_p`, `epsilon_cutoff`,
-    `eta_cutoff` and `p_less` have that of `RequestProcessing`. In `prompt`, -1 stands for a position without
-    text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
+    `eta_cutoff`, `p_less`, `penalty_window`, `counts_of_prompt` and `no_repeat_ngram_size` have that
+    of `RequestProcessing`; the last three need histories as lists. In `prompt`, -1 stands for a
+    position without text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
     request without a seed gets a fresh seed from the operating system when the request is made;
     `seed` then holds the fresh seed.
     """
@@ -94,6 +95,9 @@ class BatchRequest:
     epsilon_cutoff: float = 0.0
     eta_cutoff: float = 0.0
     p_less: int = 0
+    penalty_window: int = -1
+    counts_of_prompt: int = 0
+    no_repeat_ngram_size: int = 0
 
     def _fields(self) -> _core.BatchRequest:
         biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)
@@ -122,6 +126,9 @@ class BatchRequest:
                 epsilon_cutoff=float(self.epsilon_cutoff),
                 eta_cutoff=float(self.eta_cutoff),
                 p_less=_int32("p_less", self.p_less),
+                penalty_window=_int32("penalty_window", self.penalty_window),
+                counts_of_prompt=_int32("counts_of_prompt", self.counts_of_prompt),
+                no_repeat_ngram_size=_int32("no_repeat_ngram_size", self.no_repeat_ngram_size),
             )
         )
 

@@ -92,6 +92,24 @@ def test_filters_by_probability(filters, kept):
     assert sets.of(0).tolist() == kept
 
 
+def test_rules_of_histories():
+    def kept(**rules):
+        processing = [RequestProcessing(prompt=[0, 1], output=[2, 0], **rules)]
+        logits = np.zeros((1, 4), np.float32)
+        sets = fairdraw.sample_with_kept_sets(logits, min_p=1.0, seed=1, processing=processing)
+        return sets.kept.of(0).tolist()
+
+    # Penalties lower the tokens that they see, so that min_p 1 keeps the others.
+    assert kept(presence_penalty=1.0) == [1, 3]
+    assert kept(presence_penalty=1.0, counts_of_prompt=1) == [3]
+    assert kept(presence_penalty=1.0, penalty_window=1) == [1, 2, 3]
+    assert kept(presence_penalty=1.0, penalty_window=3, counts_of_prompt=1) == [3]
+    assert kept(no_repeat_ngram_size=2) == [0, 2, 3]  # 0 was followed by 1
+    assert kept(no_repeat_ngram_size=3) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match=r"processing\[0\].repetition_of_prompt is False; allowed"):
+        kept(no_repeat_ngram_size=2, repetition_of_prompt=False)
+
+
 @pytest.mark.parametrize("name", ["typical_p", "epsilon_cutoff", "eta_cutoff", "p_less"])
 def test_a_filter_that_is_out_of_range_fails_its_row(logits, name):
     rows = [RequestProcessing()] * (ROWS - 1) + [RequestProcessing(**{name: 2})]

@@ -251,6 +251,7 @@ std::vector<reference::RowProcessing> two_processed_rows() {
   row.allowed_ids = {1, 2, 3, 4, 5, 6, 7};
   row.top_n_sigma = 1;
   row.p_less = 1;
+  row.penalty_window = 4;
   return {row, row};
 }
 

@@ -155,6 +155,8 @@ Lack lack_for(const SamplerDescription& sampler, const Request& request) {
   const bool by_probability =
       std::ranges::any_of(request.processing, reference::has_probability_filter);
   if (lacks(by_probability, sampler.probability_filters)) return lack_of("probability_filters");
+  const bool by_history = std::ranges::any_of(request.processing, reference::has_history_rule);
+  if (lacks(by_history, sampler.history_rules)) return lack_of("history_rules");
   if (lacks(!request.active.empty(), sampler.active_rows)) return lack_of("active_rows");
   if (lacks(request.with_indices, sampler.indices)) return lack_of("indices");
   if (lacks(request.num_samples > 1, sampler.num_samples)) return lack_of("num_samples");

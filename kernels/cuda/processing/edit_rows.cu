@@ -17,7 +17,7 @@
 //      counts and masks, work in the workspace: counts are set to 0, then added up by atomics; then
 //      the thread that sets a token's edited bit reads its count and writes its logit. The last of
 //      a token's biases is found by an atomic maximum over places in the list.
-//   4. Stop ids, bad words: bits of bans.
+//   4. Stop ids, bad words, repeated n-grams: bits of bans.
 //   5. top_n_sigma and the filters by probability, in rows that ask for them (row_filters.cuh).
 // The edits are found by a launch of their own before the row kernel, which may start when this
 // kernel has read its input (compute capability 9.0). So the row kernel needs no additional
@@ -76,7 +76,8 @@ enum ListName : int {
 
 /// Shared memory of RowEditor.
 struct EditorMemory {
-  RowList lists[kLists];
+  RowList lists[kLists];  ///< of prompt and output, the parts that the penalties count
+  History history;        ///< prompt and output, whole
   ProcessingParameters parameters;
   std::int64_t output_length;  ///< length of the output, which is compared with min_tokens
   FilterMemory filters;
@@ -92,8 +93,18 @@ __device__ inline void find_processing(const LogitsProcessing& processing, std::
   const auto find = [&](ListName name, const TokenLists& lists) {
     if (thread == name * kWarp) memory.lists[name] = list_of(lists, row);
   };
-  find(kOutput, processing.output);
-  find(kPrompt, processing.prompt);
+  if (thread == kOutput * kWarp) {
+    const RowList output = list_of(processing.output, row);
+    memory.history.output = output;
+    memory.lists[kOutput] = in_window(output, processing.penalty_window.at(row), 0);
+  }
+  if (thread == kPrompt * kWarp) {
+    const RowList prompt = list_of(processing.prompt, row);
+    const std::int32_t window = processing.penalty_window.at(row);
+    const std::int32_t after = window < 0 ? 0 : list_of(processing.output, row).length;
+    memory.history.prompt = prompt;
+    memory.lists[kPrompt] = in_window(prompt, window, after);
+  }
   find(kBiasIds, processing.bias_ids);
   find(kStopIds, processing.stop_ids);
   find(kBadWords, processing.bad_words);
@@ -134,7 +145,7 @@ class RowEditor {
     __syncthreads();
     const ProcessingParameters& parameters = memory_.parameters;
     // If the parameters of the row are invalid, the row fails, but its values must not become NaN
-    // before that.
+    // before that. The rules of histories are read from memory_.
     const RowStatus status = check(parameters);
     if (status == RowStatus::ok) parameters_ = parameters;
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
@@ -143,6 +154,7 @@ class RowEditor {
     if (status == RowStatus::invalid_probability_filter) {
       note(RowFault::invalid_probability_filter);
     }
+    if (status == RowStatus::invalid_history_rule) note(RowFault::invalid_history_rule);
     if (memory_.output_length < 0) note(RowFault::invalid_history);
     check_places();
     look_at_lists();
@@ -162,6 +174,7 @@ class RowEditor {
       if (memory_.output_length < parameters.min_tokens) ban(token);
     });
     ban_bad_words();
+    ban_repeated_ngrams();
     if (top_n_sigma_is_on(parameters_.top_n_sigma) || parameters_.filters.are_on()) {
       __syncthreads();  // wait until all threads have written their edits
       apply_row_filters({logits_, edited_, values_, allowed_, vocab_, memory_.filters},
@@ -299,7 +312,7 @@ class RowEditor {
 
   __device__ bool fits_table() const {
     const bool dense = (processing_.output_counts.given() && reads_output(parameters_)) ||
-                       (processing_.prompt_mask.given() && reads_prompt(parameters_));
+                       (processing_.prompt_mask.given() && reads_prompt(memory_.parameters));
     const std::int64_t entries =
         std::int64_t{list(kOutput).length} + list(kPrompt).length + list(kBiasIds).length;
     return !dense && entries <= kTableEntries;
@@ -309,11 +322,13 @@ class RowEditor {
     EditTable& table = memory_.table;
     if (reads_output(parameters_)) {
       each(kOutput, RowFault::invalid_history, true,
-           [&](int token, float logit) { table.add_output(token, logit); });
+           [&](int token, float logit) { table.add_seen(token, logit, EditTable::kCounted); });
     }
-    if (reads_prompt(parameters_)) {
+    if (reads_prompt(memory_.parameters)) {
+      const std::int32_t occurrence =
+          memory_.parameters.history.counts_of_prompt != 0 ? EditTable::kCounted : EditTable::kSeen;
       each(kPrompt, RowFault::invalid_history, true,
-           [&](int token, float logit) { table.add_prompt(token, logit); });
+           [&](int token, float logit) { table.add_seen(token, logit, occurrence); });
     }
     for (int i = thread_; i < list(kBiasIds).length; i += kThreads) {
       const bool first = i == thread_;
@@ -357,12 +372,12 @@ class RowEditor {
       if (processing_.output_counts.given()) {
         penalise_counted();
         __syncthreads();
-      } else if (list(kOutput).length > 0) {
+      } else {
         penalise_listed();
         __syncthreads();
       }
     }
-    if (!reads_prompt(parameters_)) return;
+    if (!reads_prompt(memory_.parameters)) return;
     each(kPrompt, RowFault::invalid_history, true,
          [&](int token, float logit) { penalise_once(token, logit, 0); });
     if (processing_.prompt_mask.given()) {
@@ -394,16 +409,24 @@ class RowEditor {
   }
 
   __device__ void penalise_listed() {
-    each(kOutput, RowFault::invalid_history, true, [&](int token, float) { *count_at(token) = 0; });
+    each_counted([&](int token, float) { *count_at(token) = 0; });
     __syncthreads();
-    each(kOutput, RowFault::invalid_history, true,
-         [&](int token, float) { atomicAdd(count_at(token), 1); });
+    each_counted([&](int token, float) { atomicAdd(count_at(token), 1); });
     __syncthreads();
     // Only the thread that sets a token's edited bit reads the token's count, because the logit
     // then replaces the count in memory.
-    each(kOutput, RowFault::invalid_history, true, [&](int token, float logit) {
+    each_counted([&](int token, float logit) {
       if (claims(token)) write(token, logit, penalised(logit, *count_at(token), parameters_));
     });
+  }
+
+  /// Visits the tokens of the output, and those of the prompt if the row counts them.
+  template <class Visit>
+  __device__ void each_counted(Visit&& visit) {
+    each(kOutput, RowFault::invalid_history, true, visit);
+    if (memory_.parameters.history.counts_of_prompt != 0) {
+      each(kPrompt, RowFault::invalid_history, true, visit);
+    }
   }
 
   // --- Bias --------------------------------------------------------------------------------------
@@ -474,7 +497,7 @@ class RowEditor {
     // A single warp finds the beginnings of the words in the list, 32 words at a time, because
     // lists of bad words are short.
     if (thread_ >= kWarp) return;
-    const RowList output = list(kOutput);
+    const RowList& output = memory_.history.output;
     std::int64_t begin = 0;
     for (int first = 0; first < lengths.length; first += kWarp) {
       const int w = first + thread_;
@@ -497,6 +520,16 @@ class RowEditor {
       begin += __shfl_sync(kAllLanes, inclusive, kWarp - 1);
     }
     if (begin != words.length) note(RowFault::invalid_bad_words);
+  }
+
+  __device__ void ban_repeated_ngrams() {
+    const std::int32_t n = memory_.parameters.history.no_repeat_ngram_size;
+    if (n <= 0) return;
+    const History& history = memory_.history;
+    for (std::int64_t place = thread_; place < history.length(); place += kThreads) {
+      const std::int32_t id = history.at(place);
+      if (is_here(id) && history.ends_with_ids_before(place, n)) ban(id - first_id_);
+    }
   }
 
   static constexpr int kNoToken = -1;

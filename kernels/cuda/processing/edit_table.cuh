@@ -19,9 +19,10 @@ struct EditTable {
   static constexpr int kSlots = 2 * kTableEntries;
   static constexpr int kNoToken = -1;
   /// Value that is added for each occurrence of a token in the prompt or the output. The digits
-  /// below kSeen count the occurrences of the token in the output.
+  /// below kSeen count the occurrences of the token that the penalties count.
   static constexpr std::int32_t kSeen = 1 << 20;
-  static_assert(kTableEntries < kSeen && kTableEntries * (std::int64_t{kSeen} + 1) < INT32_MAX);
+  static constexpr std::int32_t kCounted = kSeen + 1;  ///< occurrence that is counted
+  static_assert(kTableEntries < kSeen && kTableEntries * std::int64_t{kCounted} < INT32_MAX);
 
   std::int32_t token[kSlots];
   std::int32_t count[kSlots];
@@ -39,10 +40,10 @@ struct EditTable {
     }
   }
 
-  __device__ void add_output(std::int32_t id, float x) {
-    atomicAdd(&count[slot_of(id, x)], kSeen + 1);
+  /// Adds an occurrence, which is kSeen or kCounted.
+  __device__ void add_seen(std::int32_t id, float x, std::int32_t occurrence) {
+    atomicAdd(&count[slot_of(id, x)], occurrence);
   }
-  __device__ void add_prompt(std::int32_t id, float x) { atomicAdd(&count[slot_of(id, x)], kSeen); }
   __device__ void add_bias(std::int32_t id, float x, int place, float value) {
     bias[place] = value;
     atomicMax(&last_bias[slot_of(id, x)], place);

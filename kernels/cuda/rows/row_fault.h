@@ -22,6 +22,7 @@ enum class RowFault : std::uint32_t {
   negative_probability,
   infinite_input,
   nan_input,
+  invalid_history_rule,
   invalid_probability_filter,
   invalid_top_n_sigma,
   negative_min_tokens,
@@ -50,6 +51,8 @@ FAIRDRAW_HOST_DEVICE inline RowStatus status_of(RowFault fault) {
       return RowStatus::infinite_input;
     case RowFault::nan_input:
       return RowStatus::nan_input;
+    case RowFault::invalid_history_rule:
+      return RowStatus::invalid_history_rule;
     case RowFault::invalid_probability_filter:
       return RowStatus::invalid_probability_filter;
     case RowFault::invalid_top_n_sigma:

@@ -111,6 +111,11 @@ struct BatchRequest {
   float epsilon_cutoff = 0.0F;  ///< in [0, 1]; 0: off
   float eta_cutoff = 0.0F;      ///< in [0, 1]; 0: off
   std::int32_t p_less = 0;      ///< 1: on, 0: off
+  // The rules of histories, which need HistoryForm::lists and repetition_of_prompt.
+  std::int32_t penalty_window = -1;       ///< number of last tokens that penalties count; -1: all
+  std::int32_t counts_of_prompt = 0;      ///< 1: the frequency and the presence penalty count the
+                                          ///< prompt's tokens, too
+  std::int32_t no_repeat_ngram_size = 0;  ///< 0: off
 
   std::vector<std::int32_t> prompt;  ///< ids of the prompt; -1 at a position that is not text
 };

@@ -11,10 +11,15 @@
 //   1. repetition penalty r, of tokens in prompt or output:  x > 0 ? x / r : x * r.
 //   2. frequency penalty f, of tokens in the output:         x - (f * count).
 //      presence penalty p, of tokens in the output:          x - p.
+//      With counts_of_prompt, the count is that of prompt and output together. With a
+//      penalty_window w, steps 1 and 2 see only the last w tokens of prompt and output together.
 //   3. logit bias b:                                         x + b; -inf bans the token.
 //   4. minimum tokens: stop ids are banned while the output is shorter than min_tokens.
 //   5. bad words: the last id of a word of L ids is banned if the output ends with the
 //      L - 1 ids before it. A word of one id is always banned.
+//      no_repeat_ngram_size n: a token is banned if prompt and output together, followed by the
+//      token, would end with n ids that they have already, one after the other. With n = 1, every
+//      token of the two is banned.
 //   6. allowed ids: all other ids are banned. If the list is empty, all ids are allowed.
 //   7. SampleRequest::allowed, the packed bitmask.
 //   8. top_n_sigma n: among the tokens that are left, a token whose logit is more than n sigma
@@ -41,17 +46,19 @@
 // 0) does not change the logit. A row that has no token left fails with no_allowed_token. If a row
 // has several faults, the status is that of the first group in this order. The first group has the
 // parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma, filters by
-// probability), and the second the values of the row (nan_input, infinite_input). The third group
+// probability, rules of histories), and the second the values of the row (nan_input,
+// infinite_input). The third group
 // has the lists in the order of the steps (invalid_history, invalid_logit_bias, invalid_min_tokens,
 // invalid_bad_words, invalid_allowed_ids). Overflow comes last. The begin and the end of every list
 // that is given are checked. All entries of the lists are checked, except in histories: ids of
-// `prompt` are checked only if r is not 1, and ids of `output`, or `output_counts`, only if a
-// penalty is not neutral.
+// `prompt` are checked only if r is not 1 or the prompt is counted, and ids of `output`, or
+// `output_counts`, only if a penalty is not neutral; ids before the penalty window are not checked.
 //
-// Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp for top_n_sigma; transformers
-// (generation/logits_process.py) for typical_p, epsilon_cutoff and eta_cutoff, and the chain of
-// llama.cpp for their place before the temperature; Tan et al. 2025 (arXiv 2509.23234) for p_less;
-// docs/semantics.md for the order of the steps.
+// Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
+// top_n_sigma, penalty_window and counts_of_prompt, of which it always does the latter;
+// transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
+// and eta_cutoff, and the chain of llama.cpp for their place before the temperature; Tan et al.
+// 2025 (arXiv 2509.23234) for p_less; docs/semantics.md for the order of the steps.
 #pragma once
 
 #include <cstdint>
@@ -119,6 +126,13 @@ struct LogitsProcessing {
   PerRequest<float> eta_cutoff = 0.0F;      ///< scalar or [rows], in [0, 1]; off at 0
   PerRequest<std::int32_t> p_less = 0;      ///< scalar or [rows]; 1: on, 0: off
 
+  // The rules of histories need `prompt` and `output` as lists: a call with a rule and prompt_mask
+  // or output_counts is refused.
+  PerRequest<std::int32_t> penalty_window = -1;   ///< scalar or [rows], >= 0; -1: all tokens
+  PerRequest<std::int32_t> counts_of_prompt = 0;  ///< scalar or [rows]; 1: frequency and presence
+                                                  ///< penalty count the prompt's tokens, too
+  PerRequest<std::int32_t> no_repeat_ngram_size = 0;  ///< scalar or [rows], >= 0; 0: off
+
   /// Returns true if a member could change a row or make it fail, as a negative length does.
   constexpr bool given() const {
     const auto is_on = [](const auto& parameter, auto off) {
@@ -127,7 +141,9 @@ struct LogitsProcessing {
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
            bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||
            allowed_ids.given() || is_on(top_n_sigma, 0.0F) || is_on(typical_p, 1.0F) ||
-           is_on(epsilon_cutoff, 0.0F) || is_on(eta_cutoff, 0.0F) || is_on(p_less, 0);
+           is_on(epsilon_cutoff, 0.0F) || is_on(eta_cutoff, 0.0F) || is_on(p_less, 0) ||
+           is_on(penalty_window, -1) || is_on(counts_of_prompt, 0) ||
+           is_on(no_repeat_ngram_size, 0);
   }
 };
 

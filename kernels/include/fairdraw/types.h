@@ -83,10 +83,12 @@ enum class RowStatus : std::int32_t {
   invalid_filter_order = 25,   ///< the order is neither top_k_first nor joint
   invalid_probability_filter = 26,  ///< typical_p, epsilon_cutoff, eta_cutoff or p_less is not in
                                     ///< [0, 1]
+  invalid_history_rule = 27,  ///< penalty_window is below -1, no_repeat_ngram_size below 0, or
+                              ///< counts_of_prompt neither 0 nor 1
 };
 
 /// Number of statuses, which are numbered from 0 on.
-inline constexpr int kRowStatuses = 27;
+inline constexpr int kRowStatuses = 28;
 
 /// Returns the name of a status, as in the enum.
 const char* to_string(RowStatus status) noexcept;

@@ -19,8 +19,9 @@ inline constexpr std::int64_t kRows = 2;
 inline constexpr std::int64_t kVocab = 40;
 inline constexpr std::int32_t kSamples = 2;
 
-/// Returns the logits processing of a call. `by_mask`: the prompt is given as a bitmask, so that it
-/// cannot be given as lists. Token 1 stays allowed.
+/// Returns the logits processing of a call. `by_mask`: the prompt is given as a bitmask and the
+/// output is counted, so that the call cannot have lists of the prompt and rules of histories.
+/// Token 1 stays allowed.
 inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask) {
   LogitsProcessing processing;
   processing.repetition_penalty = a.each(rows, 2.0F);
@@ -28,11 +29,14 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.presence_penalty = a.each(rows, 0.5F);
   if (by_mask) {
     processing.prompt_mask = a.bits<const std::uint32_t>(rows, kVocab);
+    processing.output_counts = {a.block<std::int32_t>(rows * kVocab, 1), rows, kVocab};
   } else {
     processing.prompt = a.lists(rows, 4);
+    processing.penalty_window = a.each<std::int32_t>(rows, 1);
+    processing.counts_of_prompt = a.each<std::int32_t>(rows, 1);
+    processing.no_repeat_ngram_size = a.each<std::int32_t>(rows, 2);
   }
   processing.output = a.lists(rows, 5);
-  processing.output_counts = {a.block<std::int32_t>(rows * kVocab, 1), rows, kVocab};
   processing.bias_ids = a.lists(rows, 1);
   processing.bias_values = a.in(rows, 0.25F);
   processing.min_tokens = a.each<std::int32_t>(rows, 3);

@@ -46,7 +46,8 @@ FAIRDRAW_FIELDS(cuda::Execution, stream, workspace, workspace_bytes, path);
 FAIRDRAW_FIELDS(LogitsProcessing, repetition_penalty, frequency_penalty, presence_penalty, prompt,
                 output, prompt_mask, output_counts, bias_ids, bias_values, min_tokens, stop_ids,
                 output_lengths, bad_words, bad_word_lengths, allowed_ids, top_n_sigma, typical_p,
-                epsilon_cutoff, eta_cutoff, p_less);
+                epsilon_cutoff, eta_cutoff, p_less, penalty_window, counts_of_prompt,
+                no_repeat_ngram_size);
 FAIRDRAW_FIELDS(SampleRequest, logits, temperature, top_k, top_p, min_p, seed, offset, tie_rule,
                 filter_order, allowed, processing, active, indices, num_samples, purpose);
 FAIRDRAW_FIELDS(LogprobsResult, mode, rank_rule, top_n, values, ranks, top_ids, top_values, all);

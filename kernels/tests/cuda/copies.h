@@ -36,10 +36,8 @@ class DeviceCopies {
   /// Returns a device copy of the processing of rows with `columns` columns.
   LogitsProcessing in(const LogitsProcessing& processing, std::int64_t columns) {
     LogitsProcessing copied = processing;
-    copied.repetition_penalty = in(processing.repetition_penalty);
-    copied.frequency_penalty = in(processing.frequency_penalty);
-    copied.presence_penalty = in(processing.presence_penalty);
-    copied.min_tokens = in(processing.min_tokens);
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) copied.name = in(processing.name);
+#include "fairdraw/processing_parameters.inc"
     for (TokenLists* lists : {&copied.output, &copied.prompt, &copied.bias_ids, &copied.stop_ids,
                               &copied.bad_words, &copied.bad_word_lengths, &copied.allowed_ids}) {
       if (lists->given()) *lists = in(*lists);

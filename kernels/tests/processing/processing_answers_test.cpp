@@ -81,6 +81,73 @@ TEST(ProcessingAnswers, FrequencyAndPresenceCountTheOutputAlone) {
   expect({1, 1, 1, 1}, row, {1, 2, 4, 1});
 }
 
+TEST(ProcessingAnswers, APenaltyWindowEndsInTheOutputOrInThePrompt) {
+  RowProcessing row;
+  row.repetition_penalty = 2;
+  row.frequency_penalty = 1;
+  row.prompt = {0, 1};
+  row.output = {2, 3, 3};
+  row.penalty_window = 2;  // 3, 3
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 / 2 - 2});
+  row.penalty_window = 4;  // 1, 2, 3, 3
+  expect({8, 8, 8, 8}, row, {8, 8 / 2, 8 / 2 - 1, 8 / 2 - 2});
+  row.penalty_window = 0;
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8});
+  for (const std::int32_t all : {-1, 5, 1000}) {
+    row.penalty_window = all;
+    expect({8, 8, 8, 8}, row, {8 / 2, 8 / 2, 8 / 2 - 1, 8 / 2 - 2});
+  }
+  // The id in front of the window is no token, and is not read.
+  row.prompt = {1000, 1};
+  row.penalty_window = 4;
+  expect({8, 8, 8, 8}, row, {8, 8 / 2, 8 / 2 - 1, 8 / 2 - 2});
+  row.penalty_window = 5;
+  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history);
+  row.penalty_window = -2;
+  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history_rule);
+}
+
+TEST(ProcessingAnswers, APromptIsCountedWhereTheRowAsksForIt) {
+  RowProcessing row;
+  row.frequency_penalty = 1;
+  row.presence_penalty = 0.5F;
+  row.prompt = {0, 1, 1};
+  row.output = {1, 2};
+  expect({8, 8, 8, 8}, row, {8, 8 - 1.5F, 8 - 1.5F, 8});
+  row.counts_of_prompt = 1;
+  expect({8, 8, 8, 8}, row, {8 - 1.5F, 8 - 3.5F, 8 - 1.5F, 8});
+  row.penalty_window = 3;  // 1 of the prompt, and the output
+  expect({8, 8, 8, 8}, row, {8, 8 - 2.5F, 8 - 1.5F, 8});
+  row.counts_of_prompt = 2;
+  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history_rule);
+}
+
+TEST(ProcessingAnswers, NoNgramIsRepeated) {
+  RowProcessing row;
+  row.prompt = {1, 2, 3, 1};
+  row.output = {4, 1, 2};
+  // 2 was followed by 3. The trigram 1, 2, 3 begins in the prompt.
+  for (const std::int32_t n : {2, 3}) {
+    row.no_repeat_ngram_size = n;
+    expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, kBanned, 0, 0});
+  }
+  row.no_repeat_ngram_size = 4;  // 4, 1, 2 occurs once, at the end
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
+  row.no_repeat_ngram_size = 1;
+  expect({0, 0, 0, 0, 0, 0}, row, {0, kBanned, kBanned, kBanned, kBanned, 0});
+  // 1 was followed by 2 and by 4, and this bigram spans prompt and output.
+  row.output = {4, 1, 2, 1};
+  row.no_repeat_ngram_size = 2;
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, kBanned, 0, kBanned, 0});
+  row.output.back() = -1;  // a placeholder equals no id
+  row.prompt.front() = -1;
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
+  row.no_repeat_ngram_size = std::numeric_limits<std::int32_t>::max();
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
+  row.no_repeat_ngram_size = -1;
+  EXPECT_EQ(process({0}, row).status, RowStatus::invalid_history_rule);
+}
+
 TEST(ProcessingAnswers, TheOrderIsRepetitionFrequencyPresenceBias) {
   RowProcessing row;
   row.repetition_penalty = 2;
@@ -271,6 +338,7 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
       {ProcessingFault::negative_min_tokens, RowStatus::invalid_min_tokens},
       {ProcessingFault::none, RowStatus::invalid_top_n_sigma},         // see below
       {ProcessingFault::none, RowStatus::invalid_probability_filter},  // see below
+      {ProcessingFault::none, RowStatus::invalid_history_rule},        // see below
       {ProcessingFault::none, RowStatus::nan_input},                   // see below
       {ProcessingFault::prompt_id, RowStatus::invalid_history},
       {ProcessingFault::nan_bias, RowStatus::invalid_logit_bias},
@@ -286,6 +354,7 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
       if (order[i].status == RowStatus::nan_input) logits[3] = std::nanf("");
       if (order[i].status == RowStatus::invalid_top_n_sigma) row.top_n_sigma = std::nanf("");
       if (order[i].status == RowStatus::invalid_probability_filter) row.p_less = -1;
+      if (order[i].status == RowStatus::invalid_history_rule) row.no_repeat_ngram_size = -1;
     }
     EXPECT_EQ(process(logits, row).status, order[first].status) << "from " << first << " on";
   }
@@ -540,6 +609,17 @@ TEST(ProcessingArguments, WhatBelongsTogetherIsGivenTogether) {
   Call counts;
   counts.request.processing.output_counts = {counts.tokens.data(), 2, 3};
   counts.expect_refused({"output_counts.row_stride is 3", ">= 4 (vocab)"});
+  Call window;
+  window.request.processing.prompt = {};
+  window.request.processing.prompt_mask = {window.words.data(), 2, 1};
+  window.request.processing.penalty_window = 8;
+  window.expect_refused({"penalty_window is 8", "-1 where prompt_mask is given"});
+  Call ngrams;
+  const std::vector<std::int32_t> sizes = {3, 0};
+  const std::vector<std::int32_t> many_counts(8);
+  ngrams.request.processing.output_counts = {many_counts.data(), 2, 4};
+  ngrams.request.processing.no_repeat_ngram_size = {sizes.data(), 2};
+  ngrams.expect_refused({"no_repeat_ngram_size is an array", "0 where output_counts is given"});
   Call values;
   const float bias = 0;
   values.request.processing.bias_values = {&bias, 1};

@@ -87,6 +87,10 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
       batch.given.back().top_n_sigma = kSigmas[random() % kSigmas.size()];
     }
     if (random() % 4 == 0) harness::add_random_filters(batch.given.back(), random);
+    if (number % 4 == 1) {
+      harness::add_random_rules(batch.given.back(), random);
+      if (random() % 64 == 0) batch.given.back().penalty_window = -2;
+    }
     if (random() % 8 == 0) {
       harness::mutate(batch.given.back(),
                       static_cast<ProcessingFault>(random() % harness::kProcessingFaults),
@@ -103,7 +107,10 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   }
   call.tie_rule = batch.rows[0].tie_rule;
   call.filter_order = batch.rows[0].filter_order;
-  call.processing = harness::pack(batch.given, call.vocab, {random() % 4 == 0, random() % 4 == 0});
+  const bool masked = random() % 4 == 0;
+  const bool counted = random() % 4 == 0;
+  const bool listed = number % 4 == 1;  // the rules of histories read lists
+  call.processing = harness::pack(batch.given, call.vocab, {masked && !listed, counted && !listed});
   write_logits(batch, stride, random() % 64);
   return batch;
 }
@@ -232,7 +239,7 @@ TEST(ProcessingDifferential, RandomBatchesEqualTheReference) {
         RowStatus::invalid_history, RowStatus::invalid_penalty, RowStatus::invalid_logit_bias,
         RowStatus::invalid_min_tokens, RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids,
         RowStatus::processing_overflow, RowStatus::invalid_top_n_sigma,
-        RowStatus::invalid_probability_filter}) {
+        RowStatus::invalid_probability_filter, RowStatus::invalid_history_rule}) {
     EXPECT_GT(counts[static_cast<std::size_t>(status)].load(), 0U) << to_string(status);
   }
 }

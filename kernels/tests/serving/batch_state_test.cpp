@@ -126,6 +126,15 @@ TEST(BatchState, RefusesParametersOutOfTheirRanges) {
       {[](auto& r) { r.epsilon_cutoff = NAN; }, "epsilon_cutoff is nan; allowed: 0 to 1"},
       {[](auto& r) { r.eta_cutoff = -0.5F; }, "eta_cutoff is -0.5; allowed: 0 to 1"},
       {[](auto& r) { r.p_less = 2; }, "p_less is 2; allowed: 0 to 1"},
+      {[](auto& r) { r.penalty_window = -2; }, "penalty_window is -2; allowed: >= -1"},
+      {[](auto& r) { r.counts_of_prompt = 2; }, "counts_of_prompt is 2; allowed: 0 or 1"},
+      {[](auto& r) { r.no_repeat_ngram_size = -1; }, "no_repeat_ngram_size is -1; allowed: >= 0"},
+      {[](auto& r) {
+         r.no_repeat_ngram_size = 2;
+         r.repetition_of_prompt = false;
+       },
+       "repetition_of_prompt is false; allowed: true, or 0 for no_repeat_ngram_size, which reads "
+       "the prompt"},
       {[](auto& r) { r.stop_ids = {0, 100}; }, "stop_ids[1] is 100; allowed: 0 to 99"},
       {[](auto& r) { r.stop_ids = {0, 1, 2}; },
        "length of stop_ids is 3; allowed: 0 to 2 (max_stop_ids)"},
@@ -152,6 +161,19 @@ TEST(BatchState, RefusesParametersOutOfTheirRanges) {
     expect_refused(state->add(1, request), row.message);
     EXPECT_EQ(state->size(), 0);
   }
+}
+
+TEST(BatchState, RefusesRulesOfHistoriesThatDenseHistoriesCannotFollow) {
+  BatchStateOptions chosen = options();
+  chosen.history = HistoryForm::dense;
+  std::unique_ptr<BatchState> state;
+  ASSERT_FALSE(BatchState::make(chosen, state));
+  BatchRequest request;
+  request.penalty_window = 3;
+  expect_refused(state->add(1, request),
+                 "penalty_window is 3; allowed: -1 with HistoryForm::dense");
+  request.penalty_window = -1;
+  EXPECT_FALSE(state->add(1, request));
 }
 
 TEST(BatchState, TakesTheLimitsOfEveryRange) {

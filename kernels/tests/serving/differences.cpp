@@ -83,9 +83,12 @@ RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
   return read;
 }
 
-/// Returns the prompt in the form that a call with lists has: its distinct tokens if the repetition
-/// penalty reads them.
-Ids distinct_prompt(const BatchRequest& request) {
+/// Returns the prompt in the form that a call with lists has: whole if the request has a rule of
+/// histories, and otherwise its distinct tokens if the repetition penalty reads them.
+Ids prompt_to_read(const BatchRequest& request) {
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
+  if (request.name != (neutral)) return request.prompt;
+#include "fairdraw/processing_parameters.inc"
   std::set<std::int32_t> ids;
   if (request.repetition_of_prompt && request.repetition_penalty != 1.0F) {
     ids.insert(request.prompt.begin(), request.prompt.end());
@@ -190,7 +193,7 @@ std::string BatchModel::difference(const BatchState& state) const {
       expect_dense(p, slot, vocab, penalised, expected.output, differences);
     } else {
       differences.expect(place + "prompt", list_of(p.prompt, slot),
-                         distinct_prompt(expected.request));
+                         prompt_to_read(expected.request));
     }
     const std::vector<std::uint32_t> all(static_cast<std::size_t>(words()), 0xffffffffU);
     if (call.allowed.given()) {

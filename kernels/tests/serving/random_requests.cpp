@@ -79,6 +79,11 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   if (dice.once_in(4)) request.allowed_ids = random_list(dice, options, options.max_allowed_ids);
   request.prompt = random_list(dice, options, options.max_length / 2);
   if (!request.prompt.empty() && dice.once_in(4)) request.prompt.front() = -1;  // placeholder
+  if (options.history == HistoryForm::lists && request.repetition_of_prompt && dice.once_in(3)) {
+    request.penalty_window = dice.pick({-1, 0, 1, 3, 10});
+    request.counts_of_prompt = dice.pick({0, 1});
+    request.no_repeat_ngram_size = dice.pick({0, 1, 2, 2, 3});
+  }
   return request;
 }
 

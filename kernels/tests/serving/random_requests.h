@@ -11,7 +11,7 @@
 namespace fairdraw::suites::batches {
 
 /// Returns a request that is valid for a state with these options; every member is used in some
-/// requests.
+/// requests. Only a state with lists gets rules of histories.
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options);
 
 /// Returns a request in which only the seed is set. Without a seed, two states would draw with

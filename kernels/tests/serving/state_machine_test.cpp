@@ -149,8 +149,11 @@ class Add : public Command {
   };
   Arguments arguments(const BatchModel& model) const {
     Dice d = dice();
+    // Both states take the request, and dense histories refuse the rules of histories.
+    BatchStateOptions options = model.options();
+    options.history = HistoryForm::dense;
     Arguments a{random_id(d), d.once_in(2) ? BatchState::kAnySlot : random_slot(d, model),
-                random_request(d, model.options()), ""};
+                random_request(d, options), ""};
     if (d.once_in(6)) a.mutated = mutate(a.request, d, model.options());
     return a;
   }

@@ -169,6 +169,11 @@ def test_parameters_make_requests_of_a_batch_and_calls_of_sample():
     processor.step(logits)
     assert state.output(1) == fairdraw.sample(logits, **plain.filters(), seed=plain.seed).tolist()
 
+    # llama.cpp's penalties count the last 64 tokens, those of the prompt too.
+    windowed = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(penalty_freq=0.5), VOCAB)
+    made = windowed.batch_request(tie_rule="lowest_id")
+    assert (made.penalty_window, made.counts_of_prompt) == (64, 1)
+
     unseeded = fairdraw.from_vllm(fairdraw.VllmRequest(), VOCAB)
     assert unseeded.batch_request(fresh_seed=9, child=3).seed == 12
     assert unseeded.batch_request().seed != unseeded.batch_request().seed
@@ -179,7 +184,6 @@ def test_parameters_make_requests_of_a_batch_and_calls_of_sample():
 @pytest.mark.parametrize(
     "error, message, request_of, options",
     [
-        (RuntimeError, "penalty_window is 64; allowed: -1", {"penalty_repeat": 1.5}, {"tie_rule": "lowest_id"}),
         (RuntimeError, "tie_rule is lowest_id; allowed: keep_all", {}, {}),
         (ValueError, "child is -1; allowed: >= 0", {}, {"child": -1, "tie_rule": "lowest_id"}),
         (ValueError, "tie_rule is 'x'; allowed: 'keep_all', 'lowest_id'", {}, {"tie_rule": "x"}),

@@ -253,6 +253,8 @@ REFUSED = [
       for name, bad in (("temperature", 0), ("top_k", -1), ("top_p", 1.5), ("min_p", 2))),
     ("hugging_face", "repetition_penalty is -1", {"repetition_penalty": -1}),
     ("hugging_face", "eos_token_id[0] is -1", {"eos_token_id": [-1]}),
+    ("hugging_face", "no_repeat_ngram_size is -1", {"no_repeat_ngram_size": -1}),
+    ("tensorrt_llm", "no_repeat_ngram_size is 0; allowed: >= 1", {"no_repeat_ngram_size": 0}),
     ("max", "temperature is 2.5; allowed: 0 to 2", {"temperature": 2.5}),
     ("max", "temperature is nan", {"temperature": NAN}),
     ("max", "top_k is -2", {"top_k": -2}),
@@ -274,12 +276,10 @@ NOT_HERE = [
     ("tensorrt_llm", "top_p_decay is 0.5", {"top_p_decay": 0.5}),
     ("tensorrt_llm", "top_p_min is set", {"top_p_min": 0.5}),
     ("tensorrt_llm", "top_p_reset_ids is set", {"top_p_reset_ids": 1}),
-    ("tensorrt_llm", "no_repeat_ngram_size is set", {"no_repeat_ngram_size": 3}),
     ("hugging_face", "do_sample is true", {"num_beams": 2, "do_sample": True}),
     ("hugging_face", "typical_p is 0.5", {"typical_p": 0.5}),
     ("hugging_face", "epsilon_cutoff is 0.1", {"epsilon_cutoff": 0.1}),
     ("hugging_face", "eta_cutoff is 0.1", {"eta_cutoff": 0.1}),
-    ("hugging_face", "no_repeat_ngram_size is 3", {"no_repeat_ngram_size": 3}),
     ("hugging_face", "num_beam_groups is 2", {"num_beam_groups": 2}),
     ("hugging_face", "diversity_penalty is 1", {"diversity_penalty": 1}),
     ("max", "thinking_temperature is set", {"thinking_temperature": 1}),
@@ -367,15 +367,12 @@ def test_tensorrt_llms_nucleus_is_the_engines_own():
     assert "exactly top_p" in parameters.differences[0]
 
 
-BY_COUNTS = "allowed: false with frequency and presence penalties"
 OF_STATE = {"tie_rule": "lowest_id", "filter_apply_order": "joint"}
 
 
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"counts_of_prompt": True}, f"counts_of_prompt is true; {BY_COUNTS}"),
-        ({"penalty_window": 64}, "penalty_window is 64; allowed: -1 (all tokens) with penalties"),
         ({"tie_rule": "lowest_id"}, "tie_rule is lowest_id; allowed: keep_all, the batch state's"),
         ({"filter_apply_order": "joint"},
          "filter_apply_order is joint; allowed: top_k_first, the batch state's"),
@@ -384,6 +381,17 @@ OF_STATE = {"tie_rule": "lowest_id", "filter_apply_order": "joint"}
 def test_what_a_state_cannot_do(changes, message):
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         parameters_of(**changes).batch_request()
+
+
+def test_rules_of_histories_go_where_they_change_rows():
+    rules = {"penalty_window": 64, "counts_of_prompt": True, "no_repeat_ngram_size": 3}
+    made = parameters_of(**rules).batch_request()
+    assert (made.penalty_window, made.counts_of_prompt, made.no_repeat_ngram_size) == (64, 1, 3)
+    plain = {"repetition_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}
+    made = parameters_of(**rules, **plain).batch_request()
+    assert (made.penalty_window, made.counts_of_prompt, made.no_repeat_ngram_size) == (-1, 0, 3)
+    for kind, translate in (ENGINES["tensorrt_llm"], ENGINES["hugging_face"]):
+        assert translate(kind(no_repeat_ngram_size=3), 1000).no_repeat_ngram_size == 3
 
 
 def test_rules_of_the_state_and_rules_that_decide_nothing_are_taken():

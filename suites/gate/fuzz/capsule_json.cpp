@@ -189,6 +189,9 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   }
   if (json.has("eta_cutoff", row.eta_cutoff != 0)) json("eta_cutoff", Bits{row.eta_cutoff});
   if (json.has("p_less", row.p_less != 0)) json("p_less", row.p_less);
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
+  if (json.has(#name, row.name != (neutral))) json(#name, row.name);
+#include "fairdraw/processing_parameters.inc"
   json("prompt", row.prompt, kAnyList);
   json("output", row.output, kAnyList);
   json("output_length", row.output_length);

@@ -119,6 +119,12 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       if (dice.once_in(4)) row.eta_cutoff = dice.pick({0x1p-140F, 0x1p-8F, 0.25F, 1.0F});
       if (dice.once_in(4)) row.p_less = 1;
     }
+    if (sampler.history_rules && dice.once_in(3)) {
+      reference::RowProcessing& row = request.processing.front();
+      if (dice.once_in(2)) row.penalty_window = dice.pick({0, 1, 2, 5, 100});
+      if (dice.once_in(2)) row.counts_of_prompt = 1;
+      if (dice.once_in(2)) row.no_repeat_ngram_size = dice.pick({1, 1, 2, 3});
+    }
   }
   return result;
 }

@@ -55,10 +55,15 @@ Judgement beforehand(Subject& subject) {
   return expect_same(subject, "rows processed beforehand", changed);
 }
 
+bool has_history_rule(const Request& request) {
+  return std::ranges::any_of(request.processing, reference::has_history_rule);
+}
+
 Judgement forms(Subject& subject) {
   const Request& request = subject.request();
   if (request.processing.empty()) return not_applicable("has no processing");
   if (!has_tokens_alone(request)) return not_applicable("masks and counts have tokens alone");
+  if (has_history_rule(request)) return not_applicable("rules of histories need lists");
   Request changed = request;
   changed.history_form.prompt_mask = !request.history_form.prompt_mask;
   changed.history_form.output_counts = !request.history_form.output_counts;
@@ -69,6 +74,7 @@ Judgement forms(Subject& subject) {
 Judgement lists(Subject& subject) {
   const Request& request = subject.request();
   if (request.processing.empty()) return not_applicable("has no processing");
+  if (has_history_rule(request)) return not_applicable("order has a meaning");
   Request changed = request;
   for (RowProcessing& row : changed.processing) {
     for (auto* const list : {&row.prompt, &row.stop_ids, &row.allowed_ids}) {

@@ -102,7 +102,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       {"penalties",
        {"repetition penalty", "frequency penalty", "presence penalty", "logit bias",
         "minimum tokens", "bad words", "allowed ids", "top_n_sigma", "typical_p", "epsilon_cutoff",
-        "eta_cutoff", "p_less", "bitmask", "histories", "processing", "bad values"}},
+        "eta_cutoff", "p_less", "penalty_window", "counts_of_prompt", "no_repeat_ngram_size",
+        "bitmask", "histories", "processing", "bad values"}},
   };
   return all;
 }

@@ -25,8 +25,8 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
-// One of this many rows has the filter top_n_sigma, which hides much of the other steps, and one
-// has filters by probability.
+// One of this many rows has the filter top_n_sigma, which hides much of the other steps, one has
+// filters by probability, and in calls whose histories are lists, one has rules of histories.
 constexpr std::int64_t kRowsToAFilter = 8;
 
 constexpr WantedResults kWanted = {
@@ -46,8 +46,10 @@ void filter_by_probability(RowProcessing& processing, std::size_t number) {
   if (number % 4 == 3 || number % 16 == 12) processing.p_less = 1;
 }
 
-Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count) {
+Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count,
+                        const HistoryArrays& form) {
   Request request = make_request(input, first, count);
+  request.history_form = form;
   for (std::int64_t row = first; row < first + count; ++row) {
     // The steps follow from the number of the logits, and not from the place in the call, so that a
     // neighbour of the case has them at other places (suites/gate/identify/neighbours.h).
@@ -67,6 +69,11 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
     // The integer form of these filters is fairdraw's own, too, and decides many tokens of a row.
     if (sampler.probability_filters && input.exact() && at % kRowsToAFilter == 1) {
       filter_by_probability(processing, number);
+    }
+    const bool has_lists = !form.prompt_mask && !form.output_counts;
+    if (sampler.history_rules && has_lists && at % kRowsToAFilter == 2) {
+      std::mt19937_64 random(mixed(input.seed + 6, static_cast<std::uint64_t>(at)));
+      add_random_rules(processing, random);
     }
   }
   return request;
@@ -242,7 +249,10 @@ const std::vector<Step>& all_steps() {
       {"typical_p", [](RowProcessing& p) { p.typical_p = 1; }},
       {"epsilon_cutoff", [](RowProcessing& p) { p.epsilon_cutoff = 0; }},
       {"eta_cutoff", [](RowProcessing& p) { p.eta_cutoff = 0; }},
-      {"p_less", [](RowProcessing& p) { p.p_less = 0; }}};
+      {"p_less", [](RowProcessing& p) { p.p_less = 0; }},
+      {"penalty_window", [](RowProcessing& p) { p.penalty_window = -1; }},
+      {"counts_of_prompt", [](RowProcessing& p) { p.counts_of_prompt = 0; }},
+      {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }}};
   return all;
 }
 
@@ -473,19 +483,26 @@ CheckOutcome check_processing(const CheckInput& input) {
       std::clamp<std::int64_t>((std::int64_t{1} << 20) / input.logits->vocab(), 1, 64);
   const HistoryArrays forms[] = {{}, {true, false}, {false, true}, {true, true}};
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
-    Request request = with_processing(input, first, std::min(chunk, input.rows - first));
-    request.history_form = forms[static_cast<std::size_t>(first / chunk) % std::size(forms)];
+    const Request request =
+        with_processing(input, first, std::min(chunk, input.rows - first),
+                        forms[static_cast<std::size_t>(first / chunk) % std::size(forms)]);
     compare_with_oracle(input, request, first, outcome);
   }
   constexpr std::int64_t kRelated = 16;
   const std::int64_t related = std::min({input.rows, chunk, kRelated});
   if (!outcome.failed() && sampler.per_request_seeds) {
-    compare_relations(input, with_processing(input, 0, related), outcome);
+    // A rule of histories has no counterpart in the forms that the relations compare.
+    Request request = with_processing(input, 0, related, {});
+    for (RowProcessing& row : request.processing) {
+#define FAIRDRAW_HISTORY_RULE(type, name, neutral) row.name = neutral;
+#include "fairdraw/processing_parameters.inc"
+    }
+    compare_relations(input, request, outcome);
   }
   const bool promised = input.semantics.invalid_parameter == reference::InvalidParameter::row_error;
   if (!outcome.failed() && promised) {
     const std::int64_t rows = std::min<std::int64_t>(related, 5);
-    expect_bad_processing_fails(input, with_processing(input, 0, rows), outcome);
+    expect_bad_processing_fails(input, with_processing(input, 0, rows, {}), outcome);
   }
   expect_large_counts(input, outcome);
   expect_padding_passed_over(input, outcome);

@@ -51,6 +51,14 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
         {"eta_cutoff above 1", [](RowProcessing& row, std::span<float>) { row.eta_cutoff = 2; }});
     values.push_back({"p_less 2", [](RowProcessing& row, std::span<float>) { row.p_less = 2; }});
   }
+  if (sampler.history_rules) {
+    values.push_back({"penalty_window -2",
+                      [](RowProcessing& row, std::span<float>) { row.penalty_window = -2; }});
+    values.push_back({"counts_of_prompt 2",
+                      [](RowProcessing& row, std::span<float>) { row.counts_of_prompt = 2; }});
+    values.push_back({"no_repeat_ngram_size -1",
+                      [](RowProcessing& row, std::span<float>) { row.no_repeat_ngram_size = -1; }});
+  }
   return values;
 }
 

@@ -407,6 +407,59 @@ constexpr Entry kProbabilityFilters[] = {
      }},
 };
 
+/// Returns the ids that follow the last n - 1 ids of a history somewhere in it, oldest first.
+Ids ends_of_ngrams(const Ids& history, std::int32_t n) {
+  Ids ends;
+  if (n == 0 || std::ssize(history) < n) return ends;
+  const auto last = history.end() - (n - 1);
+  if (std::find(last, history.end(), -1) != history.end()) return ends;
+  for (auto begin = history.begin(); begin < last; ++begin) {
+    if (std::equal(last, history.end(), begin)) ends.push_back(begin[n - 1]);
+  }
+  return ends;
+}
+
+void ban(RowProcessing& processing, const Row& row, const Ids& ids) {
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < std::ssize(row.logits)) processing.biases.push_back({id, kOut});
+  }
+}
+
+constexpr Entry kHistoryRules[] = {
+    {"window-plus-one", "the penalties see one token more than their window has",
+     [](RowProcessing& p) {
+       if (p.penalty_window >= 0) ++p.penalty_window;
+     }},
+    {"window-of-output-alone", "the window of the penalties ends where the output begins",
+     [](RowProcessing& p) {
+       if (p.penalty_window > static_cast<std::int32_t>(p.output.size())) {
+         p.penalty_window = static_cast<std::int32_t>(p.output.size());
+       }
+     }},
+    {"window-of-zero-is-all", "a window of 0 tokens passes for one without an end",
+     [](RowProcessing& p) {
+       if (p.penalty_window == 0) p.penalty_window = -1;
+     }},
+    {"counts-of-prompt-ignored", "frequency and presence never count the prompt",
+     [](RowProcessing& p) { p.counts_of_prompt = 0; }},
+    {"ngrams-of-output-alone", "n-grams of the prompt may be repeated",
+     [](RowProcessing& p, Row& row) {
+       ban(p, row, ends_of_ngrams(p.output, std::exchange(p.no_repeat_ngram_size, 0)));
+     }},
+    {"ngrams-one-longer", "an n-gram of n + 1 ids must not occur twice, one of n may",
+     [](RowProcessing& p) {
+       if (p.no_repeat_ngram_size > 0) ++p.no_repeat_ngram_size;
+     }},
+    {"ngrams-ban-the-first-only", "of the ids that would repeat an n-gram the first is banned",
+     [](RowProcessing& p, Row& row) {
+       Ids history = p.prompt;
+       history.insert(history.end(), p.output.begin(), p.output.end());
+       Ids ends = ends_of_ngrams(history, std::exchange(p.no_repeat_ngram_size, 0));
+       if (!ends.empty()) ends.resize(1);
+       ban(p, row, ends);
+     }},
+};
+
 constexpr Entry kRows[] = {
     {"penalties-of-row-0", "all rows of a batch get the penalties of the first",
      [](Row& row, const Place& place) {
@@ -453,6 +506,7 @@ std::vector<Mutant> processing_mutants() {
                  mutants_of("penalties", "processing/*", Base::integers, kBans),
                  mutants_of("penalties", "processing/*", Base::integers, kSigmas),
                  mutants_of("penalties", "processing/*", Base::integers, kProbabilityFilters),
+                 mutants_of("penalties", "processing/*", Base::integers, kHistoryRules),
                  mutants_of("penalties", "processing/*", Base::integers, kRows)});
 }
 
