@@ -1,7 +1,11 @@
 #include "reference/watermark_model.h"
 
+#include <bitset>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <set>
+#include <string>
 
 #include "reference/threefry.h"
 
@@ -23,6 +27,17 @@ bool had_context_before(std::span<const std::int32_t> output, std::size_t window
     if (context_of(output.first(length), window) == context) return true;
   }
   return false;
+}
+
+bool is_marked(const RowMark& mark, std::span<const std::int32_t> output) {
+  return mark.key != 0 && !(mark.mask_repeated && had_context_before(output, mark.window));
+}
+
+std::uint64_t key_of_draw(const RowMark& mark,
+                          const std::function<std::uint64_t(std::uint32_t)>& word) {
+  const auto limit = static_cast<cpp_int>(std::ldexp(static_cast<double>(mark.second_share), 64));
+  const bool is_second = mark.second_key != 0 && cpp_int(word(kAttemptOfTheCoin)) < limit;
+  return is_second ? mark.second_key : mark.key;
 }
 
 }  // namespace
@@ -73,18 +88,68 @@ std::int32_t race_model(const IntegerRow& row,
   return first;
 }
 
+std::vector<double> tournament_model(const IntegerRow& row, int layers,
+                                     const std::function<std::uint64_t(std::int32_t)>& word) {
+  std::vector<double> weights;
+  std::vector<std::string> ones;  // digits of each token's word, the highest first
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    const bool survives = row.mask[id] != 0;
+    weights.push_back(survives ? static_cast<double>(row.weight[id]) : 0);
+    ones.push_back(std::bitset<64>(word(static_cast<std::int32_t>(id))).to_string());
+  }
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
+    double all = 0, winning = 0;
+    for (std::size_t id = 0; id < weights.size(); ++id) {
+      all = all + weights[id];
+      if (ones[id][layer] == '1') winning = winning + weights[id];
+    }
+    for (std::size_t id = 0; id < weights.size(); ++id) {
+      const double factor = ones[id][layer] == '1' ? 2 - winning / all : 1 - winning / all;
+      weights[id] = weights[id] * factor;
+    }
+  }
+  return weights;
+}
+
+RowProcessing with_green_biases(RowProcessing processing, const RowMark& mark, std::size_t vocab,
+                                const std::function<std::uint64_t(std::uint32_t)>& word) {
+  const std::vector<std::int32_t> output = processing.output;
+  if (mark.scheme != WatermarkScheme::green_list || !is_marked(mark, output)) return processing;
+  const std::vector<std::int32_t> context = context_of(output, mark.window);
+  std::map<std::int32_t, float> biases;
+  for (const RowProcessing::Bias& bias : processing.biases) biases[bias.id] = bias.value;
+  const auto limit = static_cast<cpp_int>(std::ldexp(static_cast<double>(mark.green_share), 64));
+  for (std::size_t id = 0; id < vocab; ++id) {
+    const auto token = static_cast<std::int32_t>(id);
+    if (cpp_int(marked_word(key_of_draw(mark, word), context, token)) >= limit) continue;
+    biases[token] = biases[token] + mark.green_bias;
+  }
+  processing.biases.clear();
+  for (const auto& [id, value] : biases) processing.biases.push_back({id, value});
+  return processing;
+}
+
 std::int32_t marked_token(const IntegerRow& row, const RowMark& mark,
                           std::span<const std::int32_t> output,
                           const std::function<std::uint64_t(std::uint32_t)>& word) {
   if (row.status != RowStatus::ok) return -1;
-  if (mark.key == 0 || (mark.mask_repeated && had_context_before(output, mark.window))) {
+  if (!is_marked(mark, output) || mark.scheme == WatermarkScheme::green_list) {
     return row.token_by_attempts(word);
   }
-  const auto limit = static_cast<cpp_int>(std::ldexp(static_cast<double>(mark.second_share), 64));
-  const bool is_second = mark.second_key != 0 && cpp_int(word(kAttemptOfTheCoin)) < limit;
-  const std::uint64_t key = is_second ? mark.second_key : mark.key;
+  const std::uint64_t key = key_of_draw(mark, word);
   const std::vector<std::int32_t> context = context_of(output, mark.window);
-  return race_model(row, [&](std::int32_t token) { return marked_word(key, context, token); });
+  const auto of_token = [&](std::int32_t token) { return marked_word(key, context, token); };
+  if (mark.scheme == WatermarkScheme::race) return race_model(row, of_token);
+  const std::vector<double> weights = tournament_model(row, mark.layers, of_token);
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double place = static_cast<double>(word(kAttemptsOfADraw)) * 0x1p-64 * all;
+  std::int32_t token = -1;
+  double upto = 0;
+  for (std::size_t id = 0; id < weights.size() && upto <= place; ++id) {
+    upto += weights[id];
+    if (weights[id] > 0) token = static_cast<std::int32_t>(id);
+  }
+  return token;
 }
 
 std::vector<std::uint64_t> scored_words(std::span<const std::int32_t> text, std::uint64_t key,

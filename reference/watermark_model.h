@@ -8,7 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "fairdraw/watermark.h"
 #include "reference/integer_model.h"
+#include "reference/processing_model.h"
 
 namespace fairdraw::reference {
 
@@ -19,6 +21,10 @@ struct RowMark {
   float second_share = 0;
   std::size_t window = 1;
   bool mask_repeated = true;
+  WatermarkScheme scheme = WatermarkScheme::race;
+  int layers = 30;
+  float green_share = 0.25F;
+  float green_bias = 2.0F;
 };
 
 /// Returns the context of the token after `output`: its last `window` ids, oldest first, with -1
@@ -37,8 +43,19 @@ boost::multiprecision::cpp_int arrival_time_model(std::uint64_t word);
 std::int32_t race_model(const IntegerRow& row,
                         const std::function<std::uint64_t(std::int32_t)>& word);
 
-/// Returns the token of a marked row after `output`: the winner of the race, or in a repeated
-/// context the token of the ordinary draw. word(i) is the random word of attempt i.
+/// Returns the probabilities of a row's tokens after the layers of a tournament, times the row's
+/// total weight; word(token) is the token's word.
+std::vector<double> tournament_model(const IntegerRow& row, int layers,
+                                     const std::function<std::uint64_t(std::int32_t)>& word);
+
+/// Returns the processing of a row with the biases of its green tokens, if the row has any.
+/// Precondition: the ids of `output`, and of the row's biases, are tokens.
+RowProcessing with_green_biases(RowProcessing processing, const RowMark& mark, std::size_t vocab,
+                                const std::function<std::uint64_t(std::uint32_t)>& word);
+
+/// Returns the token of a marked row after `output`: the winner of the race or of the tournament,
+/// or in a repeated context, and with green tokens, the token of the ordinary draw. word(i) is the
+/// random word of attempt i.
 std::int32_t marked_token(const IntegerRow& row, const RowMark& mark,
                           std::span<const std::int32_t> output,
                           const std::function<std::uint64_t(std::uint32_t)>& word);

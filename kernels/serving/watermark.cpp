@@ -1,14 +1,17 @@
-// sample_marked: `sample`, whose marked rows take the winner of a race by keyed words
+// sample_marked: `sample`, whose marked rows take a token that keyed words choose
 // (fairdraw/watermark.h).
 //
-// Algorithm. The call is `sample`'s, with a callback between a row's filters and its draw. In a
-// marked row the callback computes the keyed word and the bounds of each survivor
-// (watermark_rules.h), lists those that the bounds leave in the race, decides among these exactly,
-// and makes the winner the row's token. Everything else is `sample`'s: log-probabilities, masks and
-// rows without a key.
+// Algorithm. The call is `sample`'s, with a callback between a row's filters and its draw. In the
+// race, the callback computes the keyed word and the bounds of each survivor (watermark_rules.h),
+// lists those that the bounds leave in the race, decides among these exactly, and makes the winner
+// the row's token. In a tournament, it lists the survivors with their weights, and goes over the
+// list twice per layer. A green list is a list of biases, with a word for each token of the
+// vocabulary. Everything else is `sample`'s: log-probabilities, masks and rows without a key.
 #include "fairdraw/watermark.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "common/arguments.h"
@@ -27,7 +30,7 @@ struct Contender {
   double lower;
 };
 
-std::int32_t winner_of(cpu::IndexedRow& row, std::uint64_t context_key) {
+std::int32_t winner_of_race(cpu::IndexedRow& row, std::uint64_t context_key) {
   std::vector<Contender> contenders;
   double least_upper = std::numeric_limits<double>::infinity();
   row.for_each_weight([&](std::int32_t token, uint128_t weight) {
@@ -53,6 +56,142 @@ std::int32_t winner_of(cpu::IndexedRow& row, std::uint64_t context_key) {
   return first->token;
 }
 
+/// Survivors of a tournament, by ascending id.
+struct Candidates {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint64_t> words;
+  std::vector<double> weights;
+
+  Candidates(cpu::IndexedRow& row, std::uint64_t context_key) {
+    row.for_each_weight([&](std::int32_t token, uint128_t weight) {
+      if (weight == 0) return;
+      tokens.push_back(token);
+      words.push_back(keyed_word(context_key, token));
+      weights.push_back(nearest_double(weight));
+    });
+  }
+
+  void play(int layer) {
+    double total = 0;
+    double of_ones = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      total += weights[i];
+      if (has_one(i, layer)) of_ones += weights[i];
+    }
+    const double share = of_ones / total;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      weights[i] *= (has_one(i, layer) ? 2.0 : 1.0) - share;
+    }
+  }
+
+  std::int32_t draw(std::uint64_t word) const {
+    double total = 0;
+    for (const double weight : weights) total += weight;
+    const double place = static_cast<double>(word) * 0x1p-64 * total;
+    double sum = 0;
+    std::int32_t last = tokens.front();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      sum += weights[i];
+      if (sum > place) return tokens[i];
+      if (weights[i] > 0) last = tokens[i];
+    }
+    return last;
+  }
+
+ private:
+  bool has_one(std::size_t i, int layer) const { return ((words[i] >> (64 - layer)) & 1U) != 0; }
+};
+
+/// Marks of a call's rows.
+class RowMarks {
+ public:
+  RowMarks(const SampleRequest& request, const Watermark& watermark)
+      : request_(request), watermark_(watermark) {}
+
+  /// Returns whether the output of a row that has a key has an id that is no token.
+  bool has_stranger(std::int64_t row) const {
+    return watermark_.key.at(row) != 0 && !all_are_tokens(output_of(row), request_.logits.vocab);
+  }
+
+  /// Returns the key of the words of a row's context, or nothing if the row is not marked.
+  std::optional<std::uint64_t> context(std::int64_t row) const {
+    std::uint64_t key = watermark_.key.at(row);
+    if (key == 0) return {};
+    const std::int32_t window = watermark_.rule.window;
+    const RowList output = output_of(row);
+    if (watermark_.mask_repeated.at(row) != 0 &&
+        context_is_repeated(output.ids, output.length, window)) {
+      return {};
+    }
+    const std::uint64_t second_key = watermark_.second_key.at(row);
+    if (second_key != 0 && takes_second_key(watermark_.second_share, word(row, kAttempts + 1))) {
+      key = second_key;
+    }
+    return context_key(key, window, output.ids, output.length);
+  }
+
+  /// Returns the random word of an attempt of a row's draw.
+  std::uint64_t word(std::int64_t row, std::uint32_t attempt) const {
+    const auto index = static_cast<std::uint32_t>(request_.seed.is_array() ? 0 : row);
+    return random_word(request_.seed.at(row), request_.offset.at(row), request_.purpose, index,
+                       attempt);
+  }
+
+ private:
+  RowList output_of(std::int64_t row) const { return list_of(request_.processing.output, row); }
+
+  const SampleRequest& request_;
+  const Watermark& watermark_;
+};
+
+/// Biases of a call's rows, with those of green tokens. Each list has the row's own entries first,
+/// because a wrong entry must fail its row, and of an id that is listed twice the last entry
+/// counts.
+class GreenBiases {
+ public:
+  GreenBiases(const SampleRequest& request, const Watermark& watermark, const RowMarks& marks) {
+    const std::uint64_t limit = green_limit(watermark.rule.green_share);
+    const auto vocab = static_cast<std::int32_t>(request.logits.vocab);
+    std::vector<float> own(static_cast<std::size_t>(vocab));
+    for (std::int64_t row = 0; row < request.logits.rows; ++row) {
+      const auto begin = static_cast<std::int64_t>(ids_.size());
+      const RowList given = list_of(request.processing.bias_ids, row);
+      begins_.push_back(given.in_buffer ? begin : -1);
+      std::fill(own.begin(), own.end(), 0.0F);
+      for (std::int32_t i = 0; i < given.length; ++i) {
+        const std::int32_t id = given.ids[i];
+        add(id, request.processing.bias_values.data[given.begin + i]);
+        if (is_token(id, vocab)) own[static_cast<std::size_t>(id)] = values_.back();
+      }
+      if (const auto context = marks.context(row); context && !marks.has_stranger(row)) {
+        for (std::int32_t id = 0; id < vocab; ++id) {
+          if (keyed_word(*context, id) >= limit) continue;
+          add(id, own[static_cast<std::size_t>(id)] + watermark.green_bias);
+        }
+      }
+      lengths_.push_back(static_cast<std::int32_t>(static_cast<std::int64_t>(ids_.size()) - begin));
+    }
+  }
+
+  void put_into(LogitsProcessing& processing) const {
+    const auto size = static_cast<std::int64_t>(ids_.size());
+    const auto rows = static_cast<std::int64_t>(begins_.size());
+    processing.bias_ids = {ids_.data(), size, {begins_.data(), rows}, {lengths_.data(), rows}};
+    processing.bias_values = {values_.data(), size};
+  }
+
+ private:
+  void add(std::int32_t id, float value) {
+    ids_.push_back(id);
+    values_.push_back(value);
+  }
+
+  std::vector<std::int32_t> ids_;
+  std::vector<float> values_;
+  std::vector<std::int64_t> begins_;
+  std::vector<std::int32_t> lengths_;
+};
+
 }  // namespace
 
 Error sample_marked(const SampleRequest& request, const Watermark& watermark,
@@ -60,28 +199,28 @@ Error sample_marked(const SampleRequest& request, const Watermark& watermark,
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_request(request, "logits")) return error;
   if (Error error = check_watermark(request, watermark)) return error;
-  const std::int32_t window = watermark.window;
+  const WatermarkRule& rule = watermark.rule;
+  const RowMarks marks(request, watermark);
   const cpu::RowSurvivors mark = [&](std::int64_t row, cpu::IndexedRow& sampler) {
-    std::uint64_t key = watermark.key.at(row);
-    if (key == 0) return RowStatus::ok;
-    const RowList output = list_of(request.processing.output, row);
-    if (!all_are_tokens(output, request.logits.vocab)) return RowStatus::invalid_history;
-    if (watermark.mask_repeated.at(row) != 0 &&
-        context_is_repeated(output.ids, output.length, window)) {
+    if (marks.has_stranger(row)) return RowStatus::invalid_history;
+    const std::optional<std::uint64_t> context = marks.context(row);
+    if (!context || rule.scheme == WatermarkScheme::green_list) return RowStatus::ok;
+    if (rule.scheme == WatermarkScheme::race) {
+      sampler.choose(winner_of_race(sampler, *context));
       return RowStatus::ok;
     }
-    const std::uint64_t second_key = watermark.second_key.at(row);
-    const auto index = static_cast<std::uint32_t>(request.seed.is_array() ? 0 : row);
-    if (second_key != 0 &&
-        takes_second_key(watermark.second_share,
-                         random_word(request.seed.at(row), request.offset.at(row), request.purpose,
-                                     index, kAttempts + 1))) {
-      key = second_key;
-    }
-    sampler.choose(winner_of(sampler, context_key(key, window, output.ids, output.length)));
+    Candidates candidates(sampler, *context);
+    for (int layer = 1; layer <= rule.layers; ++layer) candidates.play(layer);
+    sampler.choose(candidates.draw(marks.word(row, kAttempts)));
     return RowStatus::ok;
   };
-  return cpu::run_batch(request, result, execution, "logits", /*options=*/{},
+  std::optional<GreenBiases> biases;
+  SampleRequest marked = request;
+  if (rule.scheme == WatermarkScheme::green_list) {
+    biases.emplace(request, watermark, marks);
+    biases->put_into(marked.processing);
+  }
+  return cpu::run_batch(marked, result, execution, "logits", /*options=*/{},
                         /*wants_tokens=*/true, /*given_tokens=*/{}, /*logit_rows=*/nullptr, &mark);
 }
 

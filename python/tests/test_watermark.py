@@ -165,3 +165,35 @@ def test_wrong_texts_are_refused_by_name():
         fairdraw.detect_watermark([0.5], 5)
     with pytest.raises(ValueError, match="false_positive_rate is 0.0"):
         fairdraw.watermark_threshold(10, 0)
+
+
+def test_green_tokens_have_greater_biases():
+    logits = logits_of(1)
+    green = [word < 2**64 // 4 for word in words_of(11, [5], 4, range(VOCAB))]
+    expected = (logits + np.where(green, np.float32(3), np.float32(0))).astype(np.float32)
+    marked = fairdraw.sample_marked(
+        logits, top_k=30, key=11, outputs=[[5]], seed=9, scheme="green_list", green_bias=3.0
+    )
+    assert marked.tokens.tolist() == fairdraw.sample(expected, top_k=30, seed=9).tolist()
+
+
+@pytest.mark.parametrize("rule", [{"scheme": "tournament", "layers": 20}, {"scheme": "green_list"}])
+def test_counts_are_those_of_the_words(rule):
+    ids = np.random.default_rng(1).integers(0, VOCAB, 50).tolist()
+    words = [words_of(11, ids[:i], 2, [token])[0] for i, token in enumerate(ids)]
+    found = fairdraw.detect_watermark(ids, 11, 2, **rule)
+    if rule["scheme"] == "tournament":
+        assert found.score == sum((word >> 44).bit_count() for word in words)
+    else:
+        assert found.score == sum(word < 2**62 for word in words)
+    assert found.scored == 50
+    threshold = fairdraw.watermark_threshold(50, 1e-6, **rule)
+    assert (found.score >= threshold) == (found.p_value <= 1e-6)
+
+
+def test_a_scheme_that_does_not_exist():
+    message = "scheme is 'red'; allowed: 'race', 'tournament', 'green_list'"
+    with pytest.raises(ValueError, match=message):
+        fairdraw.detect_watermark([1], 1, scheme="red")
+    with pytest.raises(ValueError, match="layers is 65; allowed: 1 to 64"):
+        fairdraw.detect_watermark([1], 1, layers=65)

@@ -1,12 +1,18 @@
 // Watermarks: tokens that a key chooses, and the detector that finds them in plain token ids.
 //
-// A marked draw is a race by keyed words among the survivors of the filters (the Gumbel watermark:
-// Aaronson 2022; Kirchenbauer et al. 2023 for contexts; Fernandez et al. 2023 for the test). For
-// one key and one context the token is a function of the row's survivors. Over random keys the
-// token is distributed as the unmarked one. Everything is an integer: the same token and the same
-// words everywhere.
+// There are three schemes, all by keyed words of the last tokens (Kirchenbauer et al. 2023).
+//   race        The words race among the survivors of the filters (the Gumbel watermark: Aaronson
+//               2022). For one key and one context the token is a function of the row's survivors.
+//               Over random keys the token is distributed as the unmarked one. Everything is an
+//               integer: the same token and the same words everywhere.
+//   tournament  The words' bits change the survivors' probabilities, layer by layer, and the
+//               request's own random word draws (SynthID, Dathathri et al. 2024, with two
+//               candidates per match). Over random keys and random words of the request the token
+//               is distributed as the unmarked one.
+//   green_list  The words make tokens green, whose logits are raised (Kirchenbauer et al. 2023).
+//               The marked distribution differs from the unmarked one.
 //
-// Definition.
+// Definition of the words, and of the race.
 //   context  The context is the last `window` ids that the request has generated
 //            (LogitsProcessing::output). Ids of -1 stand before the first one.
 //   word     B(k, c) is the block of Threefry2x32-20 of key k and counter c, 64 bits each, low word
@@ -26,7 +32,8 @@
 // D 2^-64 + sum of h_i 2^-i + 2^-64 log2 X_64, and L is above 2^64 times the real value by at least
 // 0 and by less than 1 + 1.45 2^-62. L is never 0.
 //
-// Distance to the unmarked distribution, W / (sum of W), over random keys, for n survivors: at most
+// Distance of the race to the unmarked distribution, W / (sum of W), over random keys, for n
+// survivors: at most
 //     1.2 n 2^-64 + n (n - 1) 2^-65
 // in total variation, 3e-8 for n = 2^20, if blocks of a random key are a random permutation.
 //   First term: let F be the distribution function of -log2 U, U uniform. Words u and their L stand
@@ -38,9 +45,30 @@
 //   moves the probability of a set by at most d. Second term: n blocks of one permutation differ
 //   from n independent words by at most the probability that two independent words are equal.
 //
+// Tournament of m layers. Bit 64 - l of u_v, where bit 63 is the highest, is the token's value in
+// layer l = 1 ... m. The weights are doubles: w_v is at first the double nearest to W. A layer adds
+// up, by ascending id, Z = sum of w_v, and G = the sum of those with a value of 1, and multiplies
+// w_v by 2 - G / Z if the value is 1, and by 1 - G / Z if it is 0. After the last layer, the token
+// is the first, by ascending id, for which the sum of the w_v up to it exceeds r 2^-64 Z, with Z
+// anew and r the word of attempt 64 of the draw; if none exceeds it, the last with w_v > 0. Each
+// operation is rounded to nearest once.
+//   A match of two candidates, drawn by p, is won by the one with the larger value, or by lot: the
+//   winner is v with probability p_v (1 + g_v - sum of p g), which is the factor above. Over random
+//   bits the mean of g_v - sum of p g is 0, so that each layer leaves the mean of p_v as it is.
+//   Distance to the unmarked distribution, over keys and words, for n survivors: a sum of n terms
+//   has a relative error of at most (n - 1) 2^-53, and a factor of at most 4 (n + 1) 2^-53
+//   absolutely. So m layers, the first rounding and the draw's sum add up to less than 4 (n + 2) (m
+//   + 1) 2^-53 in total variation, 2e-8 for n = 2^20 and m = 30, and n blocks of one permutation to
+//   n (n - 1) 2^-65, as above.
+//
+// Green list. Token v is green if u_v < floor(green_share 2^64). In step 3 of logits processing
+// (logits_processing.h), the bias of each green token is greater by green_bias, in one addition of
+// float32. So filters, log-probabilities and statuses are those of a row with these biases.
+//
 // With `mask_repeated`, a context that the request had before is not marked: the draw is then the
 // ordinary one, by seed and offset. So a request's sequence of tokens has the unmarked distribution
-// over random keys, within the sum of its draws' distances. (Without mask_repeated, each single
+// over random keys, within the sum of its draws' distances, if the scheme is not green_list.
+// (Without mask_repeated, each single
 // token has the unmarked distribution, but the tokens of equal contexts depend on each other.)
 // Contexts that reach before the first id occur once in a request.
 //
@@ -49,14 +77,14 @@
 // floor(second_share 2^64). vLLM's dual_key_gumbel has the same rule. So the outputs of one prompt
 // differ.
 //
-// Greedy rows have one survivor, and a mark does not change it.
+// Greedy rows have one survivor, which a race or a tournament does not change.
 //
 // Errors: A call returns invalid_argument if a field is out of its range or an array has the wrong
 // length, and unsupported if this machine has no execution.target; the message names the field, its
 // value and the allowed range. If a call returns an error, it has written nothing.
 //
-// Definition: Aaronson 2022, Kirchenbauer et al. 2023 and Fernandez et al. 2023, in integers, as
-// above; docs/semantics.md for the filters.
+// Definition: Aaronson 2022, Kirchenbauer et al. 2023, Fernandez et al. 2023 and Dathathri et al.
+// 2024, as above; docs/semantics.md for the filters.
 #pragma once
 
 #include <cstdint>
@@ -69,13 +97,29 @@ namespace fairdraw {
 /// Largest number of ids of a context.
 inline constexpr std::int32_t kMaxWatermarkWindow = 32;
 
+/// The way in which words choose tokens.
+enum class WatermarkScheme : std::uint32_t {
+  race = 0,        ///< the first of the survivors, by the words
+  tournament = 1,  ///< the words' bits change the survivors' probabilities
+  green_list = 2,  ///< the words choose tokens whose biases are greater
+};
+
+/// Rule that a generator and its detector share.
+struct WatermarkRule {
+  std::int32_t window = 4;                         ///< ids of a context, 1 to 32
+  WatermarkScheme scheme = WatermarkScheme::race;  ///< race, tournament or green_list
+  std::int32_t layers = 30;                        ///< of a tournament, 1 to 64
+  float green_share = 0.25F;                       ///< of a green list, at least 2^-20 and below 1
+};
+
 /// The marks of a call's rows.
 struct Watermark {
   /// scalar or [rows]; of an array 0: the row is not marked; a scalar must not be 0
   PerRequest<std::uint64_t> key = std::uint64_t{0};
   PerRequest<std::uint64_t> second_key = std::uint64_t{0};  ///< scalar or [rows]; 0: none
   float second_share = 0.1F;  ///< in [0, 1]; share of draws by the second key, where there is one
-  std::int32_t window = 4;    ///< ids of a context, 1 to 32
+  WatermarkRule rule;         ///< rule of all rows
+  float green_bias = 2.0F;    ///< of a green list, 0 to 2^32
   /// 1: repeated contexts are not marked; scalar or [rows]
   PerRequest<std::uint8_t> mask_repeated = std::uint8_t{1};
 };
@@ -92,18 +136,21 @@ Error sample_marked(const SampleRequest& request, const Watermark& watermark,
 
 // --- Detection -----------------------------------------------------------------------------------
 
-// A position's score under a key is -ln(1 - (u + 1/2) 2^-64), u the word of its token. In text that
-// knows nothing of the key, words are uniform, so scores are exponential with mean 1, and the sum S
-// of T of them is Gamma(T, 1) (within T 2^-65, because words have 64 bits). The words of marked
-// tokens tend to be large. A pair of context and token that occurs again has the same word, so it
-// is scored once.
+// In text that knows nothing of the key, words are uniform. The words of marked tokens tend to be
+// large, to have bits of 1, or to be below the limit of green tokens. A pair of context and token
+// that occurs again has the same word, so it is scored once. For T scored positions, the score S is
+//   race        the sum of -ln(1 - (u + 1/2) 2^-64): on unmarked text Gamma(T, 1), within T 2^-65
+//   tournament  the number of ones in the m highest bits of each u: Binomial(T m, 1/2)
+//   green_list  the number of green tokens: Binomial(T, q), q = floor(green_share 2^64) 2^-64
 //
-//   p-value  P(Gamma(T, 1) >= S) of the key with the largest S, times the number of keys, at most 1
+//   p-value  P(score >= S) of the key with the largest S, times the number of keys, at most 1
 //            (Bonferroni).
-//   e-value  the mean over the keys of E = 1/15 sum over i = 1 ... 15 of (1 - i/16)^T e^(S i/16).
-//            A new score x multiplies a term by (1 - i/16) e^(x i/16), which has mean at most 1: E
-//            is a test supermartingale, and over a text that grows it ever exceeds 1/a with
-//            probability at most a (Ville). A stream may be tested after each token.
+//   e-value  the mean over the keys of E, the mean over i = 1 ... 15 of the likelihood ratios of
+//            exponential variables of rate 1 - i/16, or of trials that succeed with probability
+//            q + (1 - q) i/16: (1 - i/16)^T e^(S i/16), or (1 + (1 - q) i / 16 q)^S
+//            (1 - i/16)^(N - S) for N trials. A new position multiplies a term by a factor of mean
+//            at most 1: E is a test supermartingale, and over a text that grows it ever exceeds 1/a
+//            with probability at most a (Ville). A stream may be tested after each token.
 //
 // Text that is cut or edited has unmarked contexts: h tokens after a cut or an edit score as if
 // they were not marked.
@@ -112,14 +159,14 @@ Error sample_marked(const SampleRequest& request, const Watermark& watermark,
 struct WatermarkText {
   View<const std::int32_t> tokens;  ///< [length]; the ids of one output, oldest first
   View<const std::uint64_t> keys;   ///< [keys], at least one, each not 0
-  std::int32_t window = 4;          ///< as in Watermark
+  WatermarkRule rule;               ///< as in Watermark
 };
 
 /// The evidence that a text is marked by one of the keys.
 struct WatermarkEvidence {
   std::int64_t scored = 0;  ///< number T of different pairs of context and token
-  double score = 0;         ///< sum S of the key with the largest sum
-  std::int64_t key = 0;     ///< index of the key with the largest sum
+  double score = 0;         ///< score S of the key with the largest score
+  std::int64_t key = 0;     ///< index of the key with the largest score
   double p_value = 1;       ///< p-value, corrected for the number of keys
   double log_e_value = 0;   ///< natural logarithm
 };
@@ -128,8 +175,9 @@ struct WatermarkEvidence {
 Error detect_watermark(const WatermarkText& text, WatermarkEvidence& evidence);
 
 /// The smallest S for which `scored` positions and `keys` keys have a p-value of at most
-/// `false_positive_rate`, in (0, 1].
-Error watermark_threshold(std::int64_t scored, std::int64_t keys, double false_positive_rate,
-                          double& score);
+/// `false_positive_rate`, in (0, 1]. If no score of a tournament or a green list has such a
+/// p-value, S is one more than the number of trials.
+Error watermark_threshold(const WatermarkRule& rule, std::int64_t scored, std::int64_t keys,
+                          double false_positive_rate, double& score);
 
 }  // namespace fairdraw

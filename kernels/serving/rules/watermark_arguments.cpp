@@ -5,15 +5,24 @@
 #include "serving/rules/watermark_rules.h"
 
 namespace fairdraw {
-namespace {
 
-Error check_window(std::int32_t window) {
-  if (window >= 1 && window <= kMaxWatermarkWindow) return {};
-  return out_of_range("window", std::to_string(window),
-                      "1 to " + std::to_string(kMaxWatermarkWindow));
+Error check_watermark_rule(const WatermarkRule& rule) {
+  if (rule.window < 1 || rule.window > kMaxWatermarkWindow) {
+    return out_of_range("window", std::to_string(rule.window),
+                        "1 to " + std::to_string(kMaxWatermarkWindow));
+  }
+  if (rule.scheme > WatermarkScheme::green_list) {
+    return out_of_range("scheme", std::to_string(static_cast<std::uint32_t>(rule.scheme)),
+                        "0 (race), 1 (tournament) or 2 (green_list)");
+  }
+  if (rule.layers < 1 || rule.layers > 64) {
+    return out_of_range("layers", std::to_string(rule.layers), "1 to 64");
+  }
+  if (!(rule.green_share >= 0x1p-20F && rule.green_share < 1.0F)) {
+    return out_of_range("green_share", std::to_string(rule.green_share), "2^-20 to below 1");
+  }
+  return {};
 }
-
-}  // namespace
 
 Error check_watermark(const SampleRequest& request, const Watermark& watermark) {
   const std::int64_t rows = request.logits.rows;
@@ -27,7 +36,10 @@ Error check_watermark(const SampleRequest& request, const Watermark& watermark) 
   if (!(watermark.second_share >= 0.0F && watermark.second_share <= 1.0F)) {
     return out_of_range("second_share", std::to_string(watermark.second_share), "0 to 1");
   }
-  if (Error e = check_window(watermark.window)) return e;
+  if (Error e = check_watermark_rule(watermark.rule)) return e;
+  if (!(watermark.green_bias >= 0.0F && watermark.green_bias <= 0x1p32F)) {
+    return out_of_range("green_bias", std::to_string(watermark.green_bias), "0 to 2^32");
+  }
   if (Error e = check_per_request(watermark.mask_repeated, "mask_repeated", rows, one)) return e;
   if (request.indices.given()) {
     return out_of_range("indices", "an array", "null, because each marked row has one token");
@@ -48,7 +60,7 @@ Error check_watermark_text(const WatermarkText& text) {
   if (!text.keys.given() || text.keys.size == 0) {
     return out_of_range("keys", "empty", "an array of at least one key");
   }
-  if (Error e = check_window(text.window)) return e;
+  if (Error e = check_watermark_rule(text.rule)) return e;
   for (std::int64_t i = 0; i < length; ++i) {
     if (is_token(text.tokens.data[i], kMaxVocab)) continue;
     return out_of_range("tokens[" + std::to_string(i) + "]", std::to_string(text.tokens.data[i]),

@@ -58,6 +58,12 @@ FAIRDRAW_HOST_DEVICE inline bool takes_second_key(float share, std::uint64_t wor
   return share >= 1.0F || word < static_cast<std::uint64_t>(static_cast<double>(share) * 0x1p64);
 }
 
+/// Returns the words below which tokens are green.
+FAIRDRAW_HOST_DEVICE inline std::uint64_t green_limit(float share) {
+  // A float times 2^64 is exact in double.
+  return static_cast<std::uint64_t>(static_cast<double>(share) * 0x1p64);
+}
+
 /// The arrival time L, in units of 2^-64.
 struct ArrivalTime {
   std::uint64_t fraction;
@@ -136,7 +142,9 @@ FAIRDRAW_HOST_DEVICE inline ArrivalBounds arrival_bounds(std::uint64_t word, uin
 /// Checks a watermark and what sample_marked needs of the request, which has been checked.
 Error check_watermark(const SampleRequest& request, const Watermark& watermark);
 
-/// Checks a text, its keys and their number of ids in a context.
+/// Checks a text, its keys and its rule.
 Error check_watermark_text(const WatermarkText& text);
+
+Error check_watermark_rule(const WatermarkRule& rule);
 
 }  // namespace fairdraw

@@ -298,7 +298,8 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         all, "watermark.h sample_marked",
         [by_mask](const Shared& s, Arrays& a) {
           return call_of(
-              s, ",watermark,result,execution", {},
+              // A bias may be above 1, unlike a share.
+              s, ",watermark,result,execution", {"watermark.green_bias"},
               [](const auto&... x) { return sample_marked(x...); }, marked_rows(a, by_mask),
               watermark_of(a), sample_result(a, kRows), Execution{CpuTarget::best, 1});
         },
@@ -312,7 +313,7 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
           WatermarkEvidence evidence;
           return detect_watermark(text, evidence);
         },
-        WatermarkText{a.in<std::int32_t>(kRows, 3), a.in<std::uint64_t>(kRows, 7)});
+        WatermarkText{a.in<std::int32_t>(kRows, 3), a.in<std::uint64_t>(kRows, 7), {}});
   });
   add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
     return call_of(

@@ -54,8 +54,9 @@ FAIRDRAW_FIELDS(LogprobsResult, mode, rank_rule, top_n, values, ranks, top_ids, 
 FAIRDRAW_FIELDS(SampleResult, tokens, statuses, support_size, logprob, logprob_filtered, mask,
                 probs, logprobs);
 FAIRDRAW_FIELDS(KeptSets, token_ids, offsets, overflow);
-FAIRDRAW_FIELDS(Watermark, key, second_key, second_share, window, mask_repeated);
-FAIRDRAW_FIELDS(WatermarkText, tokens, keys, window);
+FAIRDRAW_FIELDS(WatermarkRule, window, scheme, layers, green_share);
+FAIRDRAW_FIELDS(Watermark, key, second_key, second_share, rule, green_bias, mask_repeated);
+FAIRDRAW_FIELDS(WatermarkText, tokens, keys, rule);
 FAIRDRAW_FIELDS(KeptMask, mask, vocab, first_id, indices, statuses);
 FAIRDRAW_FIELDS(ShardedRequest, rows, boundaries, shard, input, top_k_1_keeps_ties, words);
 FAIRDRAW_FIELDS(ProcessLogitsRequest, logits, processing, allowed, active);

@@ -207,7 +207,8 @@ class Changes {
   /// Adds shares outside [0, 1].
   void add(const std::string& name, float& field) {
     for (const float value : {-0.5F, 1.5F, std::numeric_limits<float>::quiet_NaN()}) {
-      change(name + " = " + std::to_string(value), last(name) + " is ", false, field, value);
+      change(name + " = " + std::to_string(value), last(name) + " is ",
+             value > 1 && free_.contains(name), field, value);
     }
   }
 

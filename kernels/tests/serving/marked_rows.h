@@ -16,13 +16,17 @@ namespace fairdraw::suites {
 
 using Ids = std::vector<std::int32_t>;
 
+inline WatermarkRule rule_of(const reference::RowMark& mark) {
+  return {static_cast<std::int32_t>(mark.window), mark.scheme, mark.layers, mark.green_share};
+}
+
 /// The arrays of the marks of a call.
 struct MarkArrays {
   std::vector<std::uint64_t> keys, second_keys;
   std::vector<std::uint8_t> mask_repeated;
   Watermark watermark;
 
-  /// The window and the share are the first mark's, because a call has one of each.
+  /// The rule, the bias and the share are the first mark's, because a call has one of each.
   explicit MarkArrays(const std::vector<reference::RowMark>& marks) {
     for (const reference::RowMark& mark : marks) {
       keys.push_back(mark.key);
@@ -33,7 +37,8 @@ struct MarkArrays {
     watermark.key = {keys.data(), rows};
     watermark.second_key = {second_keys.data(), rows};
     watermark.mask_repeated = {mask_repeated.data(), rows};
-    watermark.window = static_cast<std::int32_t>(marks.front().window);
+    watermark.rule = rule_of(marks.front());
+    watermark.green_bias = marks.front().green_bias;
     watermark.second_share = marks.front().second_share;
   }
   MarkArrays(const MarkArrays&) = delete;  // views point into it

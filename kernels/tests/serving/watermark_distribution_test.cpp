@@ -110,7 +110,8 @@ TEST(WatermarkDistribution, EnumeratedRacesAreProportionalToWeights) {
 /// The tokens that many keys choose in one row.
 std::vector<std::uint64_t> counts_over_keys(const std::vector<float>& row,
                                             const SampleRequest& filters, std::uint64_t first_key,
-                                            std::size_t keys, const Ids& output) {
+                                            std::size_t keys, const Ids& output,
+                                            WatermarkScheme scheme = WatermarkScheme::race) {
   std::vector<std::uint64_t> counts(row.size(), 0);
   constexpr std::size_t kBatch = 4096;
   for (std::size_t done = 0; done < keys; done += kBatch) {
@@ -118,10 +119,14 @@ std::vector<std::uint64_t> counts_over_keys(const std::vector<float>& row,
     std::vector<RowMark> marks;
     for (const std::uint64_t key : keys_from(first_key + done, kBatch)) {
       logits.insert(logits.end(), row.begin(), row.end());
-      marks.push_back({.key = key, .window = 2});
+      marks.push_back({.key = key, .window = 2, .scheme = scheme});
     }
     std::vector<Ids> outputs(kBatch, output);
-    append_marked(logits, marks, std::vector<std::uint64_t>(kBatch, 5), outputs, filters);
+    // In a race the key alone chooses; a tournament also takes the request's random word.
+    const std::vector<std::uint64_t> seeds = scheme == WatermarkScheme::race
+                                                 ? std::vector<std::uint64_t>(kBatch, 5)
+                                                 : keys_from(~first_key - done, kBatch);
+    append_marked(logits, marks, seeds, outputs, filters);
     for (const Ids& ids : outputs) ++counts[static_cast<std::size_t>(ids.back())];
   }
   return counts;
@@ -164,6 +169,40 @@ TEST(WatermarkDistribution, TokensOverKeysAreTheUnmarkedOnes) {
     expect_fit(counts_over_keys(row, filters, 1000000U * static_cast<std::uint64_t>(kind), keys,
                                 kind % 2 == 0 ? Ids{} : Ids{3, 1, 4}),
                expected);
+  }
+}
+
+TEST(WatermarkDistribution, TournamentsOverKeysAndWordsGiveTheUnmarkedTokens) {
+  const std::size_t keys = is_reduced() ? 8192 : 204800;
+  std::vector<float> row;
+  harness::Dice dice(48);
+  for (int i = 0; i < 12; ++i) row.push_back(static_cast<float>(dice.bell() * 1.5));
+  for (int kind = 0; kind < 2; ++kind) {
+    SampleRequest filters;
+    reference::RowParameters parameters;
+    if (kind == 1) filters.top_k = parameters.top_k = 5;
+    expect_fit(counts_over_keys(row, filters, 7000000U * static_cast<std::uint64_t>(kind + 1), keys,
+                                {}, WatermarkScheme::tournament),
+               reference::integer_model(row, {}, parameters));
+  }
+}
+
+/// The mean over all values of all tokens in both layers is exactly the unmarked distribution: 3
+/// tokens have 2^6 different values.
+TEST(WatermarkDistribution, TheMeanOverAllTournamentsIsTheUnmarkedDistribution) {
+  const reference::IntegerRow row =
+      reference::integer_model(std::vector<float>{0.0F, 1.0F, -0.5F}, {}, {});
+  std::array<double, 3> mean{};
+  for (std::uint64_t values = 0; values < 64; ++values) {
+    const std::vector<double> weights = reference::tournament_model(
+        row, 2, [values](std::int32_t token) { return values >> (2 * token) << 62; });
+    for (std::size_t id = 0; id < 3; ++id) mean[id] += weights[id] / 64;
+  }
+  for (std::size_t id = 0; id < 3; ++id) {
+    // The bound of fairdraw/watermark.h for n = 3 and m = 2, and 64 roundings of the mean.
+    const double weight = reference::to_nearest_double(row.weight[id]);
+    const double all = reference::to_nearest_double(row.total);
+    EXPECT_NEAR(mean[id], weight, all * (4 * 5 * 3 + 64) * 0x1p-53);
   }
 }
 

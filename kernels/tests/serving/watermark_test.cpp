@@ -194,6 +194,10 @@ struct MarkedCall {
     call.filter_order.make_array(kRows);
     const std::size_t window = 1 + dice.below(dice.once_in(4) ? 32 : 3);
     const auto share = dice.pick({0.0F, 0.5F, 1.0F, 0.3F});
+    const auto scheme = static_cast<WatermarkScheme>(number / 4 % 3);
+    const int layers = dice.pick({1, 4, 30, 64});
+    const auto green_share = dice.pick({0.25F, 0.5F, 0.999F, 0x1p-20F});
+    const auto green_bias = dice.pick({0.0F, 2.0F, 10.0F, 0x1p32F});
     for (std::size_t r = 0; r < kRows; ++r) {
       rows.push_back(random_row_of(number * kRows + r, vocab));
       rows.back().allowed.clear();
@@ -208,7 +212,11 @@ struct MarkedCall {
                        .second_key = dice.once_in(2) ? 0 : dice.bits(),
                        .second_share = share,
                        .window = window,
-                       .mask_repeated = dice.once_in(2)});
+                       .mask_repeated = dice.once_in(2),
+                       .scheme = scheme,
+                       .layers = layers,
+                       .green_share = green_share,
+                       .green_bias = green_bias});
       processing.push_back(number % 2 == 0 ? reference::RowProcessing{}
                                            : harness::random_processing(
                                                  dice.engine(), static_cast<std::int64_t>(vocab)));
@@ -230,12 +238,18 @@ struct MarkedCall {
 /// Returns the model's row, with the status of a marked row whose output has an unknown id.
 reference::IntegerRow expected_row(const MarkedCall& call, std::size_t r) {
   const RandomRow& row = call.rows[r];
-  reference::IntegerRow expected = reference::integer_model(
-      row.logits, {}, call.processing[r], row.parameters, row.tie_rule, row.filter_order);
+  const DrawWords words{row.seed, row.offset, Purpose::draw, 0};
   const Ids& output = call.processing[r].output;
   const bool known = std::all_of(output.begin(), output.end(), [&](std::int32_t id) {
     return id >= 0 && id < static_cast<std::int32_t>(call.vocab);
   });
+  const reference::RowProcessing processing =
+      known ? reference::with_green_biases(
+                  call.processing[r], call.marks[r], call.vocab,
+                  [&words](std::uint32_t attempt) { return words.of_attempt(attempt); })
+            : call.processing[r];
+  reference::IntegerRow expected = reference::integer_model(
+      row.logits, {}, processing, row.parameters, row.tie_rule, row.filter_order);
   if (expected.status == RowStatus::ok && call.marks[r].key != 0 && !known) {
     expected.status = RowStatus::invalid_history;
   }
@@ -379,8 +393,15 @@ TEST(Watermark, RefusesByNameValueAndRange) {
          "key is 0; allowed: 1 to 2^64 - 1, or an array, with 0 for rows that are not marked");
   refuse([](SmallCall& c) { c.watermark.key = {c.keys.data(), 3}; },
          "length of key is 3; allowed: 2 (one per row of logits)");
-  refuse([](SmallCall& c) { c.watermark.window = 0; }, "window is 0; allowed: 1 to 32");
-  refuse([](SmallCall& c) { c.watermark.window = 33; }, "window is 33; allowed: 1 to 32");
+  refuse([](SmallCall& c) { c.watermark.rule.window = 0; }, "window is 0; allowed: 1 to 32");
+  refuse([](SmallCall& c) { c.watermark.rule.window = 33; }, "window is 33; allowed: 1 to 32");
+  refuse([](SmallCall& c) { c.watermark.rule.scheme = static_cast<WatermarkScheme>(3); },
+         "scheme is 3; allowed: 0 (race), 1 (tournament) or 2 (green_list)");
+  refuse([](SmallCall& c) { c.watermark.rule.layers = 65; }, "layers is 65; allowed: 1 to 64");
+  refuse([](SmallCall& c) { c.watermark.rule.green_share = 1; },
+         "green_share is 1.000000; allowed: 2^-20 to below 1");
+  refuse([](SmallCall& c) { c.watermark.green_bias = -1; },
+         "green_bias is -1.000000; allowed: 0 to 2^32");
   refuse([](SmallCall& c) { c.watermark.second_share = 1.5F; },
          "second_share is 1.500000; allowed: 0 to 1");
   refuse([](SmallCall& c) { c.watermark.second_share = std::nanf(""); },

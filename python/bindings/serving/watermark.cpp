@@ -1,6 +1,10 @@
 // The operations of fairdraw/watermark.h, for fairdraw/watermark.py.
 #include "fairdraw/watermark.h"
 
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
 #include "python/bindings/bindings.h"
 #include "python/bindings/sample_arguments.h"
 
@@ -12,6 +16,14 @@ PerRequest<T> each(View<const T> values) {
   return {values.data, values.size};
 }
 
+/// Window, number of the scheme, layers and share of green tokens.
+using Rule = std::tuple<std::int32_t, std::uint32_t, std::int32_t, float>;
+
+WatermarkRule rule_of(const Rule& rule) {
+  const auto& [window, scheme, layers, green_share] = rule;
+  return {window, static_cast<WatermarkScheme>(scheme), layers, green_share};
+}
+
 void sample_rows(const Named& given) {
   const SampleArguments arguments(given);
   const Place& place = arguments.place();
@@ -19,7 +31,8 @@ void sample_rows(const Named& given) {
   watermark.key = each(given.input<std::uint64_t>("key", place));
   watermark.second_key = each(given.input<std::uint64_t>("second_key", place));
   watermark.second_share = given.as<float>("second_share");
-  watermark.window = given.as<std::int32_t>("window");
+  watermark.rule = rule_of(given.as<Rule>("rule"));
+  watermark.green_bias = given.as<float>("green_bias");
   watermark.mask_repeated = each(given.input<std::uint8_t>("mask_repeated", place));
   run(
       given, place,
@@ -31,18 +44,20 @@ void sample_rows(const Named& given) {
       });
 }
 
-nb::tuple detect(const nb::object& tokens, const nb::object& keys, std::int32_t window) {
+nb::tuple detect(const nb::object& tokens, const nb::object& keys, const Rule& rule) {
   const Input<std::int32_t> ids("tokens", tokens, Place());
   const Input<std::uint64_t> each_key("keys", keys, Place());
   WatermarkEvidence evidence;
-  run_on_host([&] { return detect_watermark({ids.view, each_key.view, window}, evidence); });
+  run_on_host([&] { return detect_watermark({ids.view, each_key.view, rule_of(rule)}, evidence); });
   return nb::make_tuple(evidence.scored, evidence.score, evidence.key, evidence.p_value,
                         evidence.log_e_value);
 }
 
-double threshold(std::int64_t scored, std::int64_t keys, double false_positive_rate) {
+double threshold(const Rule& rule, std::int64_t scored, std::int64_t keys,
+                 double false_positive_rate) {
   double score = 0;
-  run_on_host([&] { return watermark_threshold(scored, keys, false_positive_rate, score); });
+  run_on_host(
+      [&] { return watermark_threshold(rule_of(rule), scored, keys, false_positive_rate, score); });
   return score;
 }
 
