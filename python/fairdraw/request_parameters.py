@@ -27,7 +27,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _core
 from ._arguments import FilterOrder, TieRule
@@ -36,6 +36,7 @@ from ._request_checks import (
     OWN,
     UINT64,
     check_value,
+    text,
     typed,
     typed_value,
     unsupported,
@@ -46,7 +47,9 @@ from .serving import BatchRequest
 Ids = Sequence[int]
 Biases = Mapping[int, float]
 
-LlamaCppSampler = Literal["penalties", "top_k", "top_p", "min_p", "temperature"]
+LlamaCppSampler = Literal[
+    "penalties", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "temperature"
+]
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class RequestParameters:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+    #: Filters before the temperature, of which `sample` takes the first without `processing`.
+    top_n_sigma: float = 0.0
+    typical_p: float = 1.0
+    epsilon_cutoff: float = 0.0
+    eta_cutoff: float = 0.0
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
     seed: int | None = None  #: seed of the request; None means that a fresh seed is drawn
@@ -97,8 +105,14 @@ class RequestParameters:
     differences: Sequence[str] = ()
 
     def filters(self) -> dict[str, Any]:
-        """Returns arguments for `sample`: the temperature, the filters and their rules."""
-        names = ("temperature", "top_k", "top_p", "min_p", "tie_rule", "filter_apply_order")
+        """Returns arguments for `sample`: the temperature, the filters and their rules. Raises
+        RuntimeError for filters that only `processing` has."""
+        for name, off in (("typical_p", 1), ("epsilon_cutoff", 0), ("eta_cutoff", 0)):
+            if getattr(self, name) != off:
+                raise unsupported(name, text(getattr(self, name)), f"{off} without processing")
+        names = ["temperature", "top_k", "top_p", "min_p", "tie_rule", "filter_apply_order"]
+        if self.top_n_sigma != 0:
+            names.append("top_n_sigma")
         return {name: getattr(self, name) for name in names}
 
     def batch_request(
@@ -136,6 +150,10 @@ class RequestParameters:
             top_k=given.top_k,
             top_p=given.top_p,
             min_p=given.min_p,
+            top_n_sigma=given.top_n_sigma,
+            typical_p=given.typical_p,
+            epsilon_cutoff=given.epsilon_cutoff,
+            eta_cutoff=given.eta_cutoff,
             repetition_penalty=given.repetition_penalty,
             repetition_of_prompt=given.repetition_of_prompt,
             frequency_penalty=given.frequency_penalty,
@@ -283,7 +301,9 @@ class HuggingFaceRequest:
 
     Requests with neither do_sample nor beams are greedy, whatever the filters. With do_sample the
     temperature is above 0. `top_k` is 50 by default, and an unset value or 0 is off. A `top_p`
-    below 1 and `min_p` apply, min_p after top_p. `num_beams` above 1 is beam search; beam search
+    below 1 and `min_p` apply, min_p after top_p. A `typical_p` of 1, and cutoffs that are not
+    between 0 and 1, are off; the engine applies them after the other filters, `sample` before the
+    temperature. `num_beams` above 1 is beam search; beam search
     with sampling is refused. A request of transformers has no seed. Lengths that include the prompt
     (max_length, min_length) need `prompt_tokens`. `eos_token_id` is one id or several ids, which
     become stop ids.
@@ -347,8 +367,8 @@ class LlamaCppRequest:
     Samplers run in the order of `samplers`, and samplers that are not listed are off. A `temp` of
     at most 0 is greedy. A `top_k` of at most 0 is off; otherwise exactly k tokens stay. A `top_p`
     of at least 1 and a `min_p` of at most 0 are off. Penalties count the last penalty_last_n tokens
-    of prompt and output: 0 turns the penalties off, and -1 counts all tokens. In the default order
-    the temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
+    of prompt and output: 0 turns the penalties off, and -1 counts all tokens. A `top_n_sigma` of at
+    most 0 and a `typ_p` of at least 1 are off. In the default order the temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
     before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
     no seed, and n_predict -1 allows any length.
     """
@@ -369,7 +389,7 @@ class LlamaCppRequest:
     dry_multiplier: float = 0.0
     top_n_sigma: float = -1.0
     mirostat: int = 0
-    samplers: Sequence[LlamaCppSampler] = ("penalties", "top_k", "top_p", "min_p", "temperature")
+    samplers: Sequence[LlamaCppSampler] = get_args(LlamaCppSampler)
     ignore_eos: bool = False
     logit_bias: Biases = field(default_factory=dict)
     n_predict: int = -1

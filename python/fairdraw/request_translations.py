@@ -67,8 +67,18 @@ from .request_parameters import (
     VllmRequest,
 )
 
-_GREEDY = {"greedy": True, "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+_FILTERS_BEFORE_THE_TEMPERATURE = {
+    "top_n_sigma": 0.0,
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+}
+_GREEDY = {
+    **{"greedy": True, "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0},
+    **_FILTERS_BEFORE_THE_TEMPERATURE,
+}
 _NEUTRAL = {
+    **_FILTERS_BEFORE_THE_TEMPERATURE,
     "temperature": 1.0,
     "top_p": 1.0,
     "min_p": 0.0,
@@ -326,9 +336,6 @@ def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
 
 
 _NOT_OF_HUGGING_FACE: dict[str, Range] = {
-    "typical_p": (1, math.inf, "unset or 1"),
-    "epsilon_cutoff": (0, 0, "unset or 0"),
-    "eta_cutoff": (0, 0, "unset or 0"),
     "num_beam_groups": (1, 1, "1"),
     "diversity_penalty": (0, 0, "0"),
 }
@@ -337,6 +344,9 @@ _HUGGING_FACE_RANGES_OF_SAMPLING: dict[str, Range] = {
     "top_k": (0, math.inf, "unset, 0, or >= 1"),
     "top_p": UNIT,
     "min_p": UNIT,
+    "typical_p": UNIT_WITHOUT_0,
+    "epsilon_cutoff": UNIT,
+    "eta_cutoff": UNIT,
 }
 _HUGGING_FACE_RANGES: dict[str, Range] = {
     "num_beams": (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH}"),
@@ -358,13 +368,21 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
         check(given, _HUGGING_FACE_RANGES_OF_SAMPLING)
     check(given, _HUGGING_FACE_RANGES)
     values = _numbers(given, vocab)
-    differences: tuple[str, ...] = ()
+    values |= {name: 0.0 for name in ("epsilon_cutoff", "eta_cutoff") if values[name] == 1}
+    differences = []
     if not given.do_sample or given.top_k == 1 or given.top_p == 0:
         values |= _GREEDY
     elif values["min_p"] > 0 and values["top_p"] < 1:
-        differences = (
-            "Hugging Face measures top_p before min_p; sample measures it on the tokens that min_p keeps",
+        differences.append(
+            "Hugging Face measures top_p before min_p; sample measures it on the tokens that min_p keeps"
         )
+    plain = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0}
+    for name, off in _FILTERS_BEFORE_THE_TEMPERATURE.items():
+        if values[name] != off and any(values[other] != plain[other] for other in plain):
+            differences.append(
+                f"Hugging Face applies {name} after the temperature, top_k, top_p and min_p; sample "
+                "applies it before them"
+            )
     check_ids("eos_token_id", given.eos_token_id, vocab)
     check_words("bad_words_ids", given.bad_words_ids, vocab)
     return _finished(
@@ -373,7 +391,7 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
         no_repeat_ngram_size=given.no_repeat_ngram_size or 0,
         n=given.num_return_sequences,
         stop_ids=given.eos_token_id,
-        differences=differences,
+        differences=tuple(differences),
     )
 
 
@@ -458,10 +476,8 @@ def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
 _NOT_OF_LLAMA_CPP: dict[str, Range] = {
     "min_keep": (-math.inf, 1, "0 or 1"),
     "xtc_probability": (-math.inf, 0, "<= 0"),
-    "typ_p": (1, math.inf, ">= 1"),
     "dynatemp_range": (-math.inf, 0, "<= 0"),
     "dry_multiplier": (0, 0, "0"),
-    "top_n_sigma": (-math.inf, 0, "<= 0"),
     "mirostat": (0, 0, "0"),
 }
 _LLAMA_CPP_RANGES: dict[str, Range] = {
@@ -469,6 +485,8 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
     "top_p": AT_LEAST_0,
     "min_p": (-math.inf, 1, "at most 1"),
     "penalty_last_n": AT_LEAST_MINUS_1,
+    "typ_p": AT_LEAST_0,
+    "top_n_sigma": (-math.inf, math.inf, "a number"),
     "n_predict": AT_LEAST_MINUS_1,
 }
 
@@ -535,6 +553,31 @@ class _Chain:
             self.differences.append(
                 "penalties come after other samplers in the chain; sample applies them first"
             )
+
+    def top_n_sigma(self) -> None:
+        if self.given.top_n_sigma <= 0:
+            return
+        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p"}:
+            self.differences.append(
+                "top_n_sigma comes after other filters in the chain; sample applies it before them"
+            )
+        self.values["top_n_sigma"] = self.given.top_n_sigma
+
+    def typ_p(self) -> None:
+        given = self.given
+        if given.typ_p >= 1:
+            return
+        self.differences.append(
+            "llama.cpp goes on until the mass exceeds typ_p, and leaves ties to its sort; sample stops "
+            "at the mass and keeps ties"
+        )
+        warmed = self.values.get("temperature", 1) != 1
+        if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
+            self.differences.append(
+                "typ_p comes after other samplers in the chain; sample applies it before the filters "
+                "and the temperature"
+            )
+        self.values["typical_p"] = given.typ_p
 
     def top_k(self) -> None:
         if self.k == 0:

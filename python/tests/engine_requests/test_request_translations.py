@@ -254,6 +254,10 @@ REFUSED = [
     ("hugging_face", "repetition_penalty is -1", {"repetition_penalty": -1}),
     ("hugging_face", "eos_token_id[0] is -1", {"eos_token_id": [-1]}),
     ("hugging_face", "no_repeat_ngram_size is -1", {"no_repeat_ngram_size": -1}),
+    ("hugging_face", "typical_p is 0", {"do_sample": True, "typical_p": 0}),
+    ("hugging_face", "epsilon_cutoff is 1.5", {"do_sample": True, "epsilon_cutoff": 1.5}),
+    ("llama_cpp", "typ_p is -1", {"typ_p": -1}),
+    ("llama_cpp", "top_n_sigma is nan", {"top_n_sigma": NAN}),
     ("tensorrt_llm", "no_repeat_ngram_size is 0; allowed: >= 1", {"no_repeat_ngram_size": 0}),
     ("max", "temperature is 2.5; allowed: 0 to 2", {"temperature": 2.5}),
     ("max", "temperature is nan", {"temperature": NAN}),
@@ -277,18 +281,13 @@ NOT_HERE = [
     ("tensorrt_llm", "top_p_min is set", {"top_p_min": 0.5}),
     ("tensorrt_llm", "top_p_reset_ids is set", {"top_p_reset_ids": 1}),
     ("hugging_face", "do_sample is true", {"num_beams": 2, "do_sample": True}),
-    ("hugging_face", "typical_p is 0.5", {"typical_p": 0.5}),
-    ("hugging_face", "epsilon_cutoff is 0.1", {"epsilon_cutoff": 0.1}),
-    ("hugging_face", "eta_cutoff is 0.1", {"eta_cutoff": 0.1}),
     ("hugging_face", "num_beam_groups is 2", {"num_beam_groups": 2}),
     ("hugging_face", "diversity_penalty is 1", {"diversity_penalty": 1}),
     ("max", "thinking_temperature is set", {"thinking_temperature": 1}),
     ("llama_cpp", "min_keep is 2", {"min_keep": 2}),
     ("llama_cpp", "xtc_probability is 0.5", {"xtc_probability": 0.5}),
-    ("llama_cpp", "typ_p is 0.5", {"typ_p": 0.5}),
     ("llama_cpp", "dynatemp_range is 0.5", {"dynatemp_range": 0.5}),
     ("llama_cpp", "dry_multiplier is 0.5", {"dry_multiplier": 0.5}),
-    ("llama_cpp", "top_n_sigma is 1", {"top_n_sigma": 1}),
     ("llama_cpp", "mirostat is 2", {"mirostat": 2}),
 ]
 
@@ -381,6 +380,37 @@ OF_STATE = {"tie_rule": "lowest_id", "filter_apply_order": "joint"}
 def test_what_a_state_cannot_do(changes, message):
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
         parameters_of(**changes).batch_request()
+
+
+def test_filters_before_the_temperature():
+    sampled = {
+        "do_sample": True,
+        "top_k": 0,
+        "typical_p": 0.5,
+        "epsilon_cutoff": 1,
+        "eta_cutoff": 0.25,
+    }
+    found = fairdraw.from_hugging_face(fairdraw.HuggingFaceRequest(**sampled), 100)
+    assert (found.typical_p, found.epsilon_cutoff, found.eta_cutoff) == (0.5, 0, 0.25)
+    assert found.differences == ()
+    made = found.batch_request()
+    assert (made.typical_p, made.epsilon_cutoff, made.eta_cutoff) == (0.5, 0, 0.25)
+    with pytest.raises(RuntimeError, match="typical_p is 0.5; allowed: 1 without processing"):
+        found.filters()
+    warm = fairdraw.from_hugging_face(fairdraw.HuggingFaceRequest(**sampled, temperature=2), 100)
+    assert [each.split()[3] for each in warm.differences] == ["typical_p", "eta_cutoff"]
+    greedy = fairdraw.from_hugging_face(fairdraw.HuggingFaceRequest(typical_p=0.5), 100)
+    assert greedy.greedy and greedy.typical_p == 1
+
+    chained = {"top_n_sigma": 1.5, "typ_p": 0.5, "top_p": 1, "min_p": 0, "temp": 0.5}
+    found = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**chained, top_k=0), 100)
+    assert (found.top_n_sigma, found.typical_p, len(found.differences)) == (1.5, 0.5, 1)
+    last = fairdraw.LlamaCppRequest(**chained, samplers=["top_k", "top_n_sigma", "typ_p"])
+    assert len(fairdraw.from_llama_cpp(last, 100).differences) == 3
+    alone = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(top_n_sigma=1.5), 100)
+    logits = np.array([[0, 0, 0, 4]], np.float32)  # sigma is sqrt(3), so that 4 - 1.5 sigma > 1
+    details = fairdraw.sample(logits, **alone.filters(), seed=1, return_details=True)
+    assert details.support_size.tolist() == [1]
 
 
 def test_rules_of_histories_go_where_they_change_rows():
