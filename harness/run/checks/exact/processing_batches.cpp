@@ -111,7 +111,8 @@ struct Running {
 // The requests of a batch and their events, which depend only on `seed`.
 class Batch {
  public:
-  Batch(std::uint64_t seed, std::int64_t vocab) : seed_(seed), vocab_(vocab) {}
+  Batch(std::uint64_t seed, std::int64_t vocab, bool with_rules)
+      : seed_(seed), vocab_(vocab), with_rules_(with_rules) {}
 
   // Changes the batch between two steps: some requests end, some are evicted, and free slots are
   // filled.
@@ -130,6 +131,10 @@ class Batch {
       }
       RowProcessing processing =
           processing_for_row(seed_, static_cast<std::int64_t>(added_), vocab_);
+      if (with_rules_ && added_ % 4 == 1) {
+        std::mt19937_64 random(mixed(seed_ + 12, added_));
+        add_random_rules(processing, random);
+      }
       processing.output.clear();
       processing.output_length = 0;
       slot = Running{added_++, 0, std::move(processing)};
@@ -145,6 +150,7 @@ class Batch {
   static constexpr std::size_t kSlots = 8;
   std::uint64_t seed_;
   std::int64_t vocab_;
+  bool with_rules_;
   std::uint64_t rolled_ = 0, added_ = 0;
   std::vector<std::optional<Running>> slots_ = std::vector<std::optional<Running>>(kSlots);
   std::vector<Running> evicted_;
@@ -255,7 +261,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const Request rows = make_request(input, 0, kDifferentRows);
   const auto vocab = static_cast<std::size_t>(rows.vocab);
   const std::size_t words = rows.allowed.size() / kDifferentRows;
-  Batch batch(input.seed, rows.vocab);
+  Batch batch(input.seed, rows.vocab, sampler.history_rules);
   RowProcessing left_behind;  // lists that a request left in a free slot
   for (std::int64_t step = 0; step < kSteps; ++step) {
     batch.change();

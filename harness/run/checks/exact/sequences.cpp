@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <random>
 #include <utility>
 
+#include "harness/inputs/processing_rows.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/sequence_event.h"
 #include "harness/run/checks/checks.h"
@@ -100,6 +102,10 @@ class Sequence {
     if (held.processed) {
       held.processing =
           processing_for_row(input_.seed, static_cast<std::int64_t>(held.number), rows_.vocab);
+      if (input_.sampler->description().history_rules && held.number % 4 == 1) {
+        std::mt19937_64 random(mixed(input_.seed + 12, held.number));
+        add_random_rules(held.processing, random);
+      }
       held.processing.output.clear();
       held.processing.output_length = 0;
       // In a third of the processed requests every occurrence counts, so that one occurrence too

@@ -150,6 +150,18 @@ std::vector<Mutant> slots() {
   };
 }
 
+std::vector<Mutant> added() {
+  return {after_each(false, FAIRDRAW_EVENT_ADD, "add-sorts-the-prompt",
+                     "a request's prompt is kept in ascending order, with each id once",
+                     [](const Moment& at) {
+                       if (!at.kept().processing) return;
+                       std::vector<std::int32_t>& prompt = at.kept().processing->prompt;
+                       std::ranges::sort(prompt);
+                       const auto repeated = std::ranges::unique(prompt);
+                       prompt.erase(repeated.begin(), repeated.end());
+                     })};
+}
+
 std::vector<Mutant> restored() {
   return {
       after_each(false, FAIRDRAW_EVENT_RESTORE, "restore-loses-counts",
@@ -237,6 +249,6 @@ std::vector<Mutant> steps() {
 
 }  // namespace
 
-std::vector<Mutant> sequence_mutants() { return joined({slots(), restored(), steps()}); }
+std::vector<Mutant> sequence_mutants() { return joined({slots(), added(), restored(), steps()}); }
 
 }  // namespace fairdraw::suites
