@@ -55,7 +55,7 @@ LlamaCppSampler = Literal[
 @dataclass(frozen=True)
 class RequestParameters:
     """A request that has been translated to fairdraw's parameters. Greedy requests have temperature
-    0 and no filters.
+    0 and no filters after it.
 
     `adjustments` lists the values that the engine changes silently. `differences` lists the
     respects in which the engine's distribution is not that of `sample` with these parameters. Both

@@ -344,9 +344,7 @@ _HUGGING_FACE_RANGES_OF_SAMPLING: dict[str, Range] = {
     "top_k": (0, math.inf, "unset, 0, or >= 1"),
     "top_p": UNIT,
     "min_p": UNIT,
-    "typical_p": UNIT_WITHOUT_0,
-    "epsilon_cutoff": UNIT,
-    "eta_cutoff": UNIT,
+    "typical_p": POSITIVE,
 }
 _HUGGING_FACE_RANGES: dict[str, Range] = {
     "num_beams": (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH}"),
@@ -356,7 +354,6 @@ _HUGGING_FACE_RANGES: dict[str, Range] = {
     "max_new_tokens": AT_LEAST_1,
     "min_new_tokens": AT_LEAST_0,
     "repetition_penalty": POSITIVE,
-    "no_repeat_ngram_size": AT_LEAST_0,
 }
 
 
@@ -368,7 +365,8 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
         check(given, _HUGGING_FACE_RANGES_OF_SAMPLING)
     check(given, _HUGGING_FACE_RANGES)
     values = _numbers(given, vocab)
-    values |= {name: 0.0 for name in ("epsilon_cutoff", "eta_cutoff") if values[name] == 1}
+    values["typical_p"] = min(values["typical_p"], 1)
+    values |= {n: 0.0 for n in ("epsilon_cutoff", "eta_cutoff") if not 0 < values[n] < 1}
     differences = []
     if not given.do_sample or given.top_k == 1 or given.top_p == 0:
         values |= _GREEDY
@@ -388,7 +386,7 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
     return _finished(
         values | _hugging_face_beams(given) | _hugging_face_lengths(given),
         bad_words=given.bad_words_ids,
-        no_repeat_ngram_size=given.no_repeat_ngram_size or 0,
+        no_repeat_ngram_size=max(given.no_repeat_ngram_size or 0, 0),
         n=given.num_return_sequences,
         stop_ids=given.eos_token_id,
         differences=tuple(differences),
@@ -485,7 +483,7 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
     "top_p": AT_LEAST_0,
     "min_p": (-math.inf, 1, "at most 1"),
     "penalty_last_n": AT_LEAST_MINUS_1,
-    "typ_p": AT_LEAST_0,
+    "typ_p": (-math.inf, math.inf, "a number"),
     "top_n_sigma": (-math.inf, math.inf, "a number"),
     "n_predict": AT_LEAST_MINUS_1,
 }
@@ -506,7 +504,7 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
     values, differences = chain.values, chain.differences
     coldest = "temperature" in given.samplers and given.temp <= 0
     if coldest or values.get("top_k") == 1 or values.get("top_p") == 0:
-        values |= _GREEDY
+        values |= {**_GREEDY, "typical_p": chain.typical_p_of_greedy()}
         # The largest logit is in every nucleus, so that a greedy draw does not depend on top_p.
         differences = [each for each in differences if not each.startswith("top_p")]
     return _finished(
@@ -563,13 +561,22 @@ class _Chain:
             )
         self.values["top_n_sigma"] = self.given.top_n_sigma
 
+    def typical_p_of_greedy(self) -> float:
+        """Returns the typical_p of a greedy request. It may ban the largest logit, unless top_k 1
+        has left only this logit before."""
+        samplers = self.given.samplers
+        left_alone = self.values.get("top_k") == 1 and "typ_p" in samplers
+        if left_alone and samplers.index("top_k") < samplers.index("typ_p"):
+            return 1.0
+        return self.values.get("typical_p", 1.0)
+
     def typ_p(self) -> None:
         given = self.given
         if given.typ_p >= 1:
             return
         self.differences.append(
-            "llama.cpp goes on until the mass exceeds typ_p, and leaves ties to its sort; sample stops "
-            "at the mass and keeps ties"
+            "llama.cpp goes on until the mass exceeds typ_p, leaves ties to its sort, and keeps the "
+            "likeliest tokens if a logit is -inf; sample stops at the mass, and keeps ties"
         )
         warmed = self.values.get("temperature", 1) != 1
         if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
@@ -577,7 +584,7 @@ class _Chain:
                 "typ_p comes after other samplers in the chain; sample applies it before the filters "
                 "and the temperature"
             )
-        self.values["typical_p"] = given.typ_p
+        self.values["typical_p"] = max(given.typ_p, 0)
 
     def top_k(self) -> None:
         if self.k == 0:

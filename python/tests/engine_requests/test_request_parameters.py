@@ -129,7 +129,7 @@ def test_a_vocabulary_out_of_range(engine):
         (TypeError, r"bad_words\[0\] is 1; a sequence is needed", "vllm", {"bad_words": [1]}),
         (TypeError, r"logit_bias\[0\]\[3\] is None; a number", "vllm", {"logit_bias": {3: None}}),
         (ValueError, "top_k is 0", "sglang", {"top_k": 0}),
-        (ValueError, "typical_p is 2", "hugging_face", {"do_sample": True, "typical_p": 2}),
+        (ValueError, "typical_p is 0", "hugging_face", {"do_sample": True, "typical_p": 0}),
         (ValueError, "early_stopping is 'no'; allowed: False, True, 'never'", "hugging_face",
          {"early_stopping": "no"}),
         (RuntimeError, "logprobs is 129; allowed: 0 to 128, or of all", "vllm", {"logprobs": 129}),
