@@ -1,5 +1,7 @@
 #include "common/arguments.h"
 
+#include <array>
+#include <cstdio>
 #include <limits>
 
 namespace fairdraw {
@@ -34,6 +36,12 @@ Error check_tiles(const TileRows<T>& tiles, const std::string& name, const RowsV
 
 std::int64_t outputs_of(const SampleRequest& request) {
   return request.indices.given() ? request.indices.size : request.logits.rows;
+}
+
+std::string text_of(float value) {
+  std::array<char, 32> text{};
+  static_cast<void>(std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(value)));
+  return text.data();
 }
 
 Error out_of_range(const std::string& field, const std::string& value, const std::string& range) {

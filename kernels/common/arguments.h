@@ -34,6 +34,9 @@ constexpr std::int64_t product_of(std::int64_t a, std::int64_t b) {
 std::int64_t outputs_of(const SampleRequest& request);
 
 Error out_of_range(const std::string& field, const std::string& value, const std::string& range);
+
+/// Returns the value as text with nine digits, which is different for any two floats.
+std::string text_of(float value);
 Error check_rows(const RowsView& rows, const std::string& name);
 Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
                    const std::string& meaning);

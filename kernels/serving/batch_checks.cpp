@@ -1,7 +1,5 @@
 #include "serving/batch_checks.h"
 
-#include <array>
-#include <cstdio>
 #include <limits>
 #include <string>
 
@@ -11,13 +9,6 @@
 
 namespace fairdraw::serving {
 namespace {
-
-/// Returns the value as text with nine digits, which is different for any two floats.
-std::string text_of(float value) {
-  std::array<char, 32> text{};
-  static_cast<void>(std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(value)));
-  return text.data();
-}
 
 std::string place_in(const char* list, std::size_t i) {
   return std::string(list) + "[" + std::to_string(i) + "]";

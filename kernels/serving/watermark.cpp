@@ -163,7 +163,9 @@ class GreenBiases {
         add(id, request.processing.bias_values.data[given.begin + i]);
         if (is_token(id, vocab)) own[static_cast<std::size_t>(id)] = values_.back();
       }
-      if (const auto context = marks.context(row); context && !marks.has_stranger(row)) {
+      const bool is_active = !request.active.given() || request.active.data[row] != 0;
+      const auto context = marks.context(row);
+      if (is_active && context && !marks.has_stranger(row)) {
         for (std::int32_t id = 0; id < vocab; ++id) {
           if (keyed_word(*context, id) >= limit) continue;
           add(id, own[static_cast<std::size_t>(id)] + watermark.green_bias);

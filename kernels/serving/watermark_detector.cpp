@@ -146,11 +146,18 @@ Error watermark_threshold(const WatermarkRule& rule, std::int64_t scored, std::i
                         "above 0, at most 1");
   }
   const UnmarkedScore unmarked(rule, static_cast<double>(scored));
-  const double rate = false_positive_rate / static_cast<double>(keys);
+  const auto exceeds = [&](double tail) {
+    return std::min(1.0, static_cast<double>(keys) * tail) > false_positive_rate;
+  };
+  if (false_positive_rate == 1) {
+    score = 0;
+    return {};
+  }
   if (unmarked.is_gamma) {
+    const double rate = false_positive_rate / static_cast<double>(keys);
     // The inverse is rounded, so the score is moved up until its p-value is at most the rate.
     double found = boost::math::gamma_q_inv(unmarked.positions, rate);
-    for (double step = 0x1p-52; unmarked.tail(found) > rate; step *= 2) found += found * step;
+    for (double step = 0x1p-52; exceeds(unmarked.tail(found)); step *= 2) found += found * step;
     score = found;
     return {};
   }
@@ -158,7 +165,7 @@ Error watermark_threshold(const WatermarkRule& rule, std::int64_t scored, std::i
   double high = unmarked.trials + 1;
   while (high - low > 1) {
     const double middle = std::floor((low + high) / 2);
-    (unmarked.tail(middle) > rate ? low : high) = middle;
+    (exceeds(unmarked.tail(middle)) ? low : high) = middle;
   }
   score = high;
   return {};

@@ -57,9 +57,10 @@
 //   bits the mean of g_v - sum of p g is 0, so that each layer leaves the mean of p_v as it is.
 //   Distance to the unmarked distribution, over keys and words, for n survivors: a sum of n terms
 //   has a relative error of at most (n - 1) 2^-53, and a factor of at most 4 (n + 1) 2^-53
-//   absolutely. So m layers, the first rounding and the draw's sum add up to less than 4 (n + 2) (m
-//   + 1) 2^-53 in total variation, 2e-8 for n = 2^20 and m = 30, and n blocks of one permutation to
-//   n (n - 1) 2^-65, as above.
+//   absolutely. Exact layers keep means, so that the error of each layer counts once. Weights that
+//   become subnormal lose less than n 2^-1075 more. So m layers, the first rounding and the draw's
+//   sum add up to less than 4 (n + 2) (m + 1) 2^-53 in total variation, 2e-8 for n = 2^20 and m =
+//   30, and n blocks of one permutation to n (n - 1) 2^-65, as above.
 //
 // Green list. Token v is green if u_v < floor(green_share 2^64). In step 3 of logits processing
 // (logits_processing.h), the bias of each green token is greater by green_bias, in one addition of
@@ -67,10 +68,10 @@
 //
 // With `mask_repeated`, a context that the request had before is not marked: the draw is then the
 // ordinary one, by seed and offset. So a request's sequence of tokens has the unmarked distribution
-// over random keys, within the sum of its draws' distances, if the scheme is not green_list.
-// (Without mask_repeated, each single
-// token has the unmarked distribution, but the tokens of equal contexts depend on each other.)
-// Contexts that reach before the first id occur once in a request.
+// over random keys (and words, of a tournament), within the sum of its draws' distances, if the
+// scheme is not green_list. (Without mask_repeated, each single token has the unmarked
+// distribution, but the tokens of equal contexts depend on each other.) Contexts that reach before
+// the first id occur once in a request.
 //
 // Two keys: the draw takes the second key with probability `second_share`, by a coin of the
 // request's own random bits: the word of attempt 65 of the draw (SampleResult), below
@@ -146,9 +147,9 @@ Error sample_marked(const SampleRequest& request, const Watermark& watermark,
 //   p-value  P(score >= S) of the key with the largest S, times the number of keys, at most 1
 //            (Bonferroni).
 //   e-value  the mean over the keys of E, the mean over i = 1 ... 15 of the likelihood ratios of
-//            exponential variables of rate 1 - i/16, or of trials that succeed with probability
-//            q + (1 - q) i/16: (1 - i/16)^T e^(S i/16), or (1 + (1 - q) i / 16 q)^S
-//            (1 - i/16)^(N - S) for N trials. A new position multiplies a term by a factor of mean
+//            exponential variables of rate 1 - i/16, or of N trials (T m or T) that succeed with
+//            probability q_i = q + (1 - q) i/16: (1 - i/16)^T e^(S i/16), or (q_i / q)^S
+//            ((1 - q_i) / (1 - q))^(N - S). A new position multiplies a term by a factor of mean
 //            at most 1: E is a test supermartingale, and over a text that grows it ever exceeds 1/a
 //            with probability at most a (Ville). A stream may be tested after each token.
 //

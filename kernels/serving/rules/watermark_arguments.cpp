@@ -19,7 +19,7 @@ Error check_watermark_rule(const WatermarkRule& rule) {
     return out_of_range("layers", std::to_string(rule.layers), "1 to 64");
   }
   if (!(rule.green_share >= 0x1p-20F && rule.green_share < 1.0F)) {
-    return out_of_range("green_share", std::to_string(rule.green_share), "2^-20 to below 1");
+    return out_of_range("green_share", text_of(rule.green_share), "2^-20 to below 1");
   }
   return {};
 }
@@ -34,11 +34,11 @@ Error check_watermark(const SampleRequest& request, const Watermark& watermark) 
   if (Error e = check_per_request(watermark.key, "key", rows, one)) return e;
   if (Error e = check_per_request(watermark.second_key, "second_key", rows, one)) return e;
   if (!(watermark.second_share >= 0.0F && watermark.second_share <= 1.0F)) {
-    return out_of_range("second_share", std::to_string(watermark.second_share), "0 to 1");
+    return out_of_range("second_share", text_of(watermark.second_share), "0 to 1");
   }
   if (Error e = check_watermark_rule(watermark.rule)) return e;
   if (!(watermark.green_bias >= 0.0F && watermark.green_bias <= 0x1p32F)) {
-    return out_of_range("green_bias", std::to_string(watermark.green_bias), "0 to 2^32");
+    return out_of_range("green_bias", text_of(watermark.green_bias), "0 to 2^32");
   }
   if (Error e = check_per_request(watermark.mask_repeated, "mask_repeated", rows, one)) return e;
   if (request.indices.given()) {

@@ -355,6 +355,14 @@ TEST(WatermarkDetector, ThresholdsOfCountsAreTheSmallest) {
                     rate * (1 - 1e-12));
         }
         EXPECT_LE(count, trials + 1);
+        double of_two_keys = -1;
+        ASSERT_FALSE(watermark_threshold(counting.rule, scored, 2, rate, of_two_keys));
+        EXPECT_GE(of_two_keys, rate < 1 ? score : 0);
+        if (rate < 1) {
+          const Real tail =
+              binomial_tail(trials, counting.success, static_cast<std::int64_t>(of_two_keys));
+          EXPECT_LE(static_cast<double>(tail * 2), rate * (1 + 1e-12));
+        }
       }
     }
   }

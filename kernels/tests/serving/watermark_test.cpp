@@ -7,6 +7,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -399,11 +400,10 @@ TEST(Watermark, RefusesByNameValueAndRange) {
          "scheme is 3; allowed: 0 (race), 1 (tournament) or 2 (green_list)");
   refuse([](SmallCall& c) { c.watermark.rule.layers = 65; }, "layers is 65; allowed: 1 to 64");
   refuse([](SmallCall& c) { c.watermark.rule.green_share = 1; },
-         "green_share is 1.000000; allowed: 2^-20 to below 1");
-  refuse([](SmallCall& c) { c.watermark.green_bias = -1; },
-         "green_bias is -1.000000; allowed: 0 to 2^32");
+         "green_share is 1; allowed: 2^-20 to below 1");
+  refuse([](SmallCall& c) { c.watermark.green_bias = -1; }, "green_bias is -1; allowed: 0 to 2^32");
   refuse([](SmallCall& c) { c.watermark.second_share = 1.5F; },
-         "second_share is 1.500000; allowed: 0 to 1");
+         "second_share is 1.5; allowed: 0 to 1");
   refuse([](SmallCall& c) { c.watermark.second_share = std::nanf(""); },
          "second_share is nan; allowed: 0 to 1");
   refuse([](SmallCall& c) { c.request.num_samples = 2; },
@@ -415,8 +415,10 @@ TEST(Watermark, RefusesByNameValueAndRange) {
 }
 
 TEST(Watermark, AnUnknownIdFailsItsRowIfThatIsMarked) {
-  for (const std::int32_t id : {-1, 4, -2}) {
+  for (int number = 0; number < 9; ++number) {
+    const std::int32_t id = std::array{-1, 4, -2}[static_cast<std::size_t>(number % 3)];
     SmallCall call;
+    call.watermark.rule.scheme = static_cast<WatermarkScheme>(number / 3);
     call.outputs.ids()[1] = id;
     ASSERT_FALSE(sample_marked(call.request, call.watermark, call.result));
     EXPECT_EQ(call.statuses, (std::vector{RowStatus::invalid_history, RowStatus::ok}));
@@ -426,6 +428,25 @@ TEST(Watermark, AnUnknownIdFailsItsRowIfThatIsMarked) {
     ASSERT_FALSE(sample_marked(call.request, call.watermark, call.result));
     EXPECT_EQ(call.statuses, (std::vector{RowStatus::ok, RowStatus::ok}));
   }
+}
+
+// The lists of biases are rebuilt for green tokens; a list outside its buffer still fails its row.
+TEST(Watermark, ABadListOfBiasesFailsItsRowBesideGreenTokens) {
+  SmallCall call;
+  call.watermark.rule.scheme = WatermarkScheme::green_list;
+  const std::vector<std::int32_t> ids = {1, 2};
+  const std::vector<float> values = {0x1p64F, -0x1p64F};
+  std::vector<std::int64_t> begins = {0, 1};
+  const std::vector<std::int32_t> lengths = {1, 1};
+  call.request.processing.bias_ids = {ids.data(), 2, {begins.data(), 2}, {lengths.data(), 2}};
+  call.request.processing.bias_values = {values.data(), 2};
+  call.watermark.green_bias = 0x1p32F;
+  ASSERT_FALSE(sample_marked(call.request, call.watermark, call.result));
+  EXPECT_EQ(call.statuses, (std::vector{RowStatus::ok, RowStatus::ok}));
+  EXPECT_EQ(call.tokens[0], 1);  // no other bias is near 2^64
+  begins[1] = 2;
+  ASSERT_FALSE(sample_marked(call.request, call.watermark, call.result));
+  EXPECT_EQ(call.statuses, (std::vector{RowStatus::ok, RowStatus::invalid_logit_bias}));
 }
 
 }  // namespace
