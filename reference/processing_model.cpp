@@ -252,7 +252,7 @@ bool is_undecided(const std::vector<float>& logits, float n) {
 }
 
 /// Returns the tokens that would end an n-gram that the history has already: those that follow the
-/// history's last n - 1 ids somewhere in it. Placeholders are no ids.
+/// history's last n - 1 ids somewhere in it. An id below 0 equals no id.
 std::set<std::int32_t> repeated_ngram_ends(const RowProcessing& row) {
   std::set<std::int32_t> ends;
   if (row.no_repeat_ngram_size == 0) return ends;
@@ -260,7 +260,7 @@ std::set<std::int32_t> repeated_ngram_ends(const RowProcessing& row) {
   const auto prefix = static_cast<std::size_t>(row.no_repeat_ngram_size) - 1;
   if (prefix > history.size()) return ends;
   const std::span last = std::span(history).last(prefix);
-  if (std::ranges::find(last, -1) != last.end()) return ends;
+  if (std::ranges::any_of(last, [](std::int32_t id) { return id < 0; })) return ends;
   for (std::size_t begin = 0; begin + prefix < history.size(); ++begin) {
     if (std::ranges::equal(std::span(history).subspan(begin, prefix), last)) {
       ends.insert(history[begin + prefix]);

@@ -57,7 +57,7 @@ typedef struct fairdraw_token_lists {
  * The ranges are r in [2^-64, 2^64], and [-2^64, 2^64] for f, p, and biases other than -inf. A
  * min_tokens is >= 0, n is >= 0 or -1, the filters of step 9 are in [0, 1], and the rules of
  * histories have the ranges that their fields state. Ids are in [0, vocab), or -1 in prompt and
- * output, where -1 equals no id. A row is checked for NaN and +inf before any of these
+ * output, where an id below 0 equals no id. A row is checked for NaN and +inf before any of these
  * changes. A step that makes a finite logit infinite fails the row (processing_overflow), even if a
  * later step bans that token.
  *

@@ -92,7 +92,10 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
       replace_one(dice,
                   *dice.pick({&arrays.min_tokens, &arrays.output_lengths, &arrays.output_counts}),
                   -1);
-      replace_one(dice, arrays.counts_of_prompt, 2);
+      replace_one(dice,
+                  *dice.pick({&arrays.counts_of_prompt, &arrays.penalty_window,
+                              &arrays.no_repeat_ngram_size}),
+                  -2);
       break;
     default:
       replace_one(dice, arrays.bad_word_lengths.data, dice.pick({0, -100, 1000}));

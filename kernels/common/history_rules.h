@@ -81,7 +81,7 @@ struct History {
   }
 
   /// Returns whether the n - 1 ids before a place are the last n - 1 ids of the history, so that
-  /// the id at this place would end an n-gram that the history has already. A placeholder equals no
+  /// the id at this place would end an n-gram that the history has already. An id below 0 equals no
   /// id.
   FAIRDRAW_HOST_DEVICE bool ends_with_ids_before(std::int64_t place, std::int32_t n) const {
     if (place < n - 1) return false;

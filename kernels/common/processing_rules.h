@@ -3,8 +3,9 @@
 //
 // Contract. The steps are defined in fairdraw/logits_processing.h; only this file defines how they
 // are computed, for host and device. A processed logit is a function of the logit in the row and of
-// the request's parameters and lists. The order of a list matters only for bad words and for
-// `bias_ids`, where the last entry of an id is used.
+// the request's parameters and lists. The order of a list matters only for bad words, for
+// `bias_ids`, where the last entry of an id is used, and for histories if bad words or rules of
+// histories read them.
 //
 // Numerics. Each of the following operations is one float32 operation, which is rounded to nearest
 // and keeps subnormal numbers.
@@ -38,7 +39,7 @@
 // count the prompt; the ids of `output`, or the values of `output_counts`, are checked only if some
 // penalty has an effect. With a penalty window, only the ids in the window are checked. So a row
 // without penalties takes no time for its history. Bad words and n-grams are compared with the ids
-// of the history without a check of these ids; a placeholder equals no id.
+// of the history without a check of these ids; an id below 0 equals no id.
 #pragma once
 
 #include <bit>
@@ -88,12 +89,12 @@ FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& paramete
   return parameters.history.are_valid() ? RowStatus::ok : RowStatus::invalid_history_rule;
 }
 
-/// Returns whether the ids of the prompt can change the row; reads_output returns the same for the
-/// output.
+/// Returns whether the penalties read the output.
 FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parameters) {
   return parameters.repetition != 1.0F || parameters.frequency != 0.0F ||
          parameters.presence != 0.0F;
 }
+/// Returns whether the penalties read the prompt.
 FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
   return parameters.repetition != 1.0F ||
          (parameters.history.counts_of_prompt != 0 && reads_output(parameters));

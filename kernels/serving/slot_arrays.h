@@ -63,7 +63,7 @@ struct SlotArrays {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) type* name = nullptr;
 #include "fairdraw/processing_parameters.inc"
   std::int32_t* penalised_prompt =
-      nullptr;  ///< number of different tokens of the prompt, or 0 without repetition_of_prompt
+      nullptr;  ///< number of tokens of the prompt, or 0 without repetition_of_prompt
   std::uint8_t* repetition_of_prompt = nullptr;
   std::uint8_t* active = nullptr;
   std::array<ListArrays, kLists> lists;

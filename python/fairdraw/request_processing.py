@@ -37,8 +37,8 @@ class RequestProcessing:
 
     Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
     tokens. With `counts_of_prompt` 1, frequency and presence penalty count the prompt's tokens, too.
-    With `no_repeat_ngram_size` n of at least 1, no n ids that prompt and output have in this order
-    are repeated. These three need `repetition_of_prompt`, and 0 is off for the last two.
+    With `no_repeat_ngram_size` n of at least 1, no id is drawn that would repeat n ids of prompt and
+    output, in their order. These three need `repetition_of_prompt`, and 0 is off for the last two.
 
     A value out of its range makes the request fail.
     """

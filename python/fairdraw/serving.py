@@ -159,7 +159,7 @@ class BatchState:
     """The requests of a running batch, in `capacity` slots. Slot i belongs to row i of the logits.
 
     The caller chooses the request ids, from 0 to 2^64 - 1. `max_length` is the maximum number of
-    tokens of a request, prompt and output together. `history="dense"` keeps counts of the whole
+    tokens of a request, prompt and output together. `history="dense"` takes no rules of histories, and keeps counts of the whole
     vocabulary per slot, instead of counting the tokens in the histories of requests with penalties.
     Dense counts are faster if histories are about as long as the vocabulary. The drawn tokens are
     the same for both kinds of history. `tie_rule` and `filter_apply_order` have the same meaning as

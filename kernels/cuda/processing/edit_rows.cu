@@ -8,7 +8,8 @@
 //
 // Algorithm and cost. Each row has one block. All threads together process one list after another,
 // with one entry per thread, between barriers. The lists are not sorted, so the cost is linear in
-// their lengths, plus the number of words of the row's bits. Logits are read only for tokens in the
+// their lengths, plus the number of words of the row's bits. (The rule against repeated n-grams
+// compares up to n ids at each place of the history.) Logits are read only for tokens in the
 // lists.
 //   1. Reads the lists, their first entries, these tokens' logits and the first words of `allowed`.
 //   2. Clears the edits; sets allowed bits to what the call's mask and the allowed ids leave.

@@ -156,9 +156,9 @@ class ThresholdBins {
     return with_reach(rule, true, rule.distance(low));
   }
 
-  /// Begins the bins at the r-th largest of the tiles' largest values, where r is k / 512. Fewer
-  /// than r tiles have tokens above this value, so that at most k / 2 tokens are above it, and the
-  /// k-th largest token is not.
+  /// Begins the bins near the r-th largest of the tiles' largest values, where r is k / 512. At
+  /// most 17 r / 16 tiles have tokens above this value, so that at most 17 k / 32 tokens are above
+  /// it, and the k-th largest token is not.
   __device__ void begin_near_rank(BinRule& rule) const {
     constexpr auto kTokensOfRank = static_cast<unsigned>(2 * kTileSize);
     const TileKeys& keys = row_.keys;

@@ -44,15 +44,16 @@ struct BatchAccess;
 /// has.
 using RequestId = std::uint64_t;
 
-/// Form in which `sample` reads the histories of requests. Both forms give the same tokens. lists:
-/// the output's ids in order, and the distinct ids of a prompt that has a repetition penalty. A
-/// call goes through the histories of requests with a penalty, at a cost that grows with their
+/// Form in which `sample` reads the histories of requests. Both forms give the same tokens, but
+/// only lists have rules of histories. lists: the output's ids in order, and the distinct ids of a
+/// prompt that has a repetition penalty, or the whole prompt of a request with such a rule. A call
+/// goes through the histories of requests with a penalty, at a cost that grows with their
 /// length. dense: a bitmask of the prompt and counts of the output, which are updated with every
 /// token. A call reads bitmask and counts whole, whatever the length of the history. On a CPU,
 /// dense is faster only if histories are about as long as the vocabulary. The dense arrays take
 /// capacity * vocab * 4 1/8 bytes.
 enum class HistoryForm : std::uint32_t {
-  lists = 0,  ///< the ids of the output, and the distinct ids of the prompt
+  lists = 0,  ///< the ids of the output, and those of the prompt
   dense = 1,  ///< a bitmask of the prompt, and counts of the output
 };
 

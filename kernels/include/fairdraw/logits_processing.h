@@ -55,7 +55,7 @@
 // `output_counts`, only if a penalty is not neutral; ids before the penalty window are not checked.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
-// top_n_sigma, penalty_window and counts_of_prompt, of which it always does the latter;
+// top_n_sigma, penalty_window and counts_of_prompt, which is always on in llama.cpp;
 // transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
 // and eta_cutoff, and the chain of llama.cpp for their place before the temperature; Tan et al.
 // 2025 (arXiv 2509.23234) for p_less; docs/semantics.md for the order of the steps.
