@@ -149,9 +149,9 @@ class Files(AffectedCase):
         self.assertEqual(list(affected.SANITIZER_MINUTES), EVERY_FOLDER)
         for path in ["CMakeLists.txt", "kernels/tests/CMakeLists.txt", "CMakePresets.json",
                      "cmake/cuda.cmake"]:
-            self.expect(path, [], ["harness", "reference"][::-1], [])  # 15 and 5 of 20 minutes
+            self.expect(path, [], ["harness"], [])  # 15 of 15 minutes
             for source in ["kernels/common/words.cpp", "suites/command/verbs/verify.cpp"]:
-                self.expect({path, source}, [source], ["reference", "harness"], [])  # not 25 minutes
+                self.expect({path, source}, [source], ["harness"], [])  # not 25 minutes
 
     def test_the_folder_that_changed_most_comes_first(self):
         self.assertEqual(affected.folders(
