@@ -118,10 +118,12 @@ RowProcessing with_green_biases(RowProcessing processing, const RowMark& mark, s
   const std::vector<std::int32_t> context = context_of(output, mark.window);
   std::map<std::int32_t, float> biases;
   for (const RowProcessing::Bias& bias : processing.biases) biases[bias.id] = bias.value;
-  const auto limit = static_cast<cpp_int>(std::ldexp(static_cast<double>(mark.green_share), 64));
+  // The share is below 1, so that the limit fits.
+  const auto limit =
+      static_cast<std::uint64_t>(std::ldexp(static_cast<double>(mark.green_share), 64));
   for (std::size_t id = 0; id < vocab; ++id) {
     const auto token = static_cast<std::int32_t>(id);
-    if (cpp_int(marked_word(key_of_draw(mark, word), context, token)) >= limit) continue;
+    if (marked_word(key_of_draw(mark, word), context, token) >= limit) continue;
     biases[token] = biases[token] + mark.green_bias;
   }
   processing.biases.clear();

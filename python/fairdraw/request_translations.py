@@ -568,7 +568,7 @@ class _Chain:
         left_alone = self.values.get("top_k") == 1 and "typ_p" in samplers
         if left_alone and samplers.index("top_k") < samplers.index("typ_p"):
             return 1.0
-        return self.values.get("typical_p", 1.0)
+        return float(self.values.get("typical_p", 1))
 
     def typ_p(self) -> None:
         given = self.given

@@ -88,19 +88,19 @@ TEST(ProcessingAnswers, APenaltyWindowEndsInTheOutputOrInThePrompt) {
   row.prompt = {0, 1};
   row.output = {2, 3, 3};
   row.penalty_window = 2;  // 3, 3
-  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 / 2 - 2});
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 / 2.0F - 2});
   row.penalty_window = 4;  // 1, 2, 3, 3
-  expect({8, 8, 8, 8}, row, {8, 8 / 2, 8 / 2 - 1, 8 / 2 - 2});
+  expect({8, 8, 8, 8}, row, {8, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
   row.penalty_window = 0;
   expect({8, 8, 8, 8}, row, {8, 8, 8, 8});
   for (const std::int32_t all : {-1, 5, 1000}) {
     row.penalty_window = all;
-    expect({8, 8, 8, 8}, row, {8 / 2, 8 / 2, 8 / 2 - 1, 8 / 2 - 2});
+    expect({8, 8, 8, 8}, row, {8 / 2.0F, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
   }
   // The id in front of the window is no token, and is not read.
   row.prompt = {1000, 1};
   row.penalty_window = 4;
-  expect({8, 8, 8, 8}, row, {8, 8 / 2, 8 / 2 - 1, 8 / 2 - 2});
+  expect({8, 8, 8, 8}, row, {8, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
   row.penalty_window = 5;
   EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history);
   row.penalty_window = -2;
