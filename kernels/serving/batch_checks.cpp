@@ -71,7 +71,7 @@ Error check_probability_filters(const BatchRequest& request) {
 }
 
 Error check_history_rules(const BatchRequest& request, const BatchStateOptions& options) {
-  const auto check_rule = [&](const char* field, std::int32_t value, std::int32_t neutral) {
+  const auto check_lists = [&](const char* field, std::int32_t value, std::int32_t neutral) {
     const std::string off = std::to_string(neutral);
     if (value == neutral) return Error{};
     if (options.history == HistoryForm::dense) {
@@ -81,14 +81,16 @@ Error check_history_rules(const BatchRequest& request, const BatchStateOptions& 
       return out_of_range("repetition_of_prompt", "false",
                           "true, or " + off + " for " + field + ", which reads the prompt");
     }
-    const bool is_switch = std::string(field) == "counts_of_prompt";
-    if (is_switch && value != 1) return out_of_range(field, std::to_string(value), "0 or 1");
-    return check_at_least(field, value, neutral);
+    return Error{};
   };
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
-  if (Error error = check_rule(#name, request.name, neutral)) return error;
+  if (Error error = check_lists(#name, request.name, neutral)) return error;
 #include "fairdraw/processing_parameters.inc"
-  return {};
+  if (Error error = check_at_least("penalty_window", request.penalty_window, -1)) return error;
+  if (request.counts_of_prompt != 0 && request.counts_of_prompt != 1) {
+    return out_of_range("counts_of_prompt", std::to_string(request.counts_of_prompt), "0 or 1");
+  }
+  return check_at_least("no_repeat_ngram_size", request.no_repeat_ngram_size, 0);
 }
 
 Error check_penalties(const BatchRequest& request) {

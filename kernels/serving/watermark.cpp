@@ -205,8 +205,9 @@ Error sample_marked(const SampleRequest& request, const Watermark& watermark,
   const RowMarks marks(request, watermark);
   const cpu::RowSurvivors mark = [&](std::int64_t row, cpu::IndexedRow& sampler) {
     if (marks.has_stranger(row)) return RowStatus::invalid_history;
+    if (rule.scheme == WatermarkScheme::green_list) return RowStatus::ok;  // biases mark the row
     const std::optional<std::uint64_t> context = marks.context(row);
-    if (!context || rule.scheme == WatermarkScheme::green_list) return RowStatus::ok;
+    if (!context) return RowStatus::ok;
     if (rule.scheme == WatermarkScheme::race) {
       sampler.choose(winner_of_race(sampler, *context));
       return RowStatus::ok;

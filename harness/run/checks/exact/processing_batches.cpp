@@ -108,11 +108,10 @@ struct Running {
   RowProcessing processing;
 };
 
-// The requests of a batch and their events, which depend only on `seed`.
+// The requests of a batch and their events, which depend only on the case and its seed.
 class Batch {
  public:
-  Batch(std::uint64_t seed, std::int64_t vocab, bool with_rules)
-      : seed_(seed), vocab_(vocab), with_rules_(with_rules) {}
+  explicit Batch(const CheckInput& input) : input_(input) {}
 
   // Changes the batch between two steps: some requests end, some are evicted, and free slots are
   // filled.
@@ -129,28 +128,21 @@ class Batch {
         evicted_.pop_back();
         continue;
       }
-      RowProcessing processing =
-          processing_for_row(seed_, static_cast<std::int64_t>(added_), vocab_);
-      if (with_rules_ && added_ % 4 == 1) {
-        std::mt19937_64 random(mixed(seed_ + 12, added_));
-        add_random_rules(processing, random);
-      }
-      processing.output.clear();
-      processing.output_length = 0;
-      slot = Running{added_++, 0, std::move(processing)};
+      slot = Running{added_, 0, processing_of_request(input_, added_)};
+      ++added_;
     }
   }
 
   std::vector<std::optional<Running>>& slots() { return slots_; }
-  std::uint64_t seed_of(const Running& running) const { return mixed(~seed_, running.number); }
+  std::uint64_t seed_of(const Running& running) const {
+    return mixed(~input_.seed, running.number);
+  }
 
  private:
-  std::uint64_t dice(std::uint64_t sides) { return mixed(seed_ + 11, rolled_++) % sides; }
+  std::uint64_t dice(std::uint64_t sides) { return mixed(input_.seed + 11, rolled_++) % sides; }
 
   static constexpr std::size_t kSlots = 8;
-  std::uint64_t seed_;
-  std::int64_t vocab_;
-  bool with_rules_;
+  const CheckInput& input_;
   std::uint64_t rolled_ = 0, added_ = 0;
   std::vector<std::optional<Running>> slots_ = std::vector<std::optional<Running>>(kSlots);
   std::vector<Running> evicted_;
@@ -253,6 +245,18 @@ void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome) 
   }
 }
 
+RowProcessing processing_of_request(const CheckInput& input, std::uint64_t number) {
+  RowProcessing processing =
+      processing_for_row(input.seed, static_cast<std::int64_t>(number), input.logits->vocab());
+  if (input.sampler->description().history_rules && number % 4 == 1) {
+    std::mt19937_64 random(mixed(input.seed + 12, number));
+    add_random_rules(processing, random);
+  }
+  processing.output.clear();
+  processing.output_length = 0;
+  return processing;
+}
+
 void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
   constexpr std::int64_t kSteps = 16, kDifferentRows = 64;
@@ -261,7 +265,7 @@ void expect_running_batch(const CheckInput& input, CheckOutcome& outcome) {
   const Request rows = make_request(input, 0, kDifferentRows);
   const auto vocab = static_cast<std::size_t>(rows.vocab);
   const std::size_t words = rows.allowed.size() / kDifferentRows;
-  Batch batch(input.seed, rows.vocab, sampler.history_rules);
+  Batch batch(input);
   RowProcessing left_behind;  // lists that a request left in a free slot
   for (std::int64_t step = 0; step < kSteps; ++step) {
     batch.change();

@@ -33,6 +33,10 @@ void expect_large_counts(const CheckInput& input, CheckOutcome& outcome);
 /// batch without padding.
 void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome);
 
+/// Returns the processing with which request `number` enters a running batch: without output, and
+/// in every fourth request with rules of histories, if the sampler has them.
+reference::RowProcessing processing_of_request(const CheckInput& input, std::uint64_t number);
+
 /// Runs a batch of some slots over some steps, as an engine does. Requests with processing of their
 /// own are added, continue with the tokens that they got, are evicted, are restored in any slot
 /// with the same history, seed and offset, and end; the next request takes their slot.

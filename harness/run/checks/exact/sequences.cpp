@@ -9,10 +9,8 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <random>
 #include <utility>
 
-#include "harness/inputs/processing_rows.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/sequence_event.h"
 #include "harness/run/checks/checks.h"
@@ -100,14 +98,7 @@ class Sequence {
     // One request in four has no processing, next to requests that have processing.
     held.processed = input_.sampler->description().processing && held.number % 4 != 3;
     if (held.processed) {
-      held.processing =
-          processing_for_row(input_.seed, static_cast<std::int64_t>(held.number), rows_.vocab);
-      if (input_.sampler->description().history_rules && held.number % 4 == 1) {
-        std::mt19937_64 random(mixed(input_.seed + 12, held.number));
-        add_random_rules(held.processing, random);
-      }
-      held.processing.output.clear();
-      held.processing.output_length = 0;
+      held.processing = processing_of_request(input_, held.number);
       // In a third of the processed requests every occurrence counts, so that one occurrence too
       // many or too few changes a logit.
       if (held.number % 4 == 0) held.processing.frequency_penalty = 0.75F;
