@@ -40,12 +40,6 @@ bool has_penalty(const RowProcessing& row) {
   return row.repetition_penalty != 1 || row.frequency_penalty != 0 || row.presence_penalty != 0;
 }
 
-std::vector<std::int32_t> whole_history(const RowProcessing& row) {
-  std::vector<std::int32_t> ids = row.prompt;
-  ids.insert(ids.end(), row.output.begin(), row.output.end());
-  return ids;
-}
-
 /// Prompt and output of a row, as far as the penalties see them.
 struct SeenHistory {
   std::vector<std::int32_t> prompt, output;
@@ -251,24 +245,6 @@ bool is_undecided(const std::vector<float>& logits, float n) {
       logits, [&](float x) { return x != -kInfinity && std::abs(x - threshold) <= error; });
 }
 
-/// Returns the tokens that would end an n-gram that the history has already: those that follow the
-/// history's last n - 1 ids somewhere in it. An id below 0 equals no id.
-std::set<std::int32_t> repeated_ngram_ends(const RowProcessing& row) {
-  std::set<std::int32_t> ends;
-  if (row.no_repeat_ngram_size == 0) return ends;
-  const std::vector<std::int32_t> history = whole_history(row);
-  const auto prefix = static_cast<std::size_t>(row.no_repeat_ngram_size) - 1;
-  if (prefix > history.size()) return ends;
-  const std::span last = std::span(history).last(prefix);
-  if (std::ranges::any_of(last, [](std::int32_t id) { return id < 0; })) return ends;
-  for (std::size_t begin = 0; begin + prefix < history.size(); ++begin) {
-    if (std::ranges::equal(std::span(history).subspan(begin, prefix), last)) {
-      ends.insert(history[begin + prefix]);
-    }
-  }
-  return ends;
-}
-
 /// Returns the tokens that steps 4 to 7 ban.
 std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab,
                                      std::span<const std::uint32_t> allowed) {
@@ -280,7 +256,7 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
     if (ends_with(row.output, word.first(word.size() - 1))) banned.insert(word.back());
     begin += word.size();
   }
-  for (const std::int32_t id : repeated_ngram_ends(row)) {
+  for (const std::int32_t id : ends_of_ngrams(whole_history(row), row.no_repeat_ngram_size)) {
     if (id >= 0 && id < static_cast<std::int64_t>(vocab)) banned.insert(id);
   }
   const std::set<std::int32_t> listed(row.allowed_ids.begin(), row.allowed_ids.end());
@@ -300,6 +276,26 @@ bool has_probability_filter(const RowProcessing& row) {
   has_filter = has_filter || row.name != (neutral);
 #include "fairdraw/processing_parameters.inc"
   return has_filter;
+}
+
+std::vector<std::int32_t> whole_history(const RowProcessing& row) {
+  std::vector<std::int32_t> ids = row.prompt;
+  ids.insert(ids.end(), row.output.begin(), row.output.end());
+  return ids;
+}
+
+std::vector<std::int32_t> ends_of_ngrams(std::span<const std::int32_t> history, std::int32_t n) {
+  std::vector<std::int32_t> ends;
+  if (n == 0 || static_cast<std::size_t>(n) > history.size()) return ends;
+  const auto prefix = static_cast<std::size_t>(n) - 1;
+  const auto last = history.last(prefix);
+  if (std::ranges::any_of(last, [](std::int32_t id) { return id < 0; })) return ends;
+  for (std::size_t begin = 0; begin + prefix < history.size(); ++begin) {
+    if (std::ranges::equal(history.subspan(begin, prefix), last)) {
+      ends.push_back(history[begin + prefix]);
+    }
+  }
+  return ends;
 }
 
 bool has_history_rule(const RowProcessing& row) {

@@ -42,6 +42,12 @@ bool has_probability_filter(const RowProcessing& row);
 /// Returns whether the row has a rule of histories.
 bool has_history_rule(const RowProcessing& row);
 
+/// Returns the prompt and the output, one after the other.
+std::vector<std::int32_t> whole_history(const RowProcessing& row);
+/// Returns the ids that follow the last n - 1 ids of a history somewhere in it, oldest first: they
+/// would end an n-gram that the history has already. An id below 0 equals no id. n = 0: none.
+std::vector<std::int32_t> ends_of_ngrams(std::span<const std::int32_t> history, std::int32_t n);
+
 /// Returns the processing of row `row` of a call. The function reads nothing outside the call's
 /// buffers.
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,

@@ -407,18 +407,6 @@ constexpr Entry kProbabilityFilters[] = {
      }},
 };
 
-/// Returns the ids that follow the last n - 1 ids of a history somewhere in it, oldest first.
-Ids ends_of_ngrams(const Ids& history, std::int32_t n) {
-  Ids ends;
-  if (n == 0 || std::ssize(history) < n) return ends;
-  const auto last = history.end() - (n - 1);
-  if (std::find(last, history.end(), -1) != history.end()) return ends;
-  for (auto begin = history.begin(); begin < last; ++begin) {
-    if (std::equal(last, history.end(), begin)) ends.push_back(begin[n - 1]);
-  }
-  return ends;
-}
-
 void ban(RowProcessing& processing, const Row& row, const Ids& ids) {
   for (const std::int32_t id : ids) {
     if (id >= 0 && id < std::ssize(row.logits)) processing.biases.push_back({id, kOut});
@@ -444,7 +432,7 @@ constexpr Entry kHistoryRules[] = {
      [](RowProcessing& p) { p.counts_of_prompt = 0; }},
     {"ngrams-of-output-alone", "n-grams of the prompt may be repeated",
      [](RowProcessing& p, Row& row) {
-       ban(p, row, ends_of_ngrams(p.output, std::exchange(p.no_repeat_ngram_size, 0)));
+       ban(p, row, reference::ends_of_ngrams(p.output, std::exchange(p.no_repeat_ngram_size, 0)));
      }},
     {"ngrams-one-longer", "an n-gram of n + 1 ids must not occur twice, one of n may",
      [](RowProcessing& p) {
@@ -452,9 +440,8 @@ constexpr Entry kHistoryRules[] = {
      }},
     {"ngrams-ban-the-first-only", "of the ids that would repeat an n-gram the first is banned",
      [](RowProcessing& p, Row& row) {
-       Ids history = p.prompt;
-       history.insert(history.end(), p.output.begin(), p.output.end());
-       Ids ends = ends_of_ngrams(history, std::exchange(p.no_repeat_ngram_size, 0));
+       Ids ends = reference::ends_of_ngrams(reference::whole_history(p),
+                                            std::exchange(p.no_repeat_ngram_size, 0));
        if (!ends.empty()) ends.resize(1);
        ban(p, row, ends);
      }},
