@@ -4,8 +4,11 @@
 #include "reference/probability_filters.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <span>
 #include <stdexcept>
 
@@ -27,17 +30,24 @@ struct FilterToken {
 struct FilterRow {
   std::vector<FilterToken> tokens;
   RowWeight total = 0, squares = 0, distances = 0;
+  double largest = 0;  ///< weight of the largest logit
 
   double mean() const {
     return std::ldexp(to_nearest_double(distances) / to_nearest_double(total), -32);
   }
 };
 
+RowWeight weighted_distance(const FilterToken& token) {
+  if (token.weight == 0) return 0;
+  return token.weight * static_cast<RowWeight>(std::floor(std::ldexp(token.distance, 32)));
+}
+
 FilterRow weighed(const std::vector<float>& logits) {
   const float scale = octaves_per_logit(1);
   const float largest = *std::ranges::max_element(logits);
   const double octave = octaves_of_logit(largest, scale).whole;
   FilterRow row;
+  row.largest = std::ldexp(octaves_of_logit(largest, scale).significand, 32);
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (logits[id] == kBanned) continue;
     const TokenOctaves octaves = octaves_of_logit(logits[id], scale);
@@ -55,10 +65,7 @@ FilterRow weighed(const std::vector<float>& logits) {
           static_cast<RowWeight>(std::floor(std::ldexp(significand * significand, 56 - 2 * s)));
     }
     row.total += token.weight;
-    if (token.weight > 0) {
-      row.distances +=
-          token.weight * static_cast<RowWeight>(std::floor(std::ldexp(token.distance, 32)));
-    }
+    row.distances += weighted_distance(token);
     row.tokens.push_back(token);
   }
   return row;
@@ -97,6 +104,108 @@ void keep_if(std::vector<float>& logits, const FilterRow& row, const Keeps& keep
   for (const FilterToken& token : row.tokens) {
     if (!keeps(token)) logits[token.id] = kBanned;
   }
+}
+
+/// Returns ln x for x >= 1, from 13 terms of the series of atanh, in double, as the definition has
+/// it.
+double logarithm(double x) {
+  int exponent = 0;
+  double m = std::frexp(x, &exponent);  // in [1/2, 1)
+  if (m <= std::sqrt(0.5)) {
+    m = 2 * m;
+    exponent -= 1;
+  }
+  const double s = (m - 1) / (m + 1);
+  double series = 1.0 / 25;
+  for (const double k : {23., 21., 19., 17., 15., 13., 11., 9., 7., 5., 3., 1.}) {
+    series = series * (s * s) + 1 / k;
+  }
+  return exponent * std::log(2.0) + 2 * s * series;
+}
+
+double entropy_of(RowWeight total, RowWeight distances, double largest) {
+  return std::ldexp(to_nearest_double(distances) / to_nearest_double(total), -32) +
+         logarithm(to_nearest_double(total) / largest);
+}
+
+/// Drops the farthest tokens until the entropy of the others is at most top_h of that of the row.
+/// The first tokens that go beyond it are looked for by the digits of their distance, as the
+/// definition says, because sums that hardly grow are not in order after rounding.
+void keep_top_h(std::vector<float>& logits, const FilterRow& row, float top_h) {
+  const double most = top_h * entropy_of(row.total, row.distances, row.largest);
+  using Digits = std::map<std::uint32_t, std::vector<FilterToken>>;
+  const auto by_digit = [](const std::vector<FilterToken>& tokens, int digit) {
+    Digits digits;
+    for (const FilterToken& token : tokens) {
+      const auto bits = std::bit_cast<std::uint32_t>(offset_of(token, 0));
+      digits[bits >> (8 * digit)].push_back(token);
+    }
+    return digits;
+  };
+  std::vector<FilterToken> left = row.tokens;
+  RowWeight total = 0, distances = 0;
+  bool found = true;
+  for (int digit = 3; digit >= 0 && found; --digit) {
+    found = false;
+    for (auto& [number, tokens] : by_digit(left, digit)) {
+      RowWeight next_total = total, next_distances = distances;
+      for (const FilterToken& token : tokens) {
+        next_total += token.weight;
+        next_distances += weighted_distance(token);
+      }
+      if (next_total != 0 && entropy_of(next_total, next_distances, row.largest) > most) {
+        left = tokens;
+        found = true;
+        break;
+      }
+      total = next_total;
+      distances = next_distances;
+    }
+  }
+  if (!found) return;
+  const float first_dropped = offset_of(left.front(), 0);
+  keep_if(logits, row, [&](const FilterToken& token) {
+    return token.distance == 0 || offset_of(token, 0) < first_dropped;
+  });
+}
+
+/// Returns the second word of Philox4x32-10 (Salmon et al. 2011).
+std::uint32_t second_word(std::array<std::uint32_t, 4> counter, std::uint64_t seed) {
+  auto low_key = static_cast<std::uint32_t>(seed);
+  auto high_key = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t first = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t third = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(third >> 32) ^ counter[1] ^ low_key,
+               static_cast<std::uint32_t>(third),
+               static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ high_key,
+               static_cast<std::uint32_t>(first)};
+    low_key += 0x9E3779B9U;
+    high_key += 0xBB67AE85U;
+  }
+  return counter[1];
+}
+
+/// Returns whether the coin of xtc excludes tokens in this step: its word is that of the length of
+/// the output, of the purpose, and of the seed.
+bool xtc_applies(const RowProcessing& row) {
+  if (row.xtc_probability == 0) return false;
+  const std::uint32_t word =
+      second_word({static_cast<std::uint32_t>(row.output_length), row.output_length < 0 ? ~0U : 0U,
+                   static_cast<std::uint32_t>(Purpose::exclude), 0},
+                  row.xtc_seed);
+  return std::ldexp(static_cast<double>(word), -32) < row.xtc_probability;
+}
+
+/// Drops the tokens that are more probable than the least probable one that reaches the threshold.
+void exclude_top_choices(std::vector<float>& logits, const FilterRow& row, float threshold) {
+  const double weight = threshold * to_nearest_double(row.total);
+  double least = 0;  // distance of the least probable token
+  for (const FilterToken& token : row.tokens) {
+    const bool reaches = token.uncut_weight >= weight - std::ldexp(weight, -50);
+    if (reaches) least = std::max(least, token.distance);
+  }
+  keep_if(logits, row, [least](const FilterToken& token) { return token.distance >= least; });
 }
 
 /// Keeps the tokens of at least a weight, and those at most `farthest` below the largest logit.
@@ -171,6 +280,50 @@ Membership above(const RealToken& token, long double threshold, long double row_
   return compared(token.probability, threshold, threshold * error);
 }
 
+/// Returns the error of an entropy that is computed from weights. The weights' errors move the mean
+/// of the distances, and the logarithm of the sum in units of the largest weight; distances have
+/// steps of 2^-32, and weights at least those of 2^-55 of the largest one, at most 2^6 away from
+/// it.
+long double entropy_error(const RealRow& row, const FilterBound& bound) {
+  long double error = row.offset_error, others = 0;
+  for (const RealToken& token : row.tokens) {
+    if (token.distance == 0) continue;
+    others += token.probability;
+    error += token.probability * (2 * bound.constant + bound.per_logit * token.distance);
+  }
+  return error + others * 0x1p-32L + static_cast<long double>(row.tokens.size()) * 0x1p-49L;
+}
+
+/// Judges top_h: a token stays if the tokens with at least its logit have an entropy of at most
+/// `share` times that of the row.
+Membership within_entropy(const std::vector<float>& logits, const RealRow& row,
+                          const RealToken& token, long double share, const FilterBound& bound) {
+  if (token.distance == 0) return Membership::in;
+  std::vector<float> nearer = logits;
+  for (float& logit : nearer) {
+    if (logit < token.logit) logit = kBanned;
+  }
+  const RealRow near = in_real_numbers(nearer, bound);
+  return compared(share * row.entropy, near.entropy,
+                  entropy_error(near, bound) + share * entropy_error(row, bound));
+}
+
+/// Judges xtc, whose coin excludes: a token stays if no less probable token reaches the threshold.
+void exclude(const RealRow& row, std::vector<Membership>& memberships, long double threshold,
+             const FilterBound& bound) {
+  long double surely = 0, maybe = 0;  // distance of the least probable token that reaches it
+  for (const RealToken& token : row.tokens) {
+    const Membership reaches = above(token, threshold, row.error, bound);
+    if (reaches == Membership::in) surely = std::max(surely, token.distance);
+    if (reaches != Membership::out) maybe = std::max(maybe, token.distance);
+  }
+  for (const RealToken& token : row.tokens) {
+    Membership& membership = memberships[token.id];
+    if (token.distance < maybe) membership = Membership::ambiguous;
+    if (token.distance < surely) membership = Membership::out;
+  }
+}
+
 /// Judges typical_p: a token stays if the mass that is nearer to the entropy is below `share`.
 Membership typical(const RealRow& row, const RealToken& token, long double share,
                    const FilterBound& bound) {
@@ -215,13 +368,17 @@ void keep_by_probability(std::vector<float>& logits, const RowProcessing& row) {
     const double weight = to_nearest_double(left.squares) / to_nearest_double(left.total);
     keep_heavy(logits, left, std::ldexp(weight, 8), 0);
   }
+  if (row.top_h != 1) keep_top_h(logits, weighed(logits), row.top_h);
+  if (xtc_applies(row)) exclude_top_choices(logits, weighed(logits), row.xtc_threshold);
 }
 
 std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,
                                      const FilterBound& bound) {
-  const int filters = static_cast<int>(row.typical_p != 1) +
-                      static_cast<int>(row.epsilon_cutoff != 0) +
-                      static_cast<int>(row.eta_cutoff != 0) + static_cast<int>(row.p_less != 0);
+  int filters = 0;
+  for (const bool on : {row.typical_p != 1, row.epsilon_cutoff != 0, row.eta_cutoff != 0,
+                        row.p_less != 0, row.top_h != 1, row.xtc_probability != 0}) {
+    filters += static_cast<int>(on);
+  }
   if (filters > 1) throw std::invalid_argument("more than one filter by probability is on");
   const RealRow real = in_real_numbers(logits, bound);
   std::vector<Membership> memberships(logits.size(), Membership::out);
@@ -238,7 +395,9 @@ std::vector<Membership> judge_filter(const std::vector<float>& logits, const Row
                           compared(-token.surprise, log / 2 - real.entropy, error));
     }
     if (row.p_less != 0) membership = above(token, real.collision, 3 * real.error, bound);
+    if (row.top_h != 1) membership = within_entropy(logits, real, token, row.top_h, bound);
   }
+  if (xtc_applies(row)) exclude(real, memberships, row.xtc_threshold, bound);
   return memberships;
 }
 

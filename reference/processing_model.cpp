@@ -72,13 +72,15 @@ RowStatus check_parameters(const RowProcessing& row) {
   if (!(n >= 0) && n != -1) return RowStatus::invalid_top_n_sigma;
   const auto is_switch = [](std::int32_t value) { return value == 0 || value == 1; };
   if (!is_switch(row.p_less) || !within(row.typical_p, 0, 1) || !within(row.epsilon_cutoff, 0, 1) ||
-      !within(row.eta_cutoff, 0, 1)) {
+      !within(row.eta_cutoff, 0, 1) || !within(row.top_h, 0, 1) ||
+      !within(row.xtc_probability, 0, 1) || !within(row.xtc_threshold, 0, 1)) {
     return RowStatus::invalid_probability_filter;
   }
-  return row.penalty_window >= -1 && is_switch(row.counts_of_prompt) &&
-                 row.no_repeat_ngram_size >= 0
-             ? RowStatus::ok
-             : RowStatus::invalid_history_rule;
+  const bool good = row.penalty_window >= -1 && is_switch(row.counts_of_prompt) &&
+                    row.no_repeat_ngram_size >= 0 && within(row.dry_multiplier, 0, kLargest) &&
+                    within(row.dry_base, 1, kLargest) && row.dry_allowed_length > 0 &&
+                    row.dry_window >= -1 && row.forced_after >= -1 && row.forced_delay >= 0;
+  return good ? RowStatus::ok : RowStatus::invalid_history_rule;
 }
 
 RowStatus check_values(std::span<const float> logits) {
@@ -121,7 +123,11 @@ RowStatus check_lists(const RowProcessing& row, std::size_t vocab) {
       any_stranger(row.bad_words, vocab, 0)) {
     faults.insert(RowStatus::invalid_bad_words);
   }
-  if (any_stranger(row.allowed_ids, vocab, 0)) faults.insert(RowStatus::invalid_allowed_ids);
+  const bool reads_allowed = !forced_token(row).has_value();
+  if (any_stranger(row.forced_tokens, vocab, 0) ||
+      (reads_allowed && any_stranger(row.allowed_ids, vocab, 0))) {
+    faults.insert(RowStatus::invalid_allowed_ids);
+  }
   for (const RowStatus status :
        {RowStatus::invalid_history, RowStatus::invalid_logit_bias, RowStatus::invalid_min_tokens,
         RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids}) {
@@ -145,12 +151,26 @@ std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row, const S
   return counts;
 }
 
+/// Returns dry_multiplier * dry_base^(length - dry_allowed_length), at most 2^64; each product is
+/// rounded to float32.
+float repetition_penalty_of(const RowProcessing& row, std::size_t length) {
+  const auto products = length - static_cast<std::size_t>(row.dry_allowed_length);
+  float penalty = row.dry_multiplier;
+  for (std::size_t i = 0; i < products && penalty < kLargest; ++i) {
+    const float before = penalty;
+    penalty = std::min(penalty * row.dry_base, kLargest);
+    if (penalty == before) break;  // all further products are the same
+  }
+  return penalty;
+}
+
 /// Applies steps 1 to 3 of logits processing in place. Returns false if a finite logit becomes
 /// infinite in these steps.
 bool change_values(std::vector<float>& logits, const RowProcessing& row) {
   const SeenHistory seen(row);
   const std::set<std::int32_t> prompt(seen.prompt.begin(), seen.prompt.end());
   const std::map<std::int32_t, std::int32_t> counts = counts_of(row, seen);
+  const std::map<std::int32_t, std::size_t> repeated = repetitions(row);
   std::map<std::int32_t, float> biases;
   for (const RowProcessing::Bias& bias : row.biases) biases[bias.id] = bias.value;
   bool finite = true;
@@ -168,14 +188,17 @@ bool change_values(std::vector<float>& logits, const RowProcessing& row) {
       if (row.presence_penalty != 0) x = x - row.presence_penalty;
     }
     finite = finite && std::isfinite(x);
-    const auto bias = biases.find(id);
-    if (bias == biases.end()) continue;
-    if (bias->second == -kInfinity) {
-      x = -kInfinity;
-      continue;
+    if (const auto bias = biases.find(id); bias != biases.end()) {
+      if (bias->second == -kInfinity) {
+        x = -kInfinity;
+        continue;
+      }
+      x = x + bias->second;
+      finite = finite && std::isfinite(x);
     }
-    x = x + bias->second;
-    finite = finite && std::isfinite(x);
+    if (const auto found = repeated.find(id); found != repeated.end()) {
+      x = x - repetition_penalty_of(row, found->second);
+    }
   }
   return finite;
 }
@@ -259,7 +282,8 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
   for (const std::int32_t id : ends_of_ngrams(whole_history(row), row.no_repeat_ngram_size)) {
     if (id >= 0 && id < static_cast<std::int64_t>(vocab)) banned.insert(id);
   }
-  const std::set<std::int32_t> listed(row.allowed_ids.begin(), row.allowed_ids.end());
+  std::set<std::int32_t> listed(row.allowed_ids.begin(), row.allowed_ids.end());
+  if (const std::optional<std::int32_t> forced = forced_token(row)) listed = {*forced};
   for (std::size_t token = 0; token < vocab; ++token) {
     const auto id = static_cast<std::int32_t>(token);
     const bool bit = allowed.empty() || ((allowed[token / 32] >> (token % 32)) & 1U) != 0;
@@ -271,11 +295,8 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
 }  // namespace
 
 bool has_probability_filter(const RowProcessing& row) {
-  bool has_filter = false;
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  has_filter = has_filter || row.name != (neutral);
-#include "fairdraw/processing_parameters.inc"
-  return has_filter;
+  return row.typical_p != 1 || row.epsilon_cutoff != 0 || row.eta_cutoff != 0 || row.p_less != 0 ||
+         row.top_h != 1 || row.xtc_probability != 0;
 }
 
 std::vector<std::int32_t> whole_history(const RowProcessing& row) {
@@ -298,11 +319,54 @@ std::vector<std::int32_t> ends_of_ngrams(std::span<const std::int32_t> history, 
   return ends;
 }
 
+std::map<std::int32_t, std::size_t> repetitions(const RowProcessing& row) {
+  std::map<std::int32_t, std::size_t> longest;
+  std::vector<std::int32_t> seen = whole_history(row);
+  if (row.dry_window >= 0 && seen.size() > static_cast<std::size_t>(row.dry_window)) {
+    seen.erase(seen.begin(), seen.end() - row.dry_window);
+  }
+  if (row.dry_multiplier == 0 || seen.empty()) return longest;
+  const std::set<std::int32_t> breakers(row.dry_breakers.begin(), row.dry_breakers.end());
+  const auto last_breaker = std::find_if(seen.rbegin(), seen.rend(),
+                                         [&](std::int32_t id) { return breakers.contains(id); });
+  const auto most = static_cast<std::size_t>(last_breaker - seen.rbegin());
+  // The number of ids before a place that equal the last ids is the number of ids that two
+  // histories have in common when they are read backwards.
+  for (std::size_t place = 1; place < seen.size(); ++place) {
+    const auto before = seen.rend() - static_cast<std::ptrdiff_t>(place);
+    const auto ends = std::mismatch(before, seen.rend(), seen.rbegin(), seen.rend(),
+                                    [](auto a, auto b) { return a == b && a >= 0; });
+    const std::size_t count = std::min(static_cast<std::size_t>(ends.second - seen.rbegin()), most);
+    const std::int32_t token = seen[place];
+    if (count < static_cast<std::size_t>(row.dry_allowed_length) || breakers.contains(token)) {
+      continue;
+    }
+    longest[token] = std::max(longest[token], count);
+  }
+  return longest;
+}
+
+std::optional<std::int32_t> forced_token(const RowProcessing& row) {
+  if (row.forced_tokens.empty()) return {};
+  std::vector<std::int32_t> after = row.output;
+  if (row.forced_after >= 0) {
+    const std::vector<std::int32_t> history = whole_history(row);
+    const auto last = std::find(history.rbegin(), history.rend(), row.forced_after);
+    if (last == history.rend()) return {};
+    after.assign(last.base(), history.end());
+  }
+  const auto delay = static_cast<std::size_t>(std::max(row.forced_delay, 0));
+  if (after.size() < delay || after.size() - delay >= row.forced_tokens.size()) return {};
+  const auto waited = std::span(after).first(delay);
+  if (std::ranges::find(waited, row.forced_tokens.back()) != waited.end()) return {};
+  return row.forced_tokens[after.size() - delay];
+}
+
 bool has_history_rule(const RowProcessing& row) {
   bool has_rule = false;
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) has_rule = has_rule || row.name != (neutral);
 #include "fairdraw/processing_parameters.inc"
-  return has_rule;
+  return has_rule || !row.forced_tokens.empty();
 }
 
 RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
@@ -342,6 +406,8 @@ RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t
   result.bad_words = ids(processing.bad_words, RowStatus::invalid_bad_words);
   result.bad_word_lengths = ids(processing.bad_word_lengths, RowStatus::invalid_bad_words);
   result.allowed_ids = ids(processing.allowed_ids, RowStatus::invalid_allowed_ids);
+  result.forced_tokens = ids(processing.forced_tokens, RowStatus::invalid_allowed_ids);
+  result.dry_breakers = ids(processing.dry_breakers, RowStatus::invalid_history);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,6 +34,8 @@ struct RowProcessing {
   std::vector<std::int32_t> bad_words;  ///< tokens of the bad words, one word after the other
   std::vector<std::int32_t> bad_word_lengths;
   std::vector<std::int32_t> allowed_ids;
+  std::vector<std::int32_t> forced_tokens;
+  std::vector<std::int32_t> dry_breakers;
 
   std::vector<RowStatus> outside;  ///< faults of lists that reach outside their buffers
 };
@@ -47,6 +50,12 @@ std::vector<std::int32_t> whole_history(const RowProcessing& row);
 /// Returns the ids that follow the last n - 1 ids of a history somewhere in it, oldest first: they
 /// would end an n-gram that the history has already. An id below 0 equals no id. n = 0: none.
 std::vector<std::int32_t> ends_of_ngrams(std::span<const std::int32_t> history, std::int32_t n);
+
+/// Returns the number of ids that each token would repeat, if they are at least dry_allowed_length:
+/// those before an earlier place of the token that equal the last ids of the history.
+std::map<std::int32_t, std::size_t> repetitions(const RowProcessing& row);
+/// Returns the entry of forced_tokens that is forced, if one is.
+std::optional<std::int32_t> forced_token(const RowProcessing& row);
 
 /// Returns the processing of row `row` of a call. The function reads nothing outside the call's
 /// buffers.

@@ -32,6 +32,8 @@ BatchRequest request_of(const fairdraw_event& event, std::int64_t row,
     word += length;
   }
   request.allowed_ids = processing.allowed_ids;
+  request.forced_tokens = processing.forced_tokens;
+  request.dry_breakers = processing.dry_breakers;
   request.prompt = processing.prompt;
   return request;
 }

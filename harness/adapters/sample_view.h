@@ -53,6 +53,8 @@ inline LogitsProcessing processing_of(const fairdraw_processing& given, std::int
   processing.bad_words = lists(given.bad_words);
   processing.bad_word_lengths = lists(given.bad_word_lengths);
   processing.allowed_ids = lists(given.allowed_ids);
+  processing.forced_tokens = lists(given.forced_tokens);
+  processing.dry_breakers = lists(given.dry_breakers);
   return processing;
 }
 

@@ -30,11 +30,19 @@ typedef struct fairdraw_token_lists {
  *      counts_of_prompt 1: count is that of prompt and output together; penalty_window w >= 0:
  *      steps 1 and 2 see only the last w tokens of prompt and output together
  *   3. bias b:                                               x + b; -inf bans the token
+ *      dry_multiplier m, of tokens that would repeat ids:    x - m * dry_base^(n - a)
+ *      for the last dry_window ids of prompt and output together, and a = dry_allowed_length: n is
+ *      the number of ids before a place that equal the last ids, one by one, after the last of
+ *      dry_breakers; the id at the place, if it is no breaker, gets the penalty where n >= a, for
+ *      its largest n. Each product is rounded, and at most 2^64
  *   4. min_tokens: stop ids are banned while the output is shorter than min_tokens
  *   5. bad words: the last id of a word of L ids is banned if the output ends with the L - 1 ids
  *      before it; a word of one id is always banned. no_repeat_ngram_size n >= 1: a token is banned
  *      if it would end n ids that prompt and output together have already, one after the other
  *   6. allowed ids: all other ids are banned; an empty list allows all ids
+ *      forced_tokens: entry i stands in place of the allowed ids if forced_delay + i ids follow the
+ *      last forced_after in prompt and output together (-1: if the output has so many), unless the
+ *      first forced_delay of them have the list's last entry
  *   7. fairdraw_batch.allowed, the packed mask
  *   8. top_n_sigma n: of the tokens left, those more than n sigma below the largest logit are
  *      banned; sigma is the standard deviation of their logits, of the population. In integers: of
@@ -44,7 +52,11 @@ typedef struct fairdraw_token_lists {
  *      distribution at temperature 1 and H the entropy: typical_p t keeps a token if the mass whose
  *      |-ln p - H| is smaller than the token's is below t, and always the nearest; epsilon_cutoff e
  *      keeps p >= e; eta_cutoff e keeps p >= min(e, sqrt(e) exp(-H)); p_less keeps p >= sum p^2;
- *      the last three always keep the largest logit. 1, 0, 0 and 0 are off. Samplers that claim
+ *      top_h a keeps a token if the tokens with at least its logit, alone, have an entropy of at
+ *      most a H; these four always keep the largest logit; xtc_threshold t keeps p at most the
+ *      smallest one that is at least t, if the coin of xtc_probability says so: the upper half of
+ *      the word with the seed xtc_seed, the output's length as offset, and purpose 5, below 2^32
+ *      times xtc_probability. 1, 0, 0, 0, 1 and xtc_probability 0 are off. Samplers that claim
  *      FAIRDRAW_EXACT_INTEGER have the filters in the integers of fairdraw's specification
  *
  * A banned token has the logit -inf. Each operation on logits is a float32 operation, rounded to
@@ -82,18 +94,30 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists bad_words;  /**< all words of a row, one after the other */
   fairdraw_token_lists bad_word_lengths; /**< length of each word, >= 1; sums to the row's list */
   fairdraw_token_lists allowed_ids;      /**< empty: all */
+  fairdraw_token_lists forced_tokens;    /**< like dry_breakers only with rules of histories */
+  fairdraw_token_lists dry_breakers;     /**< an entry that is no token equals no id */
   const float* top_n_sigma; /**< [rows]; NULL: off; requires FAIRDRAW_CAN_TOP_N_SIGMA */
   /** The first of the filters by probability, [rows], in [0, 1]; NULL: all are off; they require
    * FAIRDRAW_CAN_PROBABILITY_FILTERS */
-  const float* typical_p;      /**< [rows]; 1: off */
-  const float* epsilon_cutoff; /**< [rows]; 0: off */
-  const float* eta_cutoff;     /**< [rows]; 0: off */
-  const int32_t* p_less;       /**< [rows]; 1: on, 0: off */
+  const float* typical_p;       /**< [rows]; 1: off */
+  const float* epsilon_cutoff;  /**< [rows]; 0: off */
+  const float* eta_cutoff;      /**< [rows]; 0: off */
+  const int32_t* p_less;        /**< [rows]; 1: on, 0: off */
+  const float* top_h;           /**< [rows]; 1: off */
+  const float* xtc_probability; /**< [rows]; 0: off */
+  const float* xtc_threshold;   /**< [rows] */
+  const uint64_t* xtc_seed;     /**< [rows], any value */
   /** The first of the rules of histories, [rows]; NULL: all have their neutral value. They require
    * FAIRDRAW_CAN_HISTORY_RULES, and come only with prompt and output as lists */
   const int32_t* penalty_window;       /**< [rows], >= 0; -1: all tokens */
   const int32_t* counts_of_prompt;     /**< [rows]; 1: on, 0: off */
   const int32_t* no_repeat_ngram_size; /**< [rows], >= 0; 0: off */
+  const float* dry_multiplier;         /**< [rows], in [0, 2^64]; 0: off */
+  const float* dry_base;               /**< [rows], in [1, 2^64] */
+  const int32_t* dry_allowed_length;   /**< [rows], >= 1 */
+  const int32_t* dry_window;           /**< [rows], >= 0; -1: all tokens */
+  const int32_t* forced_after;         /**< [rows], an id, or -1: the beginning of the output */
+  const int32_t* forced_delay;         /**< [rows], >= 0 */
 } fairdraw_processing;
 
 /** Rows to sample, the parameters of each row, and the arrays that receive the results. */

@@ -126,6 +126,8 @@ struct CallArrays<fairdraw_processing> {
     lists(FAIRDRAW_LISTS(bad_words));
     lists(FAIRDRAW_LISTS(bad_word_lengths));
     lists(FAIRDRAW_LISTS(allowed_ids));
+    lists(FAIRDRAW_LISTS(forced_tokens));
+    lists(FAIRDRAW_LISTS(dry_breakers));
 #undef FAIRDRAW_LISTS
   }
 

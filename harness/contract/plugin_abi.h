@@ -76,9 +76,9 @@ extern "C" {
 /** decides jointly for a chain how many drafts are accepted (Sun et al. 2024, Algorithm 2) */
 #define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29)
 #define FAIRDRAW_KEEPS_STATE (UINT64_C(1) << 30) /**< keeps the requests of a running batch */
-/** fairdraw_processing.typical_p, epsilon_cutoff, eta_cutoff and p_less */
+/** fairdraw_processing.typical_p to xtc_seed */
 #define FAIRDRAW_CAN_PROBABILITY_FILTERS (UINT64_C(1) << 31)
-/** fairdraw_processing.penalty_window, counts_of_prompt and no_repeat_ngram_size */
+/** fairdraw_processing.penalty_window to forced_delay, forced_tokens and dry_breakers */
 #define FAIRDRAW_CAN_HISTORY_RULES (UINT64_C(1) << 32)
 /** fairdraw_batch.report_* in report modes 0 and 1 */
 #define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
@@ -153,18 +153,19 @@ enum fairdraw_row_status {
   FAIRDRAW_ROW_INDEX_OUT_OF_RANGE = 10,  /**< an index that is no row, a draft that is no token */
   FAIRDRAW_ROW_INVALID_HISTORY = 11,     /**< fault in prompt, output or their counts */
   FAIRDRAW_ROW_INVALID_PENALTY = 12, /**< repetition, frequency or presence penalty out of range */
-  FAIRDRAW_ROW_INVALID_LOGIT_BIAS = 13,   /**< bias NaN, +inf or beyond 2^64, or a wrong id */
-  FAIRDRAW_ROW_INVALID_MIN_TOKENS = 14,   /**< min_tokens below 0, or a stop id that is no token */
-  FAIRDRAW_ROW_INVALID_BAD_WORDS = 15,    /**< a bad word of wrong length, or a wrong id */
-  FAIRDRAW_ROW_INVALID_ALLOWED_IDS = 16,  /**< an entry of allowed_ids that is no token */
+  FAIRDRAW_ROW_INVALID_LOGIT_BIAS = 13, /**< bias NaN, +inf or beyond 2^64, or a wrong id */
+  FAIRDRAW_ROW_INVALID_MIN_TOKENS = 14, /**< min_tokens below 0, or a stop id that is no token */
+  FAIRDRAW_ROW_INVALID_BAD_WORDS = 15,  /**< a bad word of wrong length, or a wrong id */
+  /** an entry of forced_tokens that is no token, or of allowed_ids where no token is forced */
+  FAIRDRAW_ROW_INVALID_ALLOWED_IDS = 16,
   FAIRDRAW_ROW_PROCESSING_OVERFLOW = 17,  /**< a penalty or bias made a finite logit infinite */
   FAIRDRAW_ROW_INVALID_DRAFT_LENGTH = 18, /**< wrong number of rows or drafts, too long a path */
   FAIRDRAW_ROW_IMPOSSIBLE_DRAFT = 19,     /**< a draft of probability 0 in its distribution */
   FAIRDRAW_ROW_INVALID_DRAFT_TREE = 20,  /**< a parent not before its child, or too many children */
   FAIRDRAW_ROW_INVALID_TOP_N_SIGMA = 23, /**< top_n_sigma is NaN, or below 0 and not -1 */
-  /** typical_p, epsilon_cutoff, eta_cutoff or p_less is not in [0, 1] */
+  /** a filter by probability is not in [0, 1] */
   FAIRDRAW_ROW_INVALID_PROBABILITY_FILTER = 26,
-  /** penalty_window, counts_of_prompt or no_repeat_ngram_size is out of its range */
+  /** a rule of histories is out of its range */
   FAIRDRAW_ROW_INVALID_HISTORY_RULE = 27
 };
 

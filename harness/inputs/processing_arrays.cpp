@@ -67,6 +67,8 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.bad_words.add(row.bad_words);
     arrays.bad_word_lengths.add(row.bad_word_lengths);
     arrays.allowed_ids.add(row.allowed_ids);
+    arrays.forced_tokens.add(row.forced_tokens);
+    arrays.dry_breakers.add(row.dry_breakers);
   }
   // The array is omitted if no row uses it, because not every sampler takes it.
   if (std::ranges::all_of(arrays.top_n_sigma, [](float n) { return n == 0; })) {
@@ -80,6 +82,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
   if (std::ranges::none_of(rows, reference::has_history_rule)) {
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) arrays.name.clear();
 #include "fairdraw/processing_parameters.inc"
+    arrays.forced_tokens = arrays.dry_breakers = {};
   }
   return arrays;
 }

@@ -74,6 +74,7 @@ struct ProcessingArrays {
   std::vector<std::int32_t> output_lengths;
   OwnedLists bad_words, bad_word_lengths;
   OwnedLists allowed_ids;
+  OwnedLists forced_tokens, dry_breakers;
 
   /// Returns views, which are valid as long as this object and `arrays` exist unchanged.
   template <class Arrays>
@@ -97,6 +98,8 @@ struct ProcessingArrays {
     view.bad_words = bad_words.in(arrays);
     view.bad_word_lengths = bad_word_lengths.in(arrays);
     view.allowed_ids = allowed_ids.in(arrays);
+    view.forced_tokens = forced_tokens.in(arrays);
+    view.dry_breakers = dry_breakers.in(arrays);
     return view;
   }
   LogitsProcessing view() const {

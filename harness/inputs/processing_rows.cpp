@@ -109,22 +109,72 @@ void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random) 
   if (random() % 4 == 0) row.epsilon_cutoff = share();
   if (random() % 4 == 0) row.eta_cutoff = share();
   if (random() % 4 == 0) row.p_less = 1;
+  if (random() % 4 == 0) row.top_h = share();
+  if (random() % 4 != 0) return;
+  row.xtc_probability = pick(random, {0.5F, 0.5F, 1.0F, 0x1p-20F});
+  row.xtc_threshold = share();
+  row.xtc_seed = random();
 }
 
-void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random) {
-  if (random() % 2 == 0) row.penalty_window = pick(random, {0, 1, 3, 8, 20, 64, 2000});
-  row.counts_of_prompt = pick(random, {0, 1});
-  if (random() % 2 == 0) row.no_repeat_ngram_size = pick(random, {1, 2, 2, 3, 4});
-  if (row.no_repeat_ngram_size < 2) return;
-  // The output ends with ids that the history has already, so that the rule bans a token.
+namespace {
+
+/// Lets the output end with `length` ids that prompt or output has already.
+void repeat_ids(reference::RowProcessing& row, std::mt19937_64& random, std::size_t length) {
   const std::vector<std::int32_t>& from = random() % 2 == 0 ? row.prompt : row.output;
-  const auto length = static_cast<std::size_t>(row.no_repeat_ngram_size) - 1;
   if (from.size() <= length) return;
   const auto begin = from.begin() + static_cast<std::ptrdiff_t>(random() % (from.size() - length));
   const std::vector<std::int32_t> repeated(begin, begin + static_cast<std::ptrdiff_t>(length));
   const bool is_whole = row.output_length == static_cast<std::int32_t>(row.output.size());
   row.output.insert(row.output.end(), repeated.begin(), repeated.end());
   if (is_whole) row.output_length = static_cast<std::int32_t>(row.output.size());
+}
+
+std::int32_t id_of_history(const reference::RowProcessing& row, std::mt19937_64& random,
+                           std::int64_t vocab) {
+  const std::vector<std::int32_t>& ids = random() % 2 == 0 ? row.prompt : row.output;
+  const std::int32_t id = ids.empty() ? -1 : ids[random() % ids.size()];
+  return id >= 0 ? id : random_id(random, vocab);
+}
+
+void penalise_repetitions(reference::RowProcessing& row, std::mt19937_64& random,
+                          std::int64_t vocab) {
+  row.dry_multiplier = pick(random, {0.8F, 0.8F, 3.0F, 0x1p-149F, 0x1p64F});
+  row.dry_base = pick(random, {1.75F, 1.75F, 1.0F, 0x1p40F, 1.0000001F});
+  row.dry_allowed_length = pick(random, {1, 1, 2, 2, 3, 50});
+  if (random() % 3 == 0) row.dry_window = pick(random, {0, 1, 2, 8, 30, 3000});
+  for (std::uint64_t breakers = random() % 4; breakers > 0; --breakers) {
+    row.dry_breakers.push_back(id_of_history(row, random, vocab));
+  }
+}
+
+void force_tokens(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab) {
+  for (std::uint64_t tokens = 1 + random() % 3; tokens > 0; --tokens) {
+    row.forced_tokens.push_back(random() % 4 == 0 ? id_of_history(row, random, vocab)
+                                                  : random_id(random, vocab));
+  }
+  auto after = static_cast<std::int32_t>(row.output.size());
+  if (random() % 2 == 0) {
+    row.forced_after = id_of_history(row, random, vocab);
+    const std::vector<std::int32_t> history = reference::whole_history(row);
+    const auto last = std::find(history.rbegin(), history.rend(), row.forced_after);
+    after = static_cast<std::int32_t>(last - history.rbegin());
+  }
+  // Most delays end now, or up to two tokens ago.
+  row.forced_delay = std::max(0, after - pick(random, {-1, 0, 0, 1, 2}));
+}
+
+}  // namespace
+
+void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab) {
+  if (random() % 2 == 0) row.penalty_window = pick(random, {0, 1, 3, 8, 20, 64, 2000});
+  row.counts_of_prompt = pick(random, {0, 1});
+  if (random() % 2 == 0) row.no_repeat_ngram_size = pick(random, {1, 2, 2, 3, 4});
+  if (random() % 2 == 0) penalise_repetitions(row, random, vocab);
+  const std::int32_t repeated = std::max(row.no_repeat_ngram_size - 1, row.dry_allowed_length);
+  if (repeated > 0 && random() % 4 != 0) {
+    repeat_ids(row, random, static_cast<std::size_t>(repeated) + random() % 3);
+  }
+  if (random() % 3 == 0) force_tokens(row, random, vocab);
 }
 
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {

@@ -49,8 +49,8 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
 void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random);
 
 /// Turns on rules of histories, and lets most outputs end with ids that the history has already, so
-/// that an n-gram would be repeated.
-void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random);
+/// that ids would be repeated.
+void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab);
 
 /// Puts a fault into the processing of a row. The argument `logits` has the logits of the row,
 /// which may change, because an overflow needs a large logit.

@@ -50,6 +50,7 @@ void leave_out(Dice& dice, const ProcessingSteps& steps, ProcessingArrays& array
   }
   if (!output || !steps.bad_words) arrays.bad_words = arrays.bad_word_lengths = {};
   if (!steps.allowed_ids) arrays.allowed_ids = {};
+  if (!output) arrays.forced_tokens = {};
 }
 
 template <class T>
@@ -59,9 +60,9 @@ void replace_one(Dice& dice, std::vector<T>& values, T value) {
 
 /// Puts one fault into the call, in a random feature of the call.
 void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
-  std::array lists = {&arrays.prompt,          &arrays.output,    &arrays.bias_ids,
-                      &arrays.stop_ids,        &arrays.bad_words, &arrays.allowed_ids,
-                      &arrays.bad_word_lengths};
+  std::array lists = {&arrays.prompt,       &arrays.output,        &arrays.bias_ids,
+                      &arrays.stop_ids,     &arrays.bad_words,     &arrays.allowed_ids,
+                      &arrays.dry_breakers, &arrays.forced_tokens, &arrays.bad_word_lengths};
   switch (dice.below(5)) {
     case 0:  // puts an id that is no token into a list
       replace_one(dice, lists[dice.below(lists.size() - 1)]->data,
@@ -94,8 +95,11 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
                   -1);
       replace_one(dice,
                   *dice.pick({&arrays.counts_of_prompt, &arrays.penalty_window,
-                              &arrays.no_repeat_ngram_size}),
+                              &arrays.no_repeat_ngram_size, &arrays.dry_allowed_length,
+                              &arrays.dry_window, &arrays.forced_after, &arrays.forced_delay}),
                   -2);
+      replace_one(dice, *dice.pick({&arrays.dry_multiplier, &arrays.dry_base}),
+                  dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
       break;
     default:
       replace_one(dice, arrays.bad_word_lengths.data, dice.pick({0, -100, 1000}));
@@ -176,7 +180,9 @@ ProcessingArrays random_processing(std::uint64_t number, std::int64_t rows, std:
   form.gap = dice.between(0, 2);
   std::mt19937_64 rules(~number);
   for (reference::RowProcessing& row : given) {
-    if (number % 4 == 0 && !form.prompt_mask && !form.output_counts) add_random_rules(row, rules);
+    if (number % 4 == 0 && !form.prompt_mask && !form.output_counts) {
+      add_random_rules(row, rules, vocab);
+    }
   }
   ProcessingArrays arrays = pack(given, vocab, form);
   const bool any_bits = dice.once_in(2);

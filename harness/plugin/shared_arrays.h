@@ -21,7 +21,7 @@ class SharedArrays final : public ArraySlots {
   /// other memory is mapped in this address range.
   static bool map_in_child(int file, std::uint64_t address);
 
-  static constexpr std::size_t kSlots = 64;
+  static constexpr std::size_t kSlots = 96;
 
  private:
   static constexpr Layout kLayout = {.slots = kSlots,

@@ -3,6 +3,7 @@
 // array, so they also accept arrays in device memory.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -37,6 +38,10 @@ Error out_of_range(const std::string& field, const std::string& value, const std
 
 /// Returns the value as text with nine digits, which is different for any two floats.
 std::string text_of(float value);
+template <std::integral T>
+std::string text_of(T value) {
+  return std::to_string(value);
+}
 Error check_rows(const RowsView& rows, const std::string& name);
 Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
                    const std::string& meaning);

@@ -1,5 +1,6 @@
 // Rules of histories: parameters of a row that say which tokens of prompt and output the penalties
-// count, and which n-grams must not occur twice (fairdraw/logits_processing.h, steps 1, 2 and 5).
+// count, which repetitions are penalised or banned, and when tokens are forced
+// (fairdraw/logits_processing.h, steps 1, 2, 3, 5 and 6).
 //
 // Here the history is the prompt and the output, one after the other, as lists. Packed prompts and
 // counts have no order, so that calls with these refuse the rules.
@@ -18,6 +19,13 @@ struct RowList {
   std::int64_t begin = 0;  ///< offset at which the list begins in the buffer
   std::int32_t length = 0;
   bool in_buffer = true;
+
+  FAIRDRAW_HOST_DEVICE bool has(std::int32_t id) const {
+    for (std::int32_t i = 0; i < length; ++i) {
+      if (ids[i] == id) return true;
+    }
+    return false;
+  }
 
   /// Returns the last ids of the list, at most `count`, which must be at least 0.
   FAIRDRAW_HOST_DEVICE RowList last(std::int64_t count) const {
@@ -56,7 +64,9 @@ struct HistoryRules {
 
   FAIRDRAW_HOST_DEVICE bool are_valid() const {
     return penalty_window >= -1 && (counts_of_prompt == 0 || counts_of_prompt == 1) &&
-           no_repeat_ngram_size >= 0;
+           no_repeat_ngram_size >= 0 && dry_multiplier >= 0.0F &&
+           dry_multiplier <= kLargestPenalty && dry_base >= 1.0F && dry_base <= kLargestPenalty &&
+           dry_allowed_length >= 1 && dry_window >= -1 && forced_after >= -1 && forced_delay >= 0;
   }
 };
 
@@ -80,17 +90,32 @@ struct History {
     return place < prompt.length ? prompt.ids[place] : output.ids[place - prompt.length];
   }
 
-  /// Returns whether the n - 1 ids before a place are the last n - 1 ids of the history, so that
-  /// the id at this place would end an n-gram that the history has already. An id below 0 equals no
-  /// id.
-  FAIRDRAW_HOST_DEVICE bool ends_with_ids_before(std::int64_t place, std::int32_t n) const {
-    if (place < n - 1) return false;
-    for (std::int32_t back = 1; back < n; ++back) {
-      const std::int32_t id = at(length() - back);
-      if (id < 0 || id != at(place - back)) return false;
+  /// Returns how many ids before a place equal the last ids of the history, one by one, at most
+  /// `most` and not before the place `first`. An id below 0 equals no id.
+  FAIRDRAW_HOST_DEVICE std::int64_t repeated_before(std::int64_t place, std::int64_t first,
+                                                    std::int64_t most) const {
+    std::int64_t count = 0;
+    for (; count < most && count < place - first; ++count) {
+      const std::int32_t id = at(length() - 1 - count);
+      if (id < 0 || id != at(place - 1 - count)) break;
     }
-    return true;
+    return count;
+  }
+
+  /// Returns whether the id at a place would end an n-gram that the history has already.
+  FAIRDRAW_HOST_DEVICE bool ends_with_ids_before(std::int64_t place, std::int32_t n) const {
+    return repeated_before(place, 0, std::int64_t{n} - 1) == std::int64_t{n} - 1;
   }
 };
+
+// --- Forced tokens -------------------------------------------------------------------------------
+
+/// Returns the number of the entry that is forced, or -1 if none is, `after` ids after the place
+/// from which the delay is counted. The caller must still look for an earlier end.
+FAIRDRAW_HOST_DEVICE inline std::int32_t forced_entry(const HistoryRules& rules,
+                                                      const RowList& forced, std::int64_t after) {
+  const std::int64_t entry = after - rules.forced_delay;
+  return entry >= 0 && entry < forced.length ? static_cast<std::int32_t>(entry) : -1;
+}
 
 }  // namespace fairdraw

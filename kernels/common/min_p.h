@@ -16,11 +16,15 @@
 
 namespace fairdraw {
 
-/// Returns log2(min_p) for min_p in (0, 1].
-FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
-  // Every float in this range is a normal double, so the exponent and the mantissa can be read from
-  // the double's bits.
-  const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(min_p));
+/// Parts of a logarithm: x = 2^exponent m, and ln m = 2 s series.
+struct LogarithmParts {
+  double exponent, s, series;
+};
+
+/// Returns the parts of the logarithm of a normal double above 0, whose exponent and mantissa can
+/// be read from its bits.
+FAIRDRAW_HOST_DEVICE inline LogarithmParts logarithm_of(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
   auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
   double mantissa =
       std::bit_cast<double>((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);  // [1, 2)
@@ -32,8 +36,14 @@ FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
   const double square = s * s;
   double series = 1.0 / 25.0;
   for (int k = 23; k >= 1; k -= 2) series = series * square + 1.0 / static_cast<double>(k);
-  const double log2_mantissa = 0x1.71547652b82fep1 * s * series;  // 2 / ln 2
-  return static_cast<float>(static_cast<double>(exponent) + log2_mantissa);
+  return {static_cast<double>(exponent), s, series};
+}
+
+/// Returns log2(min_p) for min_p in (0, 1]. Every float in this range is a normal double.
+FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
+  const LogarithmParts log = logarithm_of(static_cast<double>(min_p));
+  const double log2_mantissa = 0x1.71547652b82fep1 * log.s * log.series;  // 2 / ln 2
+  return static_cast<float>(log.exponent + log2_mantissa);
 }
 
 }  // namespace fairdraw

@@ -3,11 +3,12 @@
 //
 // One form for all filters. A filter turns sums over the tokens that are left into a description of
 // the tokens that stay (KeptTokens): those whose weight reaches a threshold, and those whose logit
-// lies in an interval. No filter needs a logarithm of a probability. Let d be the distance of a
+// lies in an interval. Only top_h needs a logarithm, of a sum. Let d be the distance of a
 // logit to the largest logit, D the mean of d under the distribution, and H the entropy. Then
 // -ln p = d + ln Z and H = D + ln Z, with the same Z, so that -ln p - H = d - D. The typical tokens
 // are those whose logit is near the mean logit, and p >= sqrt(eta) exp(-H) means that d is at most
-// D - ln(eta) / 2.
+// D - ln(eta) / 2. The entropy of the tokens from the largest logit down to some logit grows with
+// each token, so that top_h is a search for a radius, too, from the center 0.
 //
 // Numbers. The temperature is 1. A token whose octave is s below that of the largest logit, with
 // the significand m, has these values (common/tile_weights.h has s and m):
@@ -18,7 +19,11 @@
 // So the sums are integers and do not depend on their order. D is S / Z / 2^32. A threshold for W
 // is a product or a quotient of doubles, and is lowered by 2^-50 of itself, so that no rounding
 // bans a token that lies at its threshold. The offset |d - D| is computed in double and rounded to
-// float32; the radius of typical_p is one of these floats, which is found by its digits.
+// float32; the radius of typical_p is one of these floats, which is found by its digits. An entropy
+// is S / Z / 2^32 + ln(Z / W), each operation in double, where W is the weight of the largest
+// logit; the logarithm is that of natural_log(). The radius of top_h is found by digits, too: for
+// each digit, from the highest to the lowest, it is the first one whose tokens, with all nearer
+// ones, have an entropy above the limit. The tokens of that last digit are dropped.
 //
 // Error. Let e(d) = 2^-22 + 2^-24 d be the error of a weight (common/tile_weights.h), and e the
 // mean of e(d). To first order, this arithmetic decides as real numbers do, except for tokens as
@@ -30,6 +35,13 @@
 //   typical_p                    the mass that is nearer to D than the token is within 2 e of
 //                                typical_p, if offsets that differ by less than
 //                                2 A + 2^-23 |d - D| + 2^-31 count as equal
+//   top_h                        the entropy of the tokens down to the token is within its error
+//                                and a times that of H of a H; the error of an entropy of n tokens
+//                                is A + B + 2^-32 (1 - p) + 2^-49 n, where p is the probability of
+//                                the largest logit, and B the mean of e(d) + 2^-22 over all other
+//                                tokens
+//   xtc_threshold                p is within e(d) + e of the threshold, relatively, or so is a
+//                                token that is not more probable
 // reference/probability_filters.h judges by these bounds.
 #pragma once
 
@@ -58,22 +70,33 @@ struct ProbabilityFilters {
     return filters;
   }
 
+  /// Returns whether a filter is on. The threshold and the seed of xtc have no effect alone.
   FAIRDRAW_HOST_DEVICE bool are_on() const {
-    bool on = false;
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) on = on || (name) != (neutral);
-#include "fairdraw/processing_parameters.inc"
-    return on;
+    return typical_p != 1.0F || epsilon_cutoff != 0.0F || eta_cutoff != 0.0F || p_less != 0 ||
+           top_h != 1.0F || xtc_probability != 0.0F;
   }
 
-  /// Returns whether all parameters are in their ranges. A comparison with NaN is false.
+  /// Returns whether all parameters are in their ranges.
   FAIRDRAW_HOST_DEVICE bool are_valid() const {
     bool valid = true;
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  valid = valid && (name) >= 0 && (name) <= 1;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) valid = valid && is_in_range(name);
 #include "fairdraw/processing_parameters.inc"
     return valid;
   }
+
+ private:
+  /// A comparison with NaN is false.
+  FAIRDRAW_HOST_DEVICE static bool is_in_range(float share) { return share >= 0 && share <= 1; }
+  FAIRDRAW_HOST_DEVICE static bool is_in_range(std::int32_t on) { return on == 0 || on == 1; }
+  FAIRDRAW_HOST_DEVICE static bool is_in_range(std::uint64_t /*seed*/) { return true; }
 };
+
+/// Returns ln x for a normal double x of at least 1, by the series of min_p.h, with the same bits
+/// on host and device. The error is below 2^-50 max(1, ln x).
+FAIRDRAW_HOST_DEVICE inline double natural_log(double x) {
+  const LogarithmParts log = logarithm_of(x);
+  return log.exponent * 0x1.62e42fefa39efp-1 + 2.0 * log.s * log.series;
+}
 
 /// Token as the filters see it.
 struct WeighedToken {
@@ -91,6 +114,12 @@ struct WeighedToken {
     return static_cast<double>(significand) * unit;
   }
 
+  /// Returns the distance in steps of 2^-32, times the weight.
+  FAIRDRAW_HOST_DEVICE uint128_t weighted_distance() const {
+    const std::uint64_t v = weight();
+    return v == 0 ? 0 : static_cast<uint128_t>(v) * static_cast<std::uint64_t>(distance * 0x1p32);
+  }
+
   /// Returns the difference of the distance from a center, rounded to a finite float.
   FAIRDRAW_HOST_DEVICE float offset(double center) const {
     const double difference = std::fabs(distance - center);
@@ -103,6 +132,11 @@ class TokenScale {
  public:
   FAIRDRAW_HOST_DEVICE explicit TokenScale(float largest)
       : scale_(logit_scale(1.0F)), largest_(largest), octave_(octaves_of(largest, scale_).whole) {}
+
+  /// Returns the weight of the largest logit.
+  FAIRDRAW_HOST_DEVICE double largest_weight() const {
+    return static_cast<double>(tile_weight(octaves_of(largest_, scale_).significand, 0));
+  }
 
   /// Returns the token of a finite logit.
   FAIRDRAW_HOST_DEVICE WeighedToken weigh(float logit) const {
@@ -134,8 +168,7 @@ struct ProbabilitySums {
     } else if (shift > -64) {
       squares += square >> -shift;
     }
-    distances += static_cast<uint128_t>(weight) *
-                 static_cast<std::uint64_t>(token.distance * kDistanceSteps);
+    distances += token.weighted_distance();
   }
 
   FAIRDRAW_HOST_DEVICE void add(const ProbabilitySums& other) {
@@ -144,9 +177,14 @@ struct ProbabilitySums {
     distances += other.distances;
   }
 
+  /// Returns the entropy of the distribution, in nats; `largest` is the largest logit's weight.
+  FAIRDRAW_HOST_DEVICE double entropy(double largest) const {
+    return mean_distance() + natural_log(nearest_double(weights) / largest);
+  }
+
   /// Returns the mean distance to the largest logit under the distribution.
   FAIRDRAW_HOST_DEVICE double mean_distance() const {
-    return nearest_double(distances) / nearest_double(weights) / kDistanceSteps;
+    return nearest_double(distances) / nearest_double(weights) / 0x1p32;
   }
 
   /// Returns the weight of a token whose probability is sum p^2.
@@ -158,7 +196,6 @@ struct ProbabilitySums {
   static constexpr int kSquareBits = 56;
   static constexpr double kSquareUnits = 0x1p8;  ///< a square in units of the square of a weight:
                                                  ///< 2 kTileBits - kSquareBits bits
-  static constexpr double kDistanceSteps = 0x1p32;  ///< steps per unit of a logit
 };
 
 /// Description of the tokens that a filter keeps. The largest logit has the offset 0 from the
@@ -170,6 +207,15 @@ struct KeptTokens {
 
   FAIRDRAW_HOST_DEVICE bool keeps(const WeighedToken& token) const {
     return token.offset(center) <= radius || token.uncut_weight() >= weight;
+  }
+};
+
+/// Description of the tokens that xtc keeps.
+struct FarTokens {
+  double nearest = 0.0;  ///< tokens at least as far from the largest logit as this stay
+
+  FAIRDRAW_HOST_DEVICE bool keeps(const WeighedToken& token) const {
+    return token.distance >= nearest;
   }
 };
 
@@ -197,19 +243,60 @@ FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_p_less(const ProbabilitySums& sum
   return kept;
 }
 
-/// Search for the radius of typical_p: the smallest offset within which the tokens have the mass
-/// that is wanted. Offsets have the order of their bits, so that the search goes from the highest
-/// digit to the lowest. For each digit, the caller adds the weights of all tokens to kBins bins.
+/// Limit of typical_p: the smallest radius is wanted within which the tokens have a mass.
+class WantedMass {
+ public:
+  /// Begins with the tokens' sums, for a typical_p in [0, 1].
+  FAIRDRAW_HOST_DEVICE WantedMass(float typical_p, const ProbabilitySums& sums)
+      : wanted_(nucleus_target(std::fabs(typical_p), sums.weights)) {}  // -0 is 0
+
+  /// Returns whether the radius lies in a bin, and otherwise adds the bin to the nearer tokens.
+  FAIRDRAW_HOST_DEVICE bool is_in(uint128_t weight, uint128_t /*distances*/) {
+    if (weight >= wanted_) return true;
+    wanted_ -= weight;
+    return false;
+  }
+  static constexpr bool kNeedsDistances = false;
+
+ private:
+  uint128_t wanted_;  ///< mass that is still wanted of the bins of the next digit
+};
+
+/// Limit of top_h: the radius is wanted at which the tokens have too much entropy.
+class EntropyLimit {
+ public:
+  /// Begins with the sums of all tokens and the weight of the largest logit.
+  FAIRDRAW_HOST_DEVICE EntropyLimit(float top_h, const ProbabilitySums& sums, double largest)
+      : most_(static_cast<double>(top_h) * sums.entropy(largest)), largest_(largest) {}
+
+  FAIRDRAW_HOST_DEVICE bool is_in(uint128_t weight, uint128_t distances) {
+    ProbabilitySums with = nearer_;
+    with.weights += weight;
+    with.distances += distances;
+    if (with.weights != 0 && with.entropy(largest_) > most_) return true;
+    nearer_ = with;
+    return false;
+  }
+  static constexpr bool kNeedsDistances = true;
+
+ private:
+  ProbabilitySums nearer_;
+  double most_, largest_;
+};
+
+/// Search for a radius. Offsets have the order of their bits, so that the search goes from the
+/// highest digit to the lowest. For each digit, the caller adds the weights of all tokens, and
+/// their distances if the limit needs them, to kBins bins.
+template <class Limit>
 class RadiusSearch {
  public:
   static constexpr int kDigitBits = 8;
   static constexpr int kDigits = 4;
   static constexpr std::uint32_t kBins = 1U << kDigitBits;
   static constexpr std::uint32_t kNoBin = kBins;
+  static constexpr bool kNeedsDistances = Limit::kNeedsDistances;
 
-  /// Begins with the tokens' sums, for a typical_p in [0, 1].
-  FAIRDRAW_HOST_DEVICE RadiusSearch(float typical_p, const ProbabilitySums& sums)
-      : wanted_(nucleus_target(std::fabs(typical_p), sums.weights)) {}  // -0 is 0
+  FAIRDRAW_HOST_DEVICE explicit RadiusSearch(const Limit& limit) : limit_(limit) {}
 
   /// Returns the bin of a token with this offset, or kNoBin if a higher digit decides.
   FAIRDRAW_HOST_DEVICE std::uint32_t bin_of(float offset) const {
@@ -219,15 +306,12 @@ class RadiusSearch {
                : kNoBin;
   }
 
-  /// Chooses the digit, from the weights in the bins; weight_in(bin) returns an uint128_t.
-  template <class WeightIn>
-  FAIRDRAW_HOST_DEVICE void choose(const WeightIn& weight_in) {
+  /// Chooses the digit, from the sums in the bins; weight_in(bin) and distances_in(bin) return an
+  /// uint128_t.
+  template <class WeightIn, class DistancesIn>
+  FAIRDRAW_HOST_DEVICE void choose(const WeightIn& weight_in, const DistancesIn& distances_in) {
     std::uint32_t bin = 0;
-    for (; bin + 1 < kBins; ++bin) {
-      const uint128_t weight = weight_in(bin);
-      if (weight >= wanted_) break;
-      wanted_ -= weight;
-    }
+    while (bin + 1 < kBins && !limit_.is_in(weight_in(bin), distances_in(bin))) ++bin;
     prefix_ = prefix_ << kDigitBits | bin;
     shift_ -= kDigitBits;
   }
@@ -238,21 +322,30 @@ class RadiusSearch {
   }
 
  private:
-  uint128_t wanted_;  ///< mass that is still wanted of the bins of the next digit
+  Limit limit_;
   std::uint64_t prefix_ = 0;
   int shift_ = (kDigits - 1) * kDigitBits;
 };
 
+/// Returns the largest float below the radius of a search, or 0 for 0. If no token has too much
+/// entropy, the radius is no finite number, and all tokens stay.
+FAIRDRAW_HOST_DEVICE inline float below_radius(float radius) {
+  const auto bits = std::bit_cast<std::uint32_t>(radius);
+  if (bits >= 0x7f800000U) return 0x1.fffffep127F;
+  return std::bit_cast<float>(bits > 0 ? bits - 1U : 0U);
+}
+
 /// Applies the filters that are on, in the order of their steps. `row` has sums(), the sums over
-/// the tokens that the filters before left; find_radius(center, search), which completes a search;
-/// and keep(kept).
+/// the tokens that the filters before left; largest_weight(), the weight of the largest logit;
+/// find_radius(center, search), which completes a search; farthest(kept), the largest distance of a
+/// token that would stay; keep(kept); and keep_last(kept), after which no filter follows.
 template <class Row>
 FAIRDRAW_HOST_DEVICE void apply_filters(const ProbabilityFilters& filters, Row&& row) {
   if (filters.typical_p != 1.0F) {
     const ProbabilitySums sums = row.sums();
     KeptTokens kept;
     kept.center = sums.mean_distance();
-    kept.radius = row.find_radius(kept.center, RadiusSearch(filters.typical_p, sums));
+    kept.radius = row.find_radius(kept.center, RadiusSearch(WantedMass(filters.typical_p, sums)));
     row.keep(kept);
   }
   if (filters.epsilon_cutoff != 0.0F) {
@@ -260,6 +353,15 @@ FAIRDRAW_HOST_DEVICE void apply_filters(const ProbabilityFilters& filters, Row&&
   }
   if (filters.eta_cutoff != 0.0F) row.keep(kept_by_eta(filters.eta_cutoff, row.sums()));
   if (filters.p_less != 0) row.keep(kept_by_p_less(row.sums()));
+  if (filters.top_h != 1.0F) {
+    const EntropyLimit limit(filters.top_h, row.sums(), row.largest_weight());
+    KeptTokens kept;
+    kept.radius = below_radius(row.find_radius(0.0, RadiusSearch(limit)));
+    row.keep(kept);
+  }
+  if (filters.xtc_probability != 0.0F) {
+    row.keep_last(FarTokens{row.farthest(kept_by_epsilon(filters.xtc_threshold, row.sums()))});
+  }
 }
 
 }  // namespace fairdraw

@@ -41,11 +41,15 @@ Error check_histories(const LogitsProcessing& processing, std::int64_t rows, std
 Error check_history_rules(const LogitsProcessing& processing) {
   if (!processing.prompt_mask.given() && !processing.output_counts.given()) return {};
   const char* const packed = processing.prompt_mask.given() ? "prompt_mask" : "output_counts";
-  const auto check_off = [packed](const char* name, const auto& rule, std::int32_t neutral) {
+  const auto check_off = [packed](const char* name, const auto& rule, auto neutral) {
     if (!rule.is_array() && rule.scalar == neutral) return Error{};
-    return out_of_range(name, rule.is_array() ? "an array" : std::to_string(rule.scalar),
-                        std::to_string(neutral) + " where " + packed + " is given");
+    return out_of_range(name, rule.is_array() ? "an array" : text_of(rule.scalar),
+                        text_of(neutral) + " where " + packed + " is given");
   };
+  if (processing.forced_tokens.given()) {
+    return out_of_range("forced_tokens", "given",
+                        std::string("null where ") + packed + " is given");
+  }
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
   if (Error e = check_off(#name, processing.name, neutral)) return e;
 #include "fairdraw/processing_parameters.inc"
@@ -114,7 +118,13 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
                         "an array, or lists in output, because min_tokens counts their tokens");
   }
   if (Error e = check_bad_words(processing, rows)) return e;
-  return check_row_lists(processing.allowed_ids, "allowed_ids", rows);
+  if (Error e = check_row_lists(processing.allowed_ids, "allowed_ids", rows)) return e;
+  if (Error e = check_row_lists(processing.dry_breakers, "dry_breakers", rows)) return e;
+  if (Error e = check_row_lists(processing.forced_tokens, "forced_tokens", rows)) return e;
+  if (processing.forced_tokens.given() && !processing.output.given()) {
+    return out_of_range("output", "null", "lists, because forced_tokens counts their ids");
+  }
+  return {};
 }
 
 }  // namespace fairdraw

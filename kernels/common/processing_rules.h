@@ -25,11 +25,11 @@
 //     rules of histories: invalid_history_rule
 //   all values of the row, banned or not: nan_input, infinite_input
 //   lists, in the order of the steps:
-//     invalid_history      prompt, output, output_counts, output_lengths
+//     invalid_history      prompt, output, output_counts, output_lengths, dry_breakers
 //     invalid_logit_bias   bias_ids, bias_values (including entries that a later one overrides)
 //     invalid_min_tokens   stop_ids
 //     invalid_bad_words    bad_words, bad_word_lengths
-//     invalid_allowed_ids  allowed_ids
+//     invalid_allowed_ids  forced_tokens, and allowed_ids if no token is forced
 //   processing_overflow    any token, even if a later step bans it
 //   no_allowed_token
 //
@@ -47,6 +47,7 @@
 
 #include "common/history_rules.h"
 #include "common/host_device.h"
+#include "common/philox.h"
 #include "common/probability_filters.h"
 #include "common/top_n_sigma.h"
 #include "fairdraw/logits_processing.h"
@@ -64,12 +65,30 @@ struct ProcessingParameters {
   HistoryRules history;
 };
 
+// A GPU loads and checks the parts of the parameters apart, and only those that a call gives.
+
+FAIRDRAW_HOST_DEVICE inline void load_penalties(const LogitsProcessing& processing,
+                                                std::int64_t row,
+                                                ProcessingParameters& parameters) {
+  parameters.repetition = processing.repetition_penalty.at(row);
+  parameters.frequency = processing.frequency_penalty.at(row);
+  parameters.presence = processing.presence_penalty.at(row);
+  parameters.min_tokens = processing.min_tokens.at(row);
+}
+
+FAIRDRAW_HOST_DEVICE inline void load_filters(const LogitsProcessing& processing, std::int64_t row,
+                                              ProcessingParameters& parameters) {
+  parameters.top_n_sigma = processing.top_n_sigma.at(row);
+  parameters.filters = ProbabilityFilters::of(processing, row);
+}
+
 FAIRDRAW_HOST_DEVICE inline ProcessingParameters parameters_of(const LogitsProcessing& processing,
                                                                std::int64_t row) {
-  return {processing.repetition_penalty.at(row), processing.frequency_penalty.at(row),
-          processing.presence_penalty.at(row),   processing.min_tokens.at(row),
-          processing.top_n_sigma.at(row),        ProbabilityFilters::of(processing, row),
-          HistoryRules::of(processing, row)};
+  ProcessingParameters parameters;
+  load_penalties(processing, row, parameters);
+  load_filters(processing, row, parameters);
+  parameters.history = HistoryRules::of(processing, row);
+  return parameters;
 }
 
 /// Comparisons with NaN are false, so NaN is out of every range.
@@ -77,15 +96,23 @@ FAIRDRAW_HOST_DEVICE inline bool is_penalty(float value) {
   return value >= -kLargestPenalty && value <= kLargestPenalty;
 }
 
-FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& parameters) {
+FAIRDRAW_HOST_DEVICE inline RowStatus check_penalties(const ProcessingParameters& parameters) {
   const float repetition = parameters.repetition;
   if (!(repetition >= kSmallestRepetitionPenalty && repetition <= kLargestPenalty) ||
       !is_penalty(parameters.frequency) || !is_penalty(parameters.presence)) {
     return RowStatus::invalid_penalty;
   }
-  if (parameters.min_tokens < 0) return RowStatus::invalid_min_tokens;
+  return parameters.min_tokens < 0 ? RowStatus::invalid_min_tokens : RowStatus::ok;
+}
+
+FAIRDRAW_HOST_DEVICE inline RowStatus check_filters(const ProcessingParameters& parameters) {
   if (!is_top_n_sigma(parameters.top_n_sigma)) return RowStatus::invalid_top_n_sigma;
-  if (!parameters.filters.are_valid()) return RowStatus::invalid_probability_filter;
+  return parameters.filters.are_valid() ? RowStatus::ok : RowStatus::invalid_probability_filter;
+}
+
+FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& parameters) {
+  if (const RowStatus status = check_penalties(parameters); status != RowStatus::ok) return status;
+  if (const RowStatus status = check_filters(parameters); status != RowStatus::ok) return status;
   return parameters.history.are_valid() ? RowStatus::ok : RowStatus::invalid_history_rule;
 }
 
@@ -98,6 +125,16 @@ FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parame
 FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
   return parameters.repetition != 1.0F ||
          (parameters.history.counts_of_prompt != 0 && reads_output(parameters));
+}
+
+/// Turns the filter xtc off if its coin says so.
+FAIRDRAW_HOST_DEVICE inline void toss_coins(ProbabilityFilters& filters,
+                                            std::int32_t output_length) {
+  if (filters.xtc_probability == 0.0F) return;
+  const auto length = static_cast<std::uint64_t>(static_cast<std::int64_t>(output_length));
+  const std::uint64_t word = random_word(filters.xtc_seed, length, Purpose::exclude, 0);
+  const double chance = static_cast<double>(filters.xtc_probability) * 0x1p32;
+  if (static_cast<double>(word >> 32) >= chance) filters.xtc_probability = 0.0F;
 }
 
 // --- Checks of lists ---------------------------------------------------------------------------
@@ -128,7 +165,8 @@ FAIRDRAW_HOST_DEVICE inline bool is_ban(float bias) {
 
 FAIRDRAW_HOST_DEVICE inline bool is_bias(float bias) { return is_penalty(bias) || is_ban(bias); }
 
-/// Returns the number of output tokens that is compared with `min_tokens`.
+/// Returns the number of output tokens, which is compared with `min_tokens`, and by which the coin
+/// of xtc_probability is tossed.
 FAIRDRAW_HOST_DEVICE inline std::int32_t output_length(const LogitsProcessing& processing,
                                                        std::int64_t row) {
   if (processing.output_lengths.given()) return processing.output_lengths.data[row];
@@ -183,6 +221,41 @@ FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
   }
   return parameters.presence != 0.0F ? rounded::subtract(x, parameters.presence) : x;
 }
+
+/// Penalty of repetitions (dry_multiplier) of one row, by the number of ids that a token would
+/// repeat.
+class RepetitionPenalty {
+ public:
+  FAIRDRAW_HOST_DEVICE explicit RepetitionPenalty(const HistoryRules& rules) : rules_(rules) {}
+
+  /// Returns the largest number of ids that counts, at most `most`, which is not below
+  /// dry_allowed_length: no penalty grows beyond that number.
+  FAIRDRAW_HOST_DEVICE std::int64_t longest(std::int64_t most) const {
+    float penalty = 0.0F;
+    return walk(most, penalty);
+  }
+  /// Returns the penalty for `repeated` ids, at least dry_allowed_length.
+  FAIRDRAW_HOST_DEVICE float of(std::int64_t repeated) const {
+    float penalty = 0.0F;
+    walk(repeated, penalty);
+    return penalty;
+  }
+
+ private:
+  FAIRDRAW_HOST_DEVICE std::int64_t walk(std::int64_t most, float& penalty) const {
+    penalty = rules_.dry_multiplier;
+    std::int64_t length = rules_.dry_allowed_length;
+    while (length < most && penalty < kLargestPenalty) {
+      const float next = rounded::multiply(penalty, rules_.dry_base);
+      if (next == penalty) break;
+      penalty = next < kLargestPenalty ? next : kLargestPenalty;
+      ++length;
+    }
+    return length;
+  }
+
+  const HistoryRules& rules_;
+};
 
 /// Applies step 3 of processing to the logit x with a bias that is not a ban.
 FAIRDRAW_HOST_DEVICE inline float biased(float x, float bias) { return rounded::add(x, bias); }

@@ -29,6 +29,7 @@ class RowByProbability {
       : passes_(passes), logits_(logits), n_(n), memory_(memory) {}
 
   bool has_tokens() const { return largest() != kBanned; }
+  double largest_weight() const { return TokenScale(largest()).largest_weight(); }
 
   ProbabilitySums sums() {
     const TokenScale scale(largest());
@@ -44,25 +45,40 @@ class RowByProbability {
     return sums;
   }
 
-  float find_radius(double center, RadiusSearch search) {
+  template <class Limit>
+  float find_radius(double center, RadiusSearch<Limit> search) {
+    using Search = RadiusSearch<Limit>;
     memory_.offsets.clear();
     for (const WeighedToken& token : memory_.tokens) {
-      memory_.offsets.push_back({token.offset(center), token.weight()});
+      memory_.offsets.push_back({token.offset(center), token.weight(), token.weighted_distance()});
     }
-    for (int digit = 0; digit < RadiusSearch::kDigits; ++digit) {
-      std::array<uint128_t, RadiusSearch::kBins> weights{};
+    for (int digit = 0; digit < Search::kDigits; ++digit) {
+      std::array<uint128_t, Search::kBins> weights{}, distances{};
       // Only the tokens of the bin that was chosen last are in a bin again.
       std::erase_if(memory_.offsets, [&](const FilterMemory::Offset& token) {
         const std::uint32_t bin = search.bin_of(token.offset);
-        if (bin != RadiusSearch::kNoBin) weights[bin] += token.weight;
-        return bin == RadiusSearch::kNoBin;
+        if (bin == Search::kNoBin) return true;
+        weights[bin] += token.weight;
+        distances[bin] += token.distance;
+        return false;
       });
-      search.choose([&weights](std::uint32_t bin) { return weights[bin]; });
+      search.choose([&weights](std::uint32_t bin) { return weights[bin]; },
+                    [&distances](std::uint32_t bin) { return distances[bin]; });
     }
     return search.radius();
   }
 
-  void keep(const KeptTokens& kept) {
+  double farthest(const KeptTokens& kept) const {
+    double distance = 0.0;
+    for (const WeighedToken& token : memory_.tokens) {
+      if (kept.keeps(token)) distance = std::max(distance, token.distance);
+    }
+    return distance;
+  }
+
+  void keep_last(const FarTokens& kept) { keep(kept); }
+  template <class Kept>
+  void keep(const Kept& kept) {
     for (std::size_t i = 0; i < memory_.ids.size(); ++i) {
       if (!kept.keeps(memory_.tokens[i])) logits_[memory_.ids[i]] = kBanned;
     }
@@ -89,12 +105,15 @@ RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int6
   const ProcessingParameters parameters = parameters_of(processing, row);
   top_n_sigma_ = parameters.top_n_sigma;
   filters_ = parameters.filters;
+  toss_coins(filters_, output_length(processing, row));
   if (const RowStatus status = tally_histories(processing, row, parameters);
       status != RowStatus::ok) {
     return status;
   }
   apply_penalties(parameters);
   if (const RowStatus status = apply_bias(processing, row); status != RowStatus::ok) return status;
+  const History history{list_of(processing.prompt, row), list_of(processing.output, row)};
+  penalise_repetitions(history, list_of(processing.dry_breakers, row), parameters.history);
   if (const RowStatus status = ban_stop_ids(processing, row, parameters); status != RowStatus::ok) {
     return status;
   }
@@ -102,10 +121,10 @@ RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int6
     return status;
   }
   if (parameters.history.no_repeat_ngram_size > 0) {
-    ban_repeated_ngrams({list_of(processing.prompt, row), list_of(processing.output, row)},
-                        parameters.history.no_repeat_ngram_size);
+    ban_repeated_ngrams(history, parameters.history.no_repeat_ngram_size);
   }
-  if (const RowStatus status = keep_allowed_ids(processing, row); status != RowStatus::ok) {
+  if (const RowStatus status = keep_allowed_ids(processing, row, history, parameters.history);
+      status != RowStatus::ok) {
     return status;
   }
   return overflow_ ? RowStatus::processing_overflow : RowStatus::ok;
@@ -145,7 +164,8 @@ RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, s
   const std::int32_t window = parameters.history.penalty_window;
   const RowList prompt = in_window(list_of(processing.prompt, row), window, whole_output.length);
   const RowList output = in_window(whole_output, window, 0);
-  if (!prompt.in_buffer || !output.in_buffer || output_length(processing, row) < 0) {
+  if (!prompt.in_buffer || !output.in_buffer || output_length(processing, row) < 0 ||
+      !list_of(processing.dry_breakers, row).in_buffer) {
     return RowStatus::invalid_history;
   }
   if (reads_prompt(parameters)) {
@@ -229,6 +249,33 @@ RowStatus LogitsProcessor::apply_bias(const LogitsProcessing& processing, std::i
   return RowStatus::ok;
 }
 
+/// Subtracts the penalty of repetitions once from each token, at the last place that asks for it.
+void LogitsProcessor::penalise_repetitions(const History& history, const RowList& breakers,
+                                           const HistoryRules& rules) {
+  if (rules.dry_multiplier == 0.0F) return;
+  const std::int64_t end = history.length();
+  const std::int64_t first = rules.dry_window < 0 ? 0 : std::max(end - rules.dry_window, 0L);
+  const RepetitionPenalty penalty(rules);
+  const std::int64_t most = penalty.longest(end);
+  std::int64_t limit = 0;  // ids after the last breaker
+  while (limit < most && limit < end - first && !breakers.has(history.at(end - 1 - limit))) ++limit;
+  if (limit < rules.dry_allowed_length) return;
+  repeated_.clear();
+  for (std::int64_t place = first + 1; place < end; ++place) {
+    const std::int64_t count = history.repeated_before(place, first, limit);
+    const std::int32_t token = history.at(place);
+    if (count < rules.dry_allowed_length || !is_here(token) || breakers.has(token)) continue;
+    repeated_.push_back({id_of(token), static_cast<std::int32_t>(count)});
+  }
+  std::sort(repeated_.begin(), repeated_.end());
+  for (std::size_t i = 0; i < repeated_.size(); ++i) {
+    const auto [id, count] = repeated_[i];
+    if (i + 1 < repeated_.size() && repeated_[i + 1].first == id) continue;  // a longer one follows
+    Edit& edit = edit_of(id);
+    edit.value = rounded::subtract(edit.value, penalty.of(count));
+  }
+}
+
 RowStatus LogitsProcessor::ban_stop_ids(const LogitsProcessing& processing, std::int64_t row,
                                         const ProcessingParameters& parameters) {
   const RowList stops = list_of(processing.stop_ids, row);
@@ -266,10 +313,34 @@ void LogitsProcessor::ban_repeated_ngrams(const History& history, std::int32_t n
   }
 }
 
-RowStatus LogitsProcessor::keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row) {
+RowStatus LogitsProcessor::keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row,
+                                            const History& history, const HistoryRules& rules) {
   allowed_ids_ = list_of(processing.allowed_ids, row);
-  const bool valid = allowed_ids_.in_buffer && all_tokens(allowed_ids_, vocab_);
-  return valid ? RowStatus::ok : RowStatus::invalid_allowed_ids;
+  const RowList forced = list_of(processing.forced_tokens, row);
+  if (!allowed_ids_.in_buffer || !forced.in_buffer || !all_tokens(forced, vocab_)) {
+    return RowStatus::invalid_allowed_ids;
+  }
+  if (const RowList now = forced_now(history, rules, forced); now.length > 0) allowed_ids_ = now;
+  return all_tokens(allowed_ids_, vocab_) ? RowStatus::ok : RowStatus::invalid_allowed_ids;
+}
+
+/// Returns the list with the token that is forced, or an empty list.
+RowList LogitsProcessor::forced_now(const History& history, const HistoryRules& rules,
+                                    const RowList& forced) {
+  if (forced.length == 0) return {};
+  std::int64_t first = history.prompt.length;
+  if (rules.forced_after >= 0) {
+    for (first = history.length(); first > 0; --first) {
+      if (history.at(first - 1) == rules.forced_after) break;
+    }
+    if (first == 0) return {};
+  }
+  const std::int32_t entry = forced_entry(rules, forced, history.length() - first);
+  if (entry < 0) return {};
+  for (std::int64_t place = first; place < first + rules.forced_delay; ++place) {
+    if (history.at(place) == forced.ids[forced.length - 1]) return {};
+  }
+  return {forced.ids + entry, forced.begin + entry, 1, true};
 }
 
 // --- The row -----------------------------------------------------------------------------------

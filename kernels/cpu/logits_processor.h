@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "common/processing_rules.h"
@@ -32,10 +33,11 @@ struct FilterMemory {
   struct Offset {
     float offset;
     std::uint64_t weight;
+    uint128_t distance;  ///< times the weight
   };
   std::vector<WeighedToken> tokens;  ///< those that are left when a filter begins
   std::vector<std::size_t> ids;      ///< their ids
-  std::vector<Offset> offsets;       ///< those among which typical_p searches its radius
+  std::vector<Offset> offsets;       ///< those among which a radius is searched
 };
 
 class LogitsProcessor {
@@ -79,11 +81,16 @@ class LogitsProcessor {
   void tally_mask(const std::uint32_t* words);
   void apply_penalties(const ProcessingParameters& parameters);
   RowStatus apply_bias(const LogitsProcessing& processing, std::int64_t row);
+  void penalise_repetitions(const History& history, const RowList& breakers,
+                            const HistoryRules& rules);
   RowStatus ban_stop_ids(const LogitsProcessing& processing, std::int64_t row,
                          const ProcessingParameters& parameters);
   RowStatus ban_bad_words(const LogitsProcessing& processing, std::int64_t row);
   void ban_repeated_ngrams(const History& history, std::int32_t n);
-  RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row);
+  RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row,
+                             const History& history, const HistoryRules& rules);
+  static RowList forced_now(const History& history, const HistoryRules& rules,
+                            const RowList& forced);
   RowScan write_edits(const Passes& passes, const float* x, std::size_t n,
                       const std::uint32_t* allowed, float* out);
   void keep_top_n_sigma(const Passes& passes, float* out, std::size_t n) const;
@@ -99,7 +106,8 @@ class LogitsProcessor {
   std::vector<Edit> edits_;
   std::vector<std::uint32_t> slot_;  // for each token, 1 + the position of its edit in edits_, or 0
                                      // if the token has no edit
-  std::vector<float> kept_;          // values of the tokens in allowed_ids_
+  std::vector<std::pair<std::int32_t, std::int32_t>> repeated_;  // ids and how many they repeat
+  std::vector<float> kept_;  // values of the tokens in allowed_ids_
   FilterMemory filter_memory_;
 };
 

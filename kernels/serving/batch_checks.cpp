@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "common/arguments.h"
 #include "common/parameters.h"
@@ -62,20 +63,25 @@ Error check_filters(const BatchRequest& request) {
 }
 
 Error check_probability_filters(const BatchRequest& request) {
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral)                                      \
-  if (Error error = check_between(#name, static_cast<float>(request.name), 0, 1, "0 to 1")) { \
-    return error;                                                                             \
-  }
+  const auto check_share = [](const char* field, auto value) {
+    if constexpr (std::is_same_v<decltype(value), std::uint64_t>) {
+      return Error{};  // a seed
+    } else {
+      return check_between(field, static_cast<float>(value), 0, 1, "0 to 1");
+    }
+  };
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
+  if (Error error = check_share(#name, request.name)) return error;
 #include "fairdraw/processing_parameters.inc"
   return {};
 }
 
 Error check_history_rules(const BatchRequest& request, const BatchStateOptions& options) {
-  const auto check_lists = [&](const char* field, std::int32_t value, std::int32_t neutral) {
-    const std::string off = std::to_string(neutral);
+  const auto check_lists = [&](const char* field, auto value, auto neutral) {
+    const std::string off = text_of(neutral);
     if (value == neutral) return Error{};
     if (options.history == HistoryForm::dense) {
-      return out_of_range(field, std::to_string(value), off + " with HistoryForm::dense");
+      return out_of_range(field, text_of(value), off + " with HistoryForm::dense");
     }
     if (!request.repetition_of_prompt) {
       return out_of_range("repetition_of_prompt", "false",
@@ -86,11 +92,30 @@ Error check_history_rules(const BatchRequest& request, const BatchStateOptions& 
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
   if (Error error = check_lists(#name, request.name, neutral)) return error;
 #include "fairdraw/processing_parameters.inc"
+  if (!request.forced_tokens.empty() && options.history == HistoryForm::dense) {
+    return out_of_range("forced_tokens", "given", "none with HistoryForm::dense");
+  }
+  if (Error error = check_at_least("no_repeat_ngram_size", request.no_repeat_ngram_size, 0)) {
+    return error;
+  }
+  if (Error error = check_between("dry_multiplier", request.dry_multiplier, 0, kLargestPenalty,
+                                  "0 to 2^64")) {
+    return error;
+  }
+  if (Error error = check_between("dry_base", request.dry_base, 1, kLargestPenalty, "1 to 2^64")) {
+    return error;
+  }
+  if (Error error = check_at_least("dry_allowed_length", request.dry_allowed_length, 1)) {
+    return error;
+  }
+  if (Error error = check_at_least("dry_window", request.dry_window, -1)) return error;
+  if (Error error = check_at_least("forced_after", request.forced_after, -1)) return error;
+  if (Error error = check_at_least("forced_delay", request.forced_delay, 0)) return error;
   if (Error error = check_at_least("penalty_window", request.penalty_window, -1)) return error;
   if (request.counts_of_prompt != 0 && request.counts_of_prompt != 1) {
     return out_of_range("counts_of_prompt", std::to_string(request.counts_of_prompt), "0 or 1");
   }
-  return check_at_least("no_repeat_ngram_size", request.no_repeat_ngram_size, 0);
+  return {};
 }
 
 Error check_penalties(const BatchRequest& request) {
@@ -168,6 +193,8 @@ Error check_options(const BatchStateOptions& options) {
   if (Error e = check_at_least("max_bad_words", options.max_bad_words, 0)) return e;
   if (Error e = check_at_least("max_bad_word_tokens", options.max_bad_word_tokens, 0)) return e;
   if (Error e = check_at_least("max_allowed_ids", options.max_allowed_ids, 0)) return e;
+  if (Error e = check_at_least("max_forced_tokens", options.max_forced_tokens, 0)) return e;
+  if (Error e = check_at_least("max_dry_breakers", options.max_dry_breakers, 0)) return e;
   const auto check_choice = [](const char* field, auto choice, const char* choices) -> Error {
     const auto number = static_cast<std::uint32_t>(choice);
     return number <= 1 ? Error{} : out_of_range(field, std::to_string(number), choices);
@@ -196,6 +223,14 @@ Error check_batch_request(const BatchRequest& request, const BatchStateOptions& 
   if (Error error = check_bad_words(request, options)) return error;
   if (Error error = check_list("allowed_ids", request.allowed_ids, options.max_allowed_ids,
                                "max_allowed_ids", options.vocab)) {
+    return error;
+  }
+  if (Error error = check_list("forced_tokens", request.forced_tokens, options.max_forced_tokens,
+                               "max_forced_tokens", options.vocab)) {
+    return error;
+  }
+  if (Error error = check_list("dry_breakers", request.dry_breakers, options.max_dry_breakers,
+                               "max_dry_breakers", options.vocab)) {
     return error;
   }
   if (Error error = check_room("prompt", request.prompt.size(), options.max_length, "max_length")) {

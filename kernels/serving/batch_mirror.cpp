@@ -62,8 +62,8 @@ bool BatchMirror::has_processing(std::int32_t slot) const {
   const auto has = [&](ListName name) { return a.list(name).length(slot) > 0; };
   return a.repetition_penalty[slot] != 1.0F || a.frequency_penalty[slot] != 0.0F ||
          a.presence_penalty[slot] != 0.0F || has(ListName::bias) || has(ListName::bad_words) ||
-         has(ListName::allowed_ids) || a.top_n_sigma[slot] != 0.0F ||
-         (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
+         has(ListName::allowed_ids) || has(ListName::forced_tokens) ||
+         a.top_n_sigma[slot] != 0.0F || (a.min_tokens[slot] > 0 && has(ListName::stop_ids));
 }
 
 /// Returns the slot of an entry, which is usually `slot`, or -1 if the entry has left the batch.

@@ -176,6 +176,8 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
   write_prompt_to_read(slot, request);
   write_list(ListName::stop_ids, slot, request.stop_ids);
   write_list(ListName::allowed_ids, slot, request.allowed_ids);
+  write_list(ListName::forced_tokens, slot, request.forced_tokens);
+  write_list(ListName::dry_breakers, slot, request.dry_breakers);
   arrays.list(ListName::output).begins[slot] =
       list(ListName::prompt).begins[slot] + static_cast<std::int64_t>(request.prompt.size());
 
@@ -271,6 +273,8 @@ RequestSnapshot BatchSlots::snapshot_of(std::int32_t slot) const {
   request.first_offset = arrays.offset[slot] - snapshot.output.size();
   request.stop_ids = copy_of(ListName::stop_ids, slot);
   request.allowed_ids = copy_of(ListName::allowed_ids, slot);
+  request.forced_tokens = copy_of(ListName::forced_tokens, slot);
+  request.dry_breakers = copy_of(ListName::dry_breakers, slot);
   request.prompt = copy_of(ListName::prompt, slot);
 
   const View<const std::int32_t> bias_ids = tokens(ListName::bias, slot);

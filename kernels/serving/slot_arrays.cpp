@@ -32,6 +32,8 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   give_list(ListName::bad_words, options.max_bad_word_tokens);
   give_list(ListName::bad_word_lengths, options.max_bad_words);
   give_list(ListName::allowed_ids, options.max_allowed_ids);
+  give_list(ListName::forced_tokens, options.max_forced_tokens);
+  give_list(ListName::dry_breakers, options.max_dry_breakers);
   const bool dense = options.history == HistoryForm::dense;
   give_list(ListName::prompt_to_read, dense ? 0 : options.max_length);
   if (dense) {
@@ -68,6 +70,8 @@ SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& optio
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) processing.name = neutral;
 #include "fairdraw/processing_parameters.inc"
   } else {
+    processing.forced_tokens = a.list(ListName::forced_tokens).view(rows);
+    processing.dry_breakers = a.list(ListName::dry_breakers).view(rows);
     processing.prompt = a.list(ListName::prompt).view(rows);
     processing.prompt.lengths = {a.penalised_prompt, rows};
   }

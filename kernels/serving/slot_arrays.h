@@ -1,7 +1,7 @@
 // Memory of a batch state: arrays with one value per slot, and lists with one place per slot.
 //
 // Layout. One block. The memory begins with the table, which has all arrays with one value per slot
-// side by side (parameters, seeds, offsets, and the begins and lengths of the lists), about 200
+// side by side (parameters, seeds, offsets, and the begins and lengths of the lists), about 300
 // bytes per slot. A step changes little other data, so a copy of the state on a device needs a
 // single transfer of a few kilobytes per step. The lists follow after the table; each has a fixed
 // capacity per slot. The same function places the arrays in a block on the host and in a block on a
@@ -29,11 +29,13 @@ enum class ListName : std::size_t {
   bad_words,
   bad_word_lengths,
   allowed_ids,
+  forced_tokens,
+  dry_breakers,
   prompt_to_read,  ///< prompt as the steps read it on the host: the whole prompt of a request with
                    ///< a rule of histories, and otherwise the different tokens of the prompt in
                    ///< ascending order, for the repetition penalty
 };
-inline constexpr std::size_t kLists = 8;
+inline constexpr std::size_t kLists = 10;
 
 /// Arrays for one list per slot.
 struct ListArrays {

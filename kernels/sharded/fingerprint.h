@@ -46,7 +46,8 @@ class Fingerprint {
 #include "fairdraw/processing_parameters.inc"
     for (const TokenLists* lists :
          {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
-          &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {
+          &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids,
+          &processing.forced_tokens, &processing.dry_breakers}) {
       add(*lists);
     }
     add(processing.output_lengths);

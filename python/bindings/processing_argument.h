@@ -15,8 +15,9 @@ namespace fairdraw::python {
 
 /// Logits processing of rows, from None or a tuple. The tuple is (repetition, frequency, presence
 /// penalty, prompt, output, bias ids, bias values, min_tokens, stop ids, bad words, lengths of bad
-/// words, allowed ids, top_n_sigma or None, and the filters by probability and the rules of
-/// histories in the order of fairdraw/processing_parameters.inc, each an array or None).
+/// words, allowed ids, forced tokens or None, breakers or None, top_n_sigma or None, and the
+/// filters by probability and the rules of histories in the order of
+/// fairdraw/processing_parameters.inc, each an array or None).
 class Processing {
  public:
   Processing(nb::handle object, const Place& place) {
@@ -27,6 +28,7 @@ class Processing {
       return PerRequest<float>(values.data, values.size);
     };
     const auto lists = [&](std::size_t part, const char* name) {
+      if (parts[part].is_none()) return TokenLists{};
       return lists_[part].emplace(name, parts[part], place).view;
     };
     view.repetition_penalty = penalty(0, "repetition_penalty");
@@ -42,8 +44,10 @@ class Processing {
     view.bad_words = lists(9, "bad_words");
     view.bad_word_lengths = lists(10, "bad_words");
     view.allowed_ids = lists(11, "allowed_ids");
-    view.top_n_sigma = penalty(12, "top_n_sigma");
-    std::size_t part = 13;
+    view.forced_tokens = lists(12, "forced_tokens");
+    view.dry_breakers = lists(13, "dry_breakers");
+    view.top_n_sigma = penalty(14, "top_n_sigma");
+    std::size_t part = 15;
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
   read_parameter(#name, parts[part++], place, view.name);
 #define FAIRDRAW_HISTORY_RULE FAIRDRAW_PROBABILITY_FILTER
@@ -52,7 +56,7 @@ class Processing {
   LogitsProcessing view;
 
  private:
-  using ParameterInput = std::variant<Input<float>, Input<std::int32_t>>;
+  using ParameterInput = std::variant<Input<float>, Input<std::int32_t>, Input<std::uint64_t>>;
 
   template <class T>
   void read_parameter(const char* name, nb::handle object, const Place& place,
@@ -65,8 +69,8 @@ class Processing {
   }
 
   std::deque<ParameterInput> parameters_;  ///< a deque, because views point into its elements
-  std::optional<Input<float>> floats_[13];
-  std::optional<Lists> lists_[12];
+  std::optional<Input<float>> floats_[15];
+  std::optional<Lists> lists_[14];
   std::optional<Input<std::int32_t>> min_tokens_;
 };
 

@@ -28,17 +28,25 @@ class RequestProcessing:
     are ids, with -1 for a position whose token is unknown. `top_n_sigma` is at least 0, or -1, as
     in `sample`; -1, 0 and inf are off.
 
-    The filters by probability are in [0, 1], and off at 1, 0, 0 and 0. They come last, before the
+    The filters by probability are in [0, 1], and off at 1, 0, 0, 0, 1 and 0. They come last, before the
     temperature, in this order; each sees the tokens that are left, with probabilities p at
     temperature 1 and the entropy H. `typical_p` keeps the tokens that are nearest to H in -ln p,
     until their mass reaches typical_p, and ties. `epsilon_cutoff` keeps p >= epsilon_cutoff.
-    `eta_cutoff` keeps p >= min(eta, sqrt(eta) exp(-H)). `p_less` 1 keeps p >= sum p^2. The last
-    three never ban the largest logit.
+    `eta_cutoff` keeps p >= min(eta, sqrt(eta) exp(-H)). `p_less` 1 keeps p >= sum p^2.
+    `top_h` drops a token if the tokens with at least its logit, alone, have more than top_h H of
+    entropy. These four never ban the largest logit. With a chance of `xtc_probability` in each step,
+    by a coin of `xtc_seed` and the output's length, the tokens above the least probable one of at
+    least `xtc_threshold` are banned.
 
     Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
     tokens. With `counts_of_prompt` 1, frequency and presence penalty count the prompt's tokens, too.
     With `no_repeat_ngram_size` n of at least 1, no id is drawn that would repeat n ids of prompt and
-    output, in their order. These three need `repetition_of_prompt`, and 0 is off for the last two.
+    output, in their order. 0 is off for both. With `dry_multiplier` m above 0, an id that would
+    repeat n >= a last ids of prompt and output loses m * dry_base^(n - a), where a is
+    `dry_allowed_length`; the last `dry_window` ids count (-1: all), after the last of `dry_breakers`,
+    which lose nothing. When `forced_delay` ids have followed the last `forced_after` (-1: the
+    beginning of the output), the entries of `forced_tokens` are the next ids, unless the last of them
+    came before. These rules need `repetition_of_prompt`.
 
     A value out of its range makes the request fail.
     """
@@ -59,23 +67,45 @@ class RequestProcessing:
     epsilon_cutoff: float = 0.0
     eta_cutoff: float = 0.0
     p_less: int = 0
+    top_h: float = 1.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    xtc_seed: int = 0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_window: int = -1
+    dry_breakers: Sequence[int] = ()
+    forced_after: int = -1
+    forced_delay: int = 0
+    forced_tokens: Sequence[int] = ()
 
 
 #: The filters by probability in the order of their steps, and the rules of histories, with the
 #: dtypes of their values.
-_FILTERS_AND_RULES = {
+FILTERS_AND_RULES = {
     "typical_p": "float32",
     "epsilon_cutoff": "float32",
     "eta_cutoff": "float32",
     "p_less": "int32",
+    "top_h": "float32",
+    "xtc_probability": "float32",
+    "xtc_threshold": "float32",
+    "xtc_seed": "uint64",
     "penalty_window": "int32",
     "counts_of_prompt": "int32",
     "no_repeat_ngram_size": "int32",
+    "dry_multiplier": "float32",
+    "dry_base": "float32",
+    "dry_allowed_length": "int32",
+    "dry_window": "int32",
+    "forced_after": "int32",
+    "forced_delay": "int32",
 }
-_RULES = ("penalty_window", "counts_of_prompt", "no_repeat_ngram_size")
+_RULES = list(FILTERS_AND_RULES)[list(FILTERS_AND_RULES).index("penalty_window") :]
 
 
 def _ids(name: str, values: Any) -> Any:
@@ -130,6 +160,10 @@ def rows_processing(
         )
         return ids, begins[owners], lengths[owners]
 
+    def given_lists(name: str) -> TokenLists | None:
+        values = [getattr(request, name) for request in requests]
+        return lists(name, values) if any(len(ids) > 0 for ids in values) else None
+
     outputs = [_ids(f"processing[{i}].output", r.output) for i, r in enumerate(requests)]
     bias_values = [value for request in requests for value in request.bias.values()]
     words = [
@@ -149,8 +183,10 @@ def rows_processing(
         lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
         lists("bad_words", [[len(word) for word in each] for each in words]),
         lists("allowed_ids", [request.allowed_ids for request in requests]),
+        given_lists("forced_tokens"),
+        given_lists("dry_breakers"),
         # The array is None if no request has the filter, because a split vocabulary refuses such an
         # array.
         filter_values("top_n_sigma", "float32"),
-        *(filter_values(name, dtype) for name, dtype in _FILTERS_AND_RULES.items()),
+        *(filter_values(name, dtype) for name, dtype in FILTERS_AND_RULES.items()),
     )

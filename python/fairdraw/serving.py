@@ -31,6 +31,7 @@ import numpy as np
 from . import _core
 from ._arguments import _FILTER_ORDERS, _TIE_RULES, _member
 from ._host_arrays import ids_of
+from .request_processing import FILTERS_AND_RULES
 
 _INT32 = np.iinfo(np.int32)
 
@@ -47,6 +48,14 @@ def _int32(name: str, value: int) -> int:
 
 def _uint64(name: str, value: int) -> int:
     return _integer(name, value, 0, 2**64 - 1)
+
+
+def _float(name: str, value: float) -> float:
+    del name  # the batch names a float that is out of its range
+    return float(value)
+
+
+_OF_DTYPE = {"float32": _float, "int32": _int32, "uint64": _uint64}
 
 
 def _fresh_seed() -> int:
@@ -66,9 +75,8 @@ class BatchRequest:
     penalty counts the prompt's tokens. `bias` maps a token to the number that is added to the
     token's logit; -inf bans the token. `stop_ids` are banned until the output has `min_tokens`
     tokens. `bad_words` are sequences of ids. If `allowed_ids` is empty, all ids are allowed.
-    `top_n_sigma` has the same meaning as in `sample`, and `typical_p`, `epsilon_cutoff`,
-    `eta_cutoff`, `p_less`, `penalty_window`, `counts_of_prompt` and `no_repeat_ngram_size` have that
-    of `RequestProcessing`; the last three need histories as lists. In `prompt`, -1 stands for a
+    `top_n_sigma` has the same meaning as in `sample`, and the fields from `typical_p` on have
+    that of `RequestProcessing`; those from `penalty_window` on need histories as lists. In `prompt`, -1 stands for a
     position without text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
     request without a seed gets a fresh seed from the operating system when the request is made;
     `seed` then holds the fresh seed.
@@ -95,9 +103,21 @@ class BatchRequest:
     epsilon_cutoff: float = 0.0
     eta_cutoff: float = 0.0
     p_less: int = 0
+    top_h: float = 1.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    xtc_seed: int = 0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_window: int = -1
+    dry_breakers: Sequence[int] = ()
+    forced_after: int = -1
+    forced_delay: int = 0
+    forced_tokens: Sequence[int] = ()
 
     def _fields(self) -> _core.BatchRequest:
         biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)
@@ -122,20 +142,19 @@ class BatchRequest:
                 allowed_ids=ids_of("allowed_ids", self.allowed_ids),
                 prompt=ids_of("prompt", self.prompt),
                 top_n_sigma=float(self.top_n_sigma),
-                typical_p=float(self.typical_p),
-                epsilon_cutoff=float(self.epsilon_cutoff),
-                eta_cutoff=float(self.eta_cutoff),
-                p_less=_int32("p_less", self.p_less),
-                penalty_window=_int32("penalty_window", self.penalty_window),
-                counts_of_prompt=_int32("counts_of_prompt", self.counts_of_prompt),
-                no_repeat_ngram_size=_int32("no_repeat_ngram_size", self.no_repeat_ngram_size),
+                forced_tokens=ids_of("forced_tokens", self.forced_tokens),
+                dry_breakers=ids_of("dry_breakers", self.dry_breakers),
+                **{
+                    name: _OF_DTYPE[dtype](name, getattr(self, name))
+                    for name, dtype in FILTERS_AND_RULES.items()
+                },
             )
         )
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> BatchRequest:
         values = dict(fields)
-        for name in ("stop_ids", "allowed_ids", "prompt"):
+        for name in ("stop_ids", "allowed_ids", "prompt", "forced_tokens", "dry_breakers"):
             values[name] = tuple(values[name])
         values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])
         values["bias"] = dict(values["bias"])
@@ -177,6 +196,8 @@ class BatchState:
         max_bad_words: int = 128,
         max_bad_word_tokens: int = 1024,
         max_allowed_ids: int = 1024,
+        max_forced_tokens: int = 128,
+        max_dry_breakers: int = 128,
         history: Literal["lists", "dense"] = "lists",
         tie_rule: Literal["keep_all", "lowest_id"] = "keep_all",
         filter_apply_order: Literal["top_k_first", "joint"] = "top_k_first",
@@ -194,6 +215,8 @@ class BatchState:
                 max_bad_words=_int32("max_bad_words", max_bad_words),
                 max_bad_word_tokens=_int32("max_bad_word_tokens", max_bad_word_tokens),
                 max_allowed_ids=_int32("max_allowed_ids", max_allowed_ids),
+                max_forced_tokens=_int32("max_forced_tokens", max_forced_tokens),
+                max_dry_breakers=_int32("max_dry_breakers", max_dry_breakers),
                 history=form,
                 tie_rule=ties,
                 filter_apply_order=order,

@@ -81,6 +81,12 @@ def test_processing_that_is_wrong_is_named(logits):
         ({"eta_cutoff": 0.17}, [0, 1, 2, 3]),  # sqrt(0.17) 2^(-7/4) is 0.1226
         ({"eta_cutoff": 0.2}, [0, 1]),  # sqrt(0.2) 2^(-7/4) is 0.1330
         ({"p_less": 1}, [0]),  # 1/4 + 1/16 + 1/64 + 1/64 is 0.34
+        ({"top_h": 0.52}, [0]),  # 2/3 and 1/3 have 0.918 of 7/4 bits
+        ({"top_h": 0.53}, [0, 1]),
+        ({"xtc_probability": 1.0, "xtc_threshold": 0.2}, [1, 2, 3]),
+        ({"xtc_probability": 1.0}, [2, 3]),
+        ({"xtc_probability": 0.66, "xtc_seed": 0}, [0, 1, 2, 3]),  # the coin is 0.665
+        ({"xtc_probability": 0.67, "xtc_seed": 0}, [2, 3]),
         ({"typical_p": 0.3, "epsilon_cutoff": 0.4}, [0]),  # of 2/3 and 1/3
     ],
 )
@@ -106,11 +112,20 @@ def test_rules_of_histories():
     assert kept(presence_penalty=1.0, penalty_window=3, counts_of_prompt=1) == [3]
     assert kept(no_repeat_ngram_size=2) == [0, 2, 3]  # 0 was followed by 1
     assert kept(no_repeat_ngram_size=3) == [0, 1, 2, 3]
+    assert kept(dry_multiplier=1.0) == [0, 1, 2, 3]  # one id would be repeated
+    assert kept(dry_multiplier=1.0, dry_allowed_length=1) == [0, 2, 3]
+    assert kept(dry_multiplier=1.0, dry_allowed_length=1, dry_window=2) == [0, 1, 2, 3]
+    assert kept(dry_multiplier=1.0, dry_allowed_length=1, dry_breakers=[1]) == [0, 1, 2, 3]
+    assert kept(forced_tokens=[3], forced_delay=2) == [3]
+    assert kept(forced_tokens=[3], forced_delay=2, forced_after=1) == [3]
+    assert kept(forced_tokens=[0], forced_delay=2) == [0, 1, 2, 3]  # the end has come
     with pytest.raises(ValueError, match=r"processing\[0\].repetition_of_prompt is False; allowed"):
         kept(no_repeat_ngram_size=2, repetition_of_prompt=False)
 
 
-@pytest.mark.parametrize("name", ["typical_p", "epsilon_cutoff", "eta_cutoff", "p_less"])
+@pytest.mark.parametrize(
+    "name", ["typical_p", "epsilon_cutoff", "eta_cutoff", "p_less", "top_h", "xtc_probability"]
+)
 def test_a_filter_that_is_out_of_range_fails_its_row(logits, name):
     rows = [RequestProcessing()] * (ROWS - 1) + [RequestProcessing(**{name: 2})]
     details = fairdraw.sample(logits, seed=1, processing=rows, return_details=True)

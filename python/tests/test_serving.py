@@ -168,6 +168,11 @@ def test_every_field_of_a_request_changes_its_tokens():
     assert tokens(temperature=100.0, epsilon_cutoff=1.0) == [largest] * 3
     assert tokens(temperature=100.0, eta_cutoff=1.0) != hot
     assert tokens(temperature=100.0, p_less=1) == [largest] * 3
+    assert tokens(temperature=100.0, top_h=0.0) == [largest] * 3
+    assert tokens(temperature=100.0, xtc_probability=1.0, xtc_threshold=0.0) != hot
+    # The prompt and the first token are 7, 7, so that another 7 would repeat one id.
+    assert tokens(dry_multiplier=100.0, dry_allowed_length=1) == [largest, second, largest]
+    assert tokens(forced_tokens=[3, 4], forced_delay=1) == [largest, 3, 4]
     assert tokens(temperature=100.0, seed=4) != hot
     assert tokens(temperature=100.0, first_offset=1)[:2] == hot[1:]
 
@@ -289,6 +294,9 @@ def test_what_is_refused_names_the_field_and_changes_nothing():
         ({"typical_p": 1.5}, "typical_p is 1.5; allowed: 0 to 1"),
         ({"eta_cutoff": -1}, "eta_cutoff is -1; allowed: 0 to 1"),
         ({"p_less": 2}, "p_less is 2; allowed: 0 to 1"),
+        ({"xtc_seed": -1}, "xtc_seed is -1; allowed: 0 to 18446744073709551615"),
+        ({"dry_base": 0.5}, "dry_base is 0.5; allowed: 1 to 2^64"),
+        ({"forced_tokens": [VOCAB]}, "forced_tokens[0] is 100; allowed: 0 to 99"),
         ({"top_k": 2**40}, "top_k is 1099511627776; allowed: -2147483648 to 2147483647"),
         ({"seed": -1}, "seed is -1; allowed: 0 to 18446744073709551615"),
         ({"bias": {0: float("nan")}}, "bias[0].bias is nan; allowed: -inf, or -2^64 to 2^64"),

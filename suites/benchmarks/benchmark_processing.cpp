@@ -9,6 +9,7 @@ namespace fairdraw::suites {
 namespace {
 
 constexpr std::int64_t kHistory = 512;
+constexpr std::int64_t kRepeated = 8;  ///< last ids of a history that dry finds at its beginning
 constexpr std::int64_t kBiases = 64;
 constexpr std::int64_t kStopIds = 4;
 constexpr std::int64_t kWords = 8;
@@ -17,14 +18,23 @@ constexpr std::int64_t kAllowedIds = 1000;
 /// The features of logits processing that one benchmark row has.
 struct Features {
   bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
-  bool top_n_sigma = false, typical_p = false;
+  bool top_n_sigma = false, typical_p = false, top_h = false, xtc = false;
+  bool dry = false, forced = false;
 };
 
 Features features_of(const std::string& name, std::int64_t row) {
   const bool all = name == "all";
-  Features features{
-      all || name == "penalties", all || name == "bias", all || name == "bitmask", name == "bans",
-      name == "allowed",          name == "top_n_sigma", name == "typical_p"};
+  Features features{all || name == "penalties",
+                    all || name == "bias",
+                    all || name == "bitmask",
+                    name == "bans",
+                    name == "allowed",
+                    name == "top_n_sigma",
+                    name == "typical_p",
+                    name == "top_h",
+                    name == "xtc",
+                    name == "dry",
+                    name == "forced"};
   if (name != "mixed") return features;
   const std::vector<std::string>& names = processing_names();
   const auto before = std::ranges::find(names, name) - names.begin();
@@ -54,7 +64,10 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
   const auto listed = [&make](bool wanted, std::int64_t count) {
     return make.tokens(wanted ? count : 0);
   };
-  lists.output.add(listed(features.penalties || features.bans, kHistory));
+  std::vector<std::int32_t> history =
+      listed(features.penalties || features.bans || features.dry || features.forced, kHistory);
+  if (features.dry) std::copy_n(history.begin(), kRepeated, history.end() - kRepeated);
+  lists.output.add(history);
   lists.repetition_penalty.push_back(features.penalties ? 1.1F : 1.0F);
   lists.frequency_penalty.push_back(features.penalties ? 0.1F : 0.0F);
   lists.presence_penalty.push_back(features.penalties ? 0.2F : 0.0F);
@@ -75,6 +88,14 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
   lists.allowed_ids.add(listed(features.allowed, kAllowedIds));
   if (features.top_n_sigma) lists.top_n_sigma.push_back(1.0F);
   if (features.typical_p) lists.typical_p.push_back(0.95F);
+  if (features.top_h) lists.top_h.push_back(0.5F);
+  if (features.xtc) lists.xtc_probability.push_back(1.0F);
+  if (features.dry) lists.dry_multiplier.push_back(0.8F);
+  if (features.forced) {
+    lists.forced_delay.push_back(static_cast<std::int32_t>(kHistory) / 2);
+    lists.forced_after.push_back(history[kHistory / 2]);
+    lists.forced_tokens.add({make.token()});
+  }
   if (batch.allowed_stride == 0) return;
   for (std::int64_t word = 0; word < batch.allowed_stride; ++word) batch.allowed.push_back(~0U);
   for (std::int64_t i = 0; features.bitmask && i < vocab / 10; ++i) {
@@ -87,9 +108,9 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
 }  // namespace
 
 const std::vector<std::string>& processing_names() {
-  static const std::vector<std::string> names = {"none",        "penalties", "bias", "bitmask",
-                                                 "bans",        "allowed",   "all",  "mixed",
-                                                 "top_n_sigma", "typical_p"};
+  static const std::vector<std::string> names = {
+      "none",  "penalties",   "bias",      "bitmask", "bans", "allowed", "all",
+      "mixed", "top_n_sigma", "typical_p", "top_h",   "xtc",  "dry",     "forced"};
   return names;
 }
 

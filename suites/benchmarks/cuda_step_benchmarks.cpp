@@ -41,6 +41,8 @@ RequestSnapshot request_of(const Operation& operation, const BatchProcessing& pr
 #include "fairdraw/processing_parameters.inc"
   request.stop_ids = given.stop_ids;
   request.allowed_ids = given.allowed_ids;
+  request.forced_tokens = given.forced_tokens;
+  request.dry_breakers = given.dry_breakers;
   snapshot.output = given.output;
   for (const auto& [id, value] : given.biases) request.bias.push_back({id, value});
   auto word = given.bad_words.begin();

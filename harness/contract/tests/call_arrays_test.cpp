@@ -252,6 +252,8 @@ std::vector<reference::RowProcessing> two_processed_rows() {
   row.top_n_sigma = 1;
   row.p_less = 1;
   row.penalty_window = 4;
+  row.forced_tokens = {1};
+  row.dry_breakers = {2};
   return {row, row};
 }
 

@@ -83,8 +83,9 @@ Error BatchOnDevice::bring_lists(std::int32_t slot) {
   const std::int64_t history = std::int64_t{host.list(ListName::prompt).length(slot)} +
                                host.list(ListName::output).length(slot);
   if (Error error = bring(ListName::prompt, history)) return error;
-  for (const ListName name : {ListName::bias, ListName::stop_ids, ListName::bad_words,
-                              ListName::bad_word_lengths, ListName::allowed_ids}) {
+  for (const ListName name :
+       {ListName::bias, ListName::stop_ids, ListName::bad_words, ListName::bad_word_lengths,
+        ListName::allowed_ids, ListName::forced_tokens, ListName::dry_breakers}) {
     if (Error error = bring(name, host.list(name).length(slot))) return error;
   }
   const ListArrays& bias = host.list(ListName::bias);

@@ -121,7 +121,6 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
     task.keys = workspace.index.keys;
   }
   if (plan.has_survivors && !task.keys.given()) task.keys = survivor_keys;
-  task.processing = request.processing;
   task.edits = workspace.edits;
   return task;
 }
@@ -197,7 +196,9 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
     const RowsTask task = rows_task(request, result, options, plan, workspace, survivor_keys);
     keys = task.keys;
     if (task.edits.given()) {
-      if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
+      const EditTask edits{request.logits, request.allowed, request.active, request.processing,
+                           task.edits};
+      if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
     }
     if (Error error = check_launch("filter_rows", filter_rows(task, path, stream))) return error;
   }

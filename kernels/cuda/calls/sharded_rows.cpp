@@ -100,7 +100,7 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   if (!task.is_processed) return;
   task.processing = processing_of_columns(rows);
   if (task.columns.vocab == 0 || task.rows() == 0) return;
-  RowsTask& edits = processed.edits;
+  EditTask& edits = processed.edits;
   edits.rows = rows.logits;
   edits.allowed = rows.allowed;
   edits.active = rows.active;

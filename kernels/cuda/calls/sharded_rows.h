@@ -5,8 +5,8 @@
 
 #include "common/bump_allocator.h"
 #include "cuda/device/tile_spread.h"
+#include "cuda/processing/edit_rows.h"
 #include "cuda/sharded/sharded_task.h"
-#include "cuda/tiles/filter_rows.h"
 #include "fairdraw/cuda_sharded.h"
 
 namespace fairdraw::cuda {
@@ -14,7 +14,7 @@ namespace fairdraw::cuda {
 /// Processed columns of a shard, which the kernels of a sharded call read in place of the caller's
 /// columns.
 struct ProcessedColumns {
-  RowsTask edits;    ///< task of edit_rows; the member `edits` is not set if the call has no logits
+  EditTask edits;    ///< task of edit_rows; the member `edits` is not set if the call has no logits
                      ///< processing
   FloatRows values;  ///< the processed columns
 };

@@ -171,7 +171,6 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   RowsTask task;
   task.rows = request.logits;
   task.allowed = request.allowed;
-  task.processing = request.processing;
   task.edits = workspace.target.edits;
   set_filters(draft.of_target, n, draft.target.filters, task);
   task.draws = draft.draws.words;
@@ -180,7 +179,8 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.records = workspace.target.records;
   task.keys = workspace.kept.keys;  // set in calls that request kept sets
   if (task.edits.given()) {
-    if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
+    const EditTask edits{task.rows, task.allowed, task.active, request.processing, task.edits};
+    if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
   }
   return check_launch("filter_rows", filter_rows(task, path, stream));
 }

@@ -118,6 +118,8 @@ void DevicePointers::check(const LogitsProcessing& processing) {
   check("bad_words", processing.bad_words);
   check("bad_word_lengths", processing.bad_word_lengths);
   check("allowed_ids", processing.allowed_ids);
+  check("forced_tokens", processing.forced_tokens);
+  check("dry_breakers", processing.dry_breakers);
 }
 
 void DevicePointers::check_workspace(const Execution& execution, std::int64_t needed,

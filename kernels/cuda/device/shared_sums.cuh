@@ -27,13 +27,13 @@ __device__ __forceinline__ void add_shared(uint128_t* sum, uint128_t value) {
 /// `place` is `count`. Usually most lanes have the same place, and many additions to one sum would
 /// have to wait for each other. So the lanes with the place of the first lane are added up first.
 /// All lanes of the warp must call this function.
-__device__ __forceinline__ void add_of_warp(uint128_t* sums, int count, int place,
-                                            std::uint64_t value) {
+template <class T>
+__device__ __forceinline__ void add_of_warp(uint128_t* sums, int count, int place, T value) {
   const unsigned adding = __ballot_sync(kAllLanes, place < count);
   if (adding == 0) return;
   const int first = value_of_lane(place, __ffs(static_cast<int>(adding)) - 1);
   const bool is_first = place == first;
-  const uint128_t together = wide_sum_of_warp(is_first ? value : 0);
+  const uint128_t together = wide_sum_of_warp(is_first ? value : T{0});
   if (lane_of_thread() == 0) add_shared(sums + first, together);
   if (place < count && !is_first) add_shared(sums + place, uint128_t{value});
 }

@@ -30,7 +30,7 @@ constexpr int kTokens = 8;  ///< number of tokens per thread, which gives the GP
 
 /// Applies the edits; each block has kThreads * kTokens tokens of a row.
 __global__ void __launch_bounds__(kThreads)
-    apply_edits_kernel(const __grid_constant__ RowsTask task, float* values, std::int64_t stride,
+    apply_edits_kernel(const __grid_constant__ EditTask task, float* values, std::int64_t stride,
                        int blocks_of_row) {
   const std::int64_t row = blockIdx.x / static_cast<unsigned>(blocks_of_row);
   if (task.active.given() && task.active.data[row] == 0) return;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-cudaError_t apply_edits(const RowsTask& task, float* values, std::int64_t stride,
+cudaError_t apply_edits(const EditTask& task, float* values, std::int64_t stride,
                         cudaStream_t stream) {
   constexpr std::int64_t kTokensOfBlock = std::int64_t{kThreads} * kTokens;
   const std::int64_t blocks_of_row = (task.rows.vocab + kTokensOfBlock - 1) / kTokensOfBlock;

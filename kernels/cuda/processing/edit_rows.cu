@@ -18,7 +18,9 @@
 //      counts and masks, work in the workspace: counts are set to 0, then added up by atomics; then
 //      the thread that sets a token's edited bit reads its count and writes its logit. The last of
 //      a token's biases is found by an atomic maximum over places in the list.
-//   4. Stop ids, bad words, repeated n-grams: bits of bans.
+//      The penalty of repetitions comes after that (row_histories.cuh).
+//   4. Stop ids, bad words, repeated n-grams: bits of bans. A forced token replaces the allowed ids
+//      when these are read.
 //   5. top_n_sigma and the filters by probability, in rows that ask for them (row_filters.cuh).
 // The edits are found by a launch of their own before the row kernel, which may start when this
 // kernel has read its input (compute capability 9.0). So the row kernel needs no additional
@@ -35,6 +37,10 @@
 //     through L2 51; all reads before the row's 57
 //   a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
 //   penalties and biases in the workspace alone instead of the table 52
+// With penalties alone, a call took 34 for one row and 47 for 64 rows when every row loaded and
+// checked filters and rules inline, and launches of the row kernel carried the parameters of
+// processing. It takes 32 and 45 with that code out of line, before and after the edits. Calls of
+// it in the midst of the edits spill registers, and take 2 more.
 //
 // Randomness: none. Numerics. The rules are those of kernels/common/processing_rules.h, in float32
 // with one rounding per operation. Determinism: counts are sums of integers, the last entry of a
@@ -49,75 +55,23 @@
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/processing/edit_table.cuh"
+#include "cuda/processing/editor_memory.cuh"
 #include "cuda/processing/row_filters.cuh"
+#include "cuda/processing/row_histories.cuh"
 #include "cuda/rows/edit_planes.h"
 #include "cuda/rows/row_fault.h"
-#include "cuda/tiles/filter_rows.h"
 
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = kEditThreads;
 /// Number of blocks that must fit on an SM. It limits the registers of the filters, so that the row
 /// kernel, which starts early, has registers beside this kernel.
 constexpr int kBlocksOfSm = 2;
 
-/// Lists of a row. The beginnings of all lists, and the entries that each thread reads first, are
-/// loaded at once, because a load for each list on demand would wait for memory seven times.
-enum ListName : int {
-  kOutput,
-  kPrompt,
-  kBiasIds,
-  kStopIds,
-  kBadWords,
-  kBadWordLengths,
-  kAllowedIds,
-  kLists
-};
-
-/// Shared memory of RowEditor.
-struct EditorMemory {
-  RowList lists[kLists];  ///< of prompt and output, the parts that the penalties count
-  History history;        ///< prompt and output, whole
-  ProcessingParameters parameters;
-  std::int64_t output_length;  ///< length of the output, which is compared with min_tokens
-  FilterMemory filters;
-  EditTable table;
-};
-
-/// Loads the parameters of a row and the beginnings of its lists, with one warp for each, before
-/// the row's logits are loaded, because a later load would have to wait for all logits. Warps that
-/// have no parameter or list make no loads. The results may be used after the next barrier.
-__device__ inline void find_processing(const LogitsProcessing& processing, std::int64_t row,
-                                       EditorMemory& memory) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const auto find = [&](ListName name, const TokenLists& lists) {
-    if (thread == name * kWarp) memory.lists[name] = list_of(lists, row);
-  };
-  if (thread == kOutput * kWarp) {
-    const RowList output = list_of(processing.output, row);
-    memory.history.output = output;
-    memory.lists[kOutput] = in_window(output, processing.penalty_window.at(row), 0);
-  }
-  if (thread == kPrompt * kWarp) {
-    const RowList prompt = list_of(processing.prompt, row);
-    const std::int32_t window = processing.penalty_window.at(row);
-    const std::int32_t after = window < 0 ? 0 : list_of(processing.output, row).length;
-    memory.history.prompt = prompt;
-    memory.lists[kPrompt] = in_window(prompt, window, after);
-  }
-  find(kBiasIds, processing.bias_ids);
-  find(kStopIds, processing.stop_ids);
-  find(kBadWords, processing.bad_words);
-  find(kBadWordLengths, processing.bad_word_lengths);
-  find(kAllowedIds, processing.allowed_ids);
-  if (thread == kLists * kWarp) memory.parameters = parameters_of(processing, row);
-  if (thread == (kLists + 1) * kWarp) memory.output_length = output_length(processing, row);
-}
-
 class RowEditor {
  public:
-  __device__ RowEditor(const RowsTask& task, std::int64_t row, EditorMemory& memory)
+  __device__ RowEditor(const EditTask& task, std::int64_t row, EditorMemory& memory)
       : processing_(task.processing),
         mask_(task.allowed.given() ? task.allowed.data + row * task.allowed.row_stride : nullptr),
         allowed_(task.edits.allowed + row * task.edits.words_of_row),
@@ -147,15 +101,10 @@ class RowEditor {
     const ProcessingParameters& parameters = memory_.parameters;
     // If the parameters of the row are invalid, the row fails, but its values must not become NaN
     // before that. The rules of histories are read from memory_.
-    const RowStatus status = check(parameters);
-    if (status == RowStatus::ok) parameters_ = parameters;
+    const RowStatus status = check_penalties(parameters);
     if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
     if (status == RowStatus::invalid_min_tokens) note(RowFault::negative_min_tokens);
-    if (status == RowStatus::invalid_top_n_sigma) note(RowFault::invalid_top_n_sigma);
-    if (status == RowStatus::invalid_probability_filter) {
-      note(RowFault::invalid_probability_filter);
-    }
-    if (status == RowStatus::invalid_history_rule) note(RowFault::invalid_history_rule);
+    if (status == RowStatus::ok) parameters_ = parameters;
     if (memory_.output_length < 0) note(RowFault::invalid_history);
     check_places();
     look_at_lists();
@@ -175,12 +124,6 @@ class RowEditor {
       if (memory_.output_length < parameters.min_tokens) ban(token);
     });
     ban_bad_words();
-    ban_repeated_ngrams();
-    if (top_n_sigma_is_on(parameters_.top_n_sigma) || parameters_.filters.are_on()) {
-      __syncthreads();  // wait until all threads have written their edits
-      apply_row_filters({logits_, edited_, values_, allowed_, vocab_, memory_.filters},
-                        parameters_);
-    }
     return fault_;
   }
 
@@ -523,16 +466,6 @@ class RowEditor {
     if (begin != words.length) note(RowFault::invalid_bad_words);
   }
 
-  __device__ void ban_repeated_ngrams() {
-    const std::int32_t n = memory_.parameters.history.no_repeat_ngram_size;
-    if (n <= 0) return;
-    const History& history = memory_.history;
-    for (std::int64_t place = thread_; place < history.length(); place += kThreads) {
-      const std::int32_t id = history.at(place);
-      if (is_here(id) && history.ends_with_ids_before(place, n)) ban(id - first_id_);
-    }
-  }
-
   static constexpr int kNoToken = -1;
 
   const LogitsProcessing& processing_;
@@ -545,7 +478,7 @@ class RowEditor {
   EditorMemory& memory_;
   std::int64_t row_;
   int first_id_, vocab_, whole_vocab_, words_, thread_;
-  ProcessingParameters parameters_;
+  ProcessingParameters parameters_;  ///< neutral if a parameter of the row is out of its range
   /// Number of words of bits that a thread loads first, which covers a vocabulary of up to 131072
   /// tokens.
   static constexpr int kFirstWords = 8;
@@ -555,8 +488,29 @@ class RowEditor {
   std::uint32_t fault_ = 0;
 };
 
+/// Applies the filters and the rules of histories that the call gives to a row whose other edits
+/// are written. The function finds the row again, so that rows without it keep no registers for it.
+__device__ __noinline__ void apply_filters_and_rules(const EditTask& task, std::int64_t row,
+                                                     GivenParameters given, EditorMemory& memory) {
+  const ProcessingParameters& parameters = memory.parameters;
+  const RowValues logits = RowValues::of(task.rows, row);
+  const auto vocab = static_cast<int>(task.rows.vocab);
+  std::uint32_t* const allowed = task.edits.allowed + row * task.edits.words_of_row;
+  std::uint32_t* const edited = task.edits.edited + row * task.edits.words_of_row;
+  float* const values = task.edits.values + row * task.edits.tokens_of_row();
+  if (given.rules) {
+    apply_rules({parameters.history, memory.history, memory.breakers, memory.place, logits, allowed,
+                 edited, values, task.first_id, vocab});
+    __syncthreads();
+  }
+  if (given.filters) {
+    apply_row_filters({logits, edited, values, allowed, vocab, memory.filters}, parameters,
+                      static_cast<std::int32_t>(memory.output_length));
+  }
+}
+
 __global__ void __launch_bounds__(kThreads, kBlocksOfSm)
-    edit_rows_kernel(const __grid_constant__ RowsTask task) {
+    edit_rows_kernel(const __grid_constant__ EditTask task, GivenParameters given) {
   // The storage is an array of bytes, because a variable in shared memory must not have a
   // constructor.
   __shared__ alignas(EditorMemory) unsigned char storage[sizeof(EditorMemory)];
@@ -564,21 +518,31 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfSm)
   auto& memory = *reinterpret_cast<EditorMemory*>(storage);
   const std::int64_t row = blockIdx.x;
   if (task.active.given() && task.active.data[row] == 0) return;
-  find_processing(task.processing, row, memory);
+  find_processing(task.processing, row, given, memory);
+  RowFault found = RowFault::none;
+  if (given.filters || given.rules) {
+    found = prepare_filters_and_rules(task, given, memory);
+  }
   if (threadIdx.x == 0) worst = 0;
   RowEditor editor(task, row, memory);
   editor.read();
   let_next_kernel_start();
-  const std::uint32_t fault = editor.edit();
+  const std::uint32_t fault = max(editor.edit(), static_cast<std::uint32_t>(found));
   if (fault > 0) atomicMax(&worst, fault);
+  if (given.filters || given.rules) {
+    __syncthreads();
+    // A row that fails needs no filters, and its parameters may be out of their ranges.
+    if (worst == 0) apply_filters_and_rules(task, row, given, memory);
+  }
   __syncthreads();
   if (threadIdx.x == 0) task.edits.faults[row] = static_cast<RowFault>(worst);
 }
 
 }  // namespace
 
-cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream) {
-  return launch_clusters(edit_rows_kernel, task.rows.rows, 1, kThreads, stream, task);
+cudaError_t edit_rows(const EditTask& task, cudaStream_t stream) {
+  return launch_clusters(edit_rows_kernel, task.rows.rows, 1, kThreads, stream, task,
+                         GivenParameters::of(task.processing));
 }
 
 }  // namespace fairdraw::cuda

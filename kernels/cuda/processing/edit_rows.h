@@ -5,13 +5,32 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/tiles/filter_rows.h"
+#include <cstdint>
+
+#include "cuda/rows/edit_planes.h"
+#include "fairdraw/logits_processing.h"
+#include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
+
+/// Rows whose logits are processed. The row kernel has no part in this, so that its launches do not
+/// carry the many parameters of processing.
+struct EditTask {
+  RowsView rows;
+  BitRows<const std::uint32_t> allowed;
+  View<const std::uint8_t> active;
+  LogitsProcessing processing;
+  EditPlanes edits;  ///< receives the edits
+  /// Lists of the logits processing contain ids of a vocabulary of whole_vocab tokens. The rows are
+  /// the columns of this vocabulary from first_id on, and ids of other columns have no effect. If
+  /// whole_vocab is 0, the lists contain ids of the rows themselves.
+  int first_id = 0;
+  int whole_vocab = 0;
+};
 
 /// Enqueues the kernel, which finds the edits of all active rows for the row kernel and later
 /// kernels. The task must have `edits`, and rows.rows must be in [1, 2^22). Returns the CUDA error
 /// of the launch.
-cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
+cudaError_t edit_rows(const EditTask& task, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

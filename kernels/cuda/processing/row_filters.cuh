@@ -8,9 +8,10 @@
 // Algorithm and cost. Each word of allowed bits belongs to one warp, with a token per lane, so that
 // a filter needs no barrier between its reads and its writes of bits. The row is read from the L2
 // cache once for the largest logit, and by each filter once for the sums and once for the bits.
-// typical_p reads it four times more, for the digits of its radius, and adds the weights to 256
-// bins in shared memory. A single SM reads the row, so that top_n_sigma takes 0.17 ms for a row of
-// 128256 logits, and typical_p 0.69 ms (H200). 64 rows take 0.20 and 0.85 ms.
+// typical_p and top_h read it four times more, for the digits of their radius, and add the weights
+// to 256 bins in shared memory; xtc reads it once more. A single SM reads the row, so that
+// top_n_sigma takes 0.18 ms for a row of 128256 logits, xtc 0.30 ms, typical_p 0.71 ms and top_h
+// 1.26 ms (H200). 64 rows take 0.20, 0.32, 0.86 and 1.52 ms.
 //
 // Determinism: all sums are sums of integers. The comparisons are those of the CPU, in double,
 // without fused multiply-adds.
@@ -33,7 +34,9 @@ struct FilterMemory {
   BlockScratch<float> largest;
   BlockScratch<std::uint64_t> words;
   BlockScratch<uint128_t> sums;
-  uint128_t bins[RadiusSearch::kBins];
+  BlockScratch<double> farthest;
+  uint128_t bins[RadiusSearch<WantedMass>::kBins];
+  uint128_t distance_bins[RadiusSearch<EntropyLimit>::kBins];
 };
 
 /// Row that a block has edited.
@@ -50,6 +53,7 @@ class EditedRow {
 
   /// Applies the filters that are on.
   __device__ void apply(const ProcessingParameters& parameters) {
+    if (!top_n_sigma_is_on(parameters.top_n_sigma) && !parameters.filters.are_on()) return;
     float largest = -CUDART_INF_F;
     each_logit<kCheap>([&](int, float x) { largest = x > largest ? x : largest; });
     largest_ = reduce_block(largest, memory_.largest, Maximum());
@@ -72,31 +76,59 @@ class EditedRow {
     return sums;
   }
 
-  __device__ float find_radius(double center, RadiusSearch search) {
+  __device__ double largest_weight() const { return TokenScale(largest_).largest_weight(); }
+
+  template <class Limit>
+  __device__ float find_radius(double center, RadiusSearch<Limit> search) {
+    using Search = RadiusSearch<Limit>;
     const TokenScale scale(largest_);
-    for (int digit = 0; digit < RadiusSearch::kDigits; ++digit) {
-      for (std::uint32_t bin = threadIdx.x; bin < RadiusSearch::kBins; bin += blockDim.x) {
+    for (int digit = 0; digit < Search::kDigits; ++digit) {
+      for (std::uint32_t bin = threadIdx.x; bin < Search::kBins; bin += blockDim.x) {
         memory_.bins[bin] = 0;
+        if (Search::kNeedsDistances) memory_.distance_bins[bin] = 0;
       }
       __syncthreads();
       each_logit<kDear>([&](int, float x) {
-        std::uint32_t bin = RadiusSearch::kNoBin;
+        std::uint32_t bin = Search::kNoBin;
         std::uint64_t weight = 0;
+        uint128_t distance = 0;
         if (x != -CUDART_INF_F) {
           const WeighedToken token = scale.weigh(x);
           weight = token.weight();
           if (weight > 0) bin = search.bin_of(token.offset(center));
+          if (Search::kNeedsDistances) distance = token.weighted_distance();
         }
-        add_of_warp(memory_.bins, RadiusSearch::kBins, static_cast<int>(bin), weight);
+        add_of_warp(memory_.bins, Search::kBins, static_cast<int>(bin), weight);
+        if constexpr (Search::kNeedsDistances) {
+          add_of_warp(memory_.distance_bins, Search::kBins, static_cast<int>(bin), distance);
+        }
       });
       __syncthreads();
-      search.choose([this](std::uint32_t bin) { return memory_.bins[bin]; });
+      search.choose([this](std::uint32_t bin) { return memory_.bins[bin]; },
+                    [this](std::uint32_t bin) { return memory_.distance_bins[bin]; });
       __syncthreads();  // the next digit clears the bins
     }
     return search.radius();
   }
 
+  __device__ double farthest(const KeptTokens& kept) {
+    const TokenScale scale(largest_);
+    double distance = 0.0;
+    each_logit<kDear>([&](int, float x) {
+      if (x == -CUDART_INF_F) return;
+      const WeighedToken token = scale.weigh(x);
+      if (kept.keeps(token) && token.distance > distance) distance = token.distance;
+    });
+    return reduce_block(distance, memory_.farthest, Maximum());
+  }
+
   __device__ void keep(const KeptTokens& kept) {
+    const TokenScale scale(largest_);
+    const float largest = keep_if<kDear>([&](float x) { return kept.keeps(scale.weigh(x)); });
+    largest_ = reduce_block(largest, memory_.largest, Maximum());
+  }
+
+  __device__ void keep_last(const FarTokens& kept) {
     const TokenScale scale(largest_);
     keep_if<kDear>([&](float x) { return kept.keeps(scale.weigh(x)); });
   }
@@ -117,7 +149,8 @@ class EditedRow {
     }
     const double bound = sums.bound(n);
     const float largest = largest_;
-    keep_if<kCheap>([&](float x) { return steps_below(largest, x) < bound; });
+    const float left = keep_if<kCheap>([&](float x) { return steps_below(largest, x) < bound; });
+    largest_ = reduce_block(left, memory_.largest, Maximum());
   }
 
   /// Calls visit(word, x) for the words of bits that this warp reads, where x is the logit of the
@@ -148,9 +181,10 @@ class EditedRow {
     }
   }
 
-  /// Bans the allowed tokens whose logit does not satisfy is_kept(logit).
+  /// Bans the allowed tokens whose logit does not satisfy is_kept(logit). Returns the largest logit
+  /// that this thread keeps.
   template <int kAtOnce, class IsKept>
-  __device__ __forceinline__ void keep_if(IsKept&& is_kept) {
+  __device__ __forceinline__ float keep_if(IsKept&& is_kept) {
     float largest = -CUDART_INF_F;
     each_logit<kAtOnce>([&](int word, float x) {
       const bool stays = x != -CUDART_INF_F && is_kept(x);
@@ -158,7 +192,7 @@ class EditedRow {
       if (lane_of_thread() == 0) allowed_[word] = kept;
       if (stays) largest = fmaxf(largest, x);
     });
-    largest_ = reduce_block(largest, memory_.largest, Maximum());
+    return largest;
   }
 
   RowValues logits_;
@@ -170,10 +204,13 @@ class EditedRow {
   float largest_ = 0;  ///< largest logit of the tokens that are left
 };
 
-/// Applies the filters of a row. The function is out of line and takes copies, so that rows without
-/// these filters do not pay for its registers.
+/// Applies the filters of a row whose parameters are in their ranges. The function is out of line,
+/// so that rows without these filters do not pay for its registers.
 __device__ __noinline__ inline void apply_row_filters(EditedRow row,
-                                                      ProcessingParameters parameters) {
+                                                      const ProcessingParameters& of_row,
+                                                      std::int32_t output_length) {
+  ProcessingParameters parameters = of_row;
+  toss_coins(parameters.filters, output_length);
   row.apply(parameters);
 }
 

@@ -42,13 +42,6 @@ struct RowsTask {
   PerRequest<float> min_p = 0.0F;
   BitRows<const std::uint32_t> allowed;
   View<const std::uint8_t> active;
-  LogitsProcessing processing;  ///< logits processing of the call, which is read if `edits` is
-                                ///< given
-  /// Lists of the logits processing contain ids of a vocabulary of whole_vocab tokens. The rows are
-  /// the columns of this vocabulary from first_id on, and ids of other columns have no effect. If
-  /// whole_vocab is 0, the lists contain ids of the rows themselves.
-  int first_id = 0;
-  int whole_vocab = 0;
   EditPlanes edits;  ///< edits of the rows, written by edit_rows and read by the kernels after it
 
   // The same launch draws one token per row, and output i belongs to row i. No token is drawn if

@@ -70,6 +70,8 @@ struct BatchStateOptions {
   std::int32_t max_bad_word_tokens = 1024;   ///< largest number of tokens in all bad words of a
                                              ///< request together, >= 0
   std::int32_t max_allowed_ids = 1024;       ///< most allowed ids, >= 0
+  std::int32_t max_forced_tokens = 128;      ///< most forced tokens, >= 0
+  std::int32_t max_dry_breakers = 128;       ///< most breakers of repetitions, >= 0
   HistoryForm history = HistoryForm::lists;  ///< form of the histories that a call reads
   TieRule tie_rule = TieRule::keep_all;      ///< rule for ties of top_k, the same in every call
   FilterOrder filter_order = FilterOrder::top_k_first;  ///< of every call
@@ -108,15 +110,27 @@ struct BatchRequest {
   /// threshold of top_n_sigma: >= 0, or -1; the filter is off at -1, 0 and +inf
   float top_n_sigma = 0.0F;
   // The filters by probability, step 9 of fairdraw/logits_processing.h.
-  float typical_p = 1.0F;       ///< in [0, 1]; 1: off
-  float epsilon_cutoff = 0.0F;  ///< in [0, 1]; 0: off
-  float eta_cutoff = 0.0F;      ///< in [0, 1]; 0: off
-  std::int32_t p_less = 0;      ///< 1: on, 0: off
+  float typical_p = 1.0F;        ///< in [0, 1]; 1: off
+  float epsilon_cutoff = 0.0F;   ///< in [0, 1]; 0: off
+  float eta_cutoff = 0.0F;       ///< in [0, 1]; 0: off
+  std::int32_t p_less = 0;       ///< 1: on, 0: off
+  float top_h = 1.0F;            ///< in [0, 1]; 1: off
+  float xtc_probability = 0.0F;  ///< in [0, 1]; 0: off
+  float xtc_threshold = 0.1F;    ///< in [0, 1]; no effect above 1/2
+  std::uint64_t xtc_seed = 0;    ///< seed of the coins; `seed` will do
   // The rules of histories, which need HistoryForm::lists and repetition_of_prompt.
-  std::int32_t penalty_window = -1;       ///< number of last tokens that penalties count; -1: all
-  std::int32_t counts_of_prompt = 0;      ///< 1: the frequency and the presence penalty count the
-                                          ///< prompt's tokens, too
-  std::int32_t no_repeat_ngram_size = 0;  ///< 0: off
+  std::int32_t penalty_window = -1;         ///< number of last tokens that penalties count; -1: all
+  std::int32_t counts_of_prompt = 0;        ///< 1: the frequency and the presence penalty count the
+                                            ///< prompt's tokens, too
+  std::int32_t no_repeat_ngram_size = 0;    ///< 0: off
+  float dry_multiplier = 0.0F;              ///< in [0, 2^64]; 0: off
+  float dry_base = 1.75F;                   ///< in [1, 2^64]
+  std::int32_t dry_allowed_length = 2;      ///< >= 1
+  std::int32_t dry_window = -1;             ///< number of last tokens that are compared; -1: all
+  std::vector<std::int32_t> dry_breakers;   ///< ids across which nothing repeats
+  std::int32_t forced_after = -1;           ///< id, or -1: the beginning of the output
+  std::int32_t forced_delay = 0;            ///< number of ids in between, >= 0
+  std::vector<std::int32_t> forced_tokens;  ///< tokens that are forced then; none: off
 
   std::vector<std::int32_t> prompt;  ///< ids of the prompt; -1 at a position that is not text
 };

@@ -14,6 +14,13 @@
 //      With counts_of_prompt, the count is that of prompt and output together. With a
 //      penalty_window w, steps 1 and 2 see only the last w tokens of prompt and output together.
 //   3. logit bias b:                                         x + b; -inf bans the token.
+//      dry_multiplier m, of tokens that would repeat ids:    x - m * dry_base^(n - a).
+//      The history are the last dry_window ids of prompt and output together, and a is
+//      dry_allowed_length. For a place of the history, n is the number of ids before the place that
+//      equal the last ids of the history, one by one; ids up to the last of dry_breakers do not
+//      count. The id at the place gets the penalty if n >= a and if it is no breaker, for the
+//      largest n of its places. The product has one float32 operation for each id, and ends at
+//      2^64.
 //   4. minimum tokens: stop ids are banned while the output is shorter than min_tokens.
 //   5. bad words: the last id of a word of L ids is banned if the output ends with the
 //      L - 1 ids before it. A word of one id is always banned.
@@ -21,6 +28,12 @@
 //      token, would end with n ids that they have already, one after the other. With n = 1, every
 //      token of the two is banned.
 //   6. allowed ids: all other ids are banned. If the list is empty, all ids are allowed.
+//      forced_tokens: let c be the number of ids after the last forced_after in prompt and output
+//      together, or the length of the output if forced_after is -1. If c is forced_delay + i, then
+//      entry i of forced_tokens stands in place of the allowed ids, unless the first forced_delay
+//      of these ids have the list's last entry. So a budget of thinking is the delay after the id
+//      that begins it, and the list ends with the id that ends it. Without a delay, and with
+//      forced_after -1, the output begins with the list.
 //   7. SampleRequest::allowed, the packed bitmask.
 //   8. top_n_sigma n: among the tokens that are left, a token whose logit is more than n sigma
 //      below the largest logit is banned. A distance to the largest logit is counted in steps of
@@ -36,11 +49,18 @@
 //        epsilon_cutoff e  p >= e, or the logit is the largest.
 //        eta_cutoff e      p >= min(e, sqrt(e) exp(-H)), or the logit is the largest.
 //        p_less            p >= sum p^2.
+//        top_h a           the tokens with at least this logit, alone, have an entropy of at most
+//                          a H, or the logit is the largest.
+//        xtc_threshold t   with xtc_probability c, in a share c of steps: p is at most the smallest
+//                          probability that is at least t, if there is one. The coin is a word of
+//                          xtc_seed, the length of the output and Purpose::exclude; a request may
+//                          have the same seed for its draws.
 //      The arithmetic has integers and doubles that do not depend on an order, so that backends
 //      agree bit for bit. docs/semantics.md says where a filter may differ from real numbers, and
 //      from engines: all of transformers' filters see the temperature, and come after its top_k and
-//      top_p; llama.cpp's chain has the temperature last, and typical_p after top_k. The typical_p
-//      of llama.cpp adds a token even if the mass is exactly t, and leaves ties to its sort.
+//      top_p; llama.cpp's chain has the temperature last, typical_p after top_k, and xtc after
+//      min_p. The typical_p of llama.cpp adds a token even if the mass is exactly t, and leaves
+//      ties to its sort, as its xtc does.
 // A row is checked for NaN and +inf before the first step, and a finite logit that a step makes
 // infinite fails its row (processing_overflow). A step with a neutral parameter (r = 1; f = 0; p =
 // 0) does not change the logit. A row that has no token left fails with no_allowed_token. If a row
@@ -50,15 +70,18 @@
 // infinite_input). The third group
 // has the lists in the order of the steps (invalid_history, invalid_logit_bias, invalid_min_tokens,
 // invalid_bad_words, invalid_allowed_ids). Overflow comes last. The begin and the end of every list
-// that is given are checked. All entries of the lists are checked, except in histories: ids of
-// `prompt` are checked only if r is not 1 or the prompt is counted, and ids of `output`, or
-// `output_counts`, only if a penalty is not neutral; ids before the penalty window are not checked.
+// that is given are checked. All entries of the lists are checked, except of allowed_ids while a
+// token is forced, and in histories: ids of `prompt` are checked only if r is not 1 or the prompt
+// is counted, and ids of `output`, or `output_counts`, only if a penalty is not neutral; ids before
+// the penalty window are not checked. An entry of dry_breakers that is no token equals no id.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
-// top_n_sigma, penalty_window and counts_of_prompt, which is always on in llama.cpp;
+// top_n_sigma, penalty_window, counts_of_prompt, which is always on in llama.cpp, dry_multiplier
+// with single ids as breakers, and xtc_threshold; vLLM's thinking_token_budget for forced_tokens;
 // transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
 // and eta_cutoff, and the chain of llama.cpp for their place before the temperature; Tan et al.
-// 2025 (arXiv 2509.23234) for p_less; docs/semantics.md for the order of the steps.
+// 2025 (arXiv 2509.23234) for p_less; Potraghloo et al. 2025 (arXiv 2509.02510) for top_h, where
+// ties stay or go together; docs/semantics.md for the order of the steps.
 #pragma once
 
 #include <cstdint>
@@ -118,20 +141,34 @@ struct LogitsProcessing {
 
   TokenLists allowed_ids;  ///< all other ids are banned; an empty list allows all ids
 
+  TokenLists forced_tokens;  ///< tokens that follow one another forced_delay ids after forced_after
+  TokenLists dry_breakers;   ///< ids across which dry_multiplier sees no repetition
+
   PerRequest<float> top_n_sigma = 0.0F;  ///< scalar or [rows]; >= 0, or -1; the filter is off at
                                          ///< -1, 0 and +inf
 
-  PerRequest<float> typical_p = 1.0F;       ///< scalar or [rows], in [0, 1]; off at 1
-  PerRequest<float> epsilon_cutoff = 0.0F;  ///< scalar or [rows], in [0, 1]; off at 0
-  PerRequest<float> eta_cutoff = 0.0F;      ///< scalar or [rows], in [0, 1]; off at 0
-  PerRequest<std::int32_t> p_less = 0;      ///< scalar or [rows]; 1: on, 0: off
+  PerRequest<float> typical_p = 1.0F;        ///< scalar or [rows], in [0, 1]; off at 1
+  PerRequest<float> epsilon_cutoff = 0.0F;   ///< scalar or [rows], in [0, 1]; off at 0
+  PerRequest<float> eta_cutoff = 0.0F;       ///< scalar or [rows], in [0, 1]; off at 0
+  PerRequest<std::int32_t> p_less = 0;       ///< scalar or [rows]; 1: on, 0: off
+  PerRequest<float> top_h = 1.0F;            ///< scalar or [rows], in [0, 1]; off at 1
+  PerRequest<float> xtc_probability = 0.0F;  ///< scalar or [rows], in [0, 1]; off at 0
+  PerRequest<float> xtc_threshold = 0.1F;    ///< scalar or [rows], in [0, 1]; above 1/2 no effect
+  PerRequest<std::uint64_t> xtc_seed = 0U;   ///< scalar or [rows]; seed of the coins
 
-  // The rules of histories need `prompt` and `output` as lists: a call with a rule and prompt_mask
-  // or output_counts is refused.
+  // The rules of histories need `prompt` and `output` as lists: a call with a rule, or with
+  // forced_tokens, and prompt_mask or output_counts is refused.
   PerRequest<std::int32_t> penalty_window = -1;   ///< scalar or [rows], >= 0; -1: all tokens
   PerRequest<std::int32_t> counts_of_prompt = 0;  ///< scalar or [rows]; 1: frequency and presence
                                                   ///< penalty count the prompt's tokens, too
   PerRequest<std::int32_t> no_repeat_ngram_size = 0;  ///< scalar or [rows], >= 0; 0: off
+  PerRequest<float> dry_multiplier = 0.0F;            ///< scalar or [rows], in [0, 2^64]; off at 0
+  PerRequest<float> dry_base = 1.75F;                 ///< scalar or [rows], in [1, 2^64]
+  PerRequest<std::int32_t> dry_allowed_length = 2;    ///< scalar or [rows], >= 1
+  PerRequest<std::int32_t> dry_window = -1;           ///< scalar or [rows], >= 0; -1: all tokens
+  PerRequest<std::int32_t> forced_after = -1;  ///< scalar or [rows]; an id, or -1: the beginning of
+                                               ///< the output
+  PerRequest<std::int32_t> forced_delay = 0;   ///< scalar or [rows], >= 0
 
   /// Returns true if a member could change a row or make it fail, as a negative length does.
   constexpr bool given() const {
@@ -140,10 +177,13 @@ struct LogitsProcessing {
     };
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
            bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||
-           allowed_ids.given() || is_on(top_n_sigma, 0.0F) || is_on(typical_p, 1.0F) ||
-           is_on(epsilon_cutoff, 0.0F) || is_on(eta_cutoff, 0.0F) || is_on(p_less, 0) ||
-           is_on(penalty_window, -1) || is_on(counts_of_prompt, 0) ||
-           is_on(no_repeat_ngram_size, 0);
+           allowed_ids.given() || forced_tokens.given() || is_on(top_n_sigma, 0.0F) ||
+           is_on(typical_p, 1.0F) || is_on(epsilon_cutoff, 0.0F) || is_on(eta_cutoff, 0.0F) ||
+           is_on(p_less, 0) || is_on(top_h, 1.0F) || is_on(xtc_probability, 0.0F) ||
+           is_on(xtc_threshold, 0.1F) || is_on(xtc_seed, 0U) || is_on(penalty_window, -1) ||
+           is_on(counts_of_prompt, 0) || is_on(no_repeat_ngram_size, 0) ||
+           is_on(dry_multiplier, 0.0F) || is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) ||
+           is_on(dry_window, -1) || is_on(forced_after, -1) || is_on(forced_delay, 0);
   }
 };
 

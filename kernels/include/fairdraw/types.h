@@ -44,6 +44,7 @@ enum class Purpose : std::uint32_t {
   accept = 2,   ///< tests a drafted token
   recover = 3,  ///< draws the token after a rejection
   bonus = 4,    ///< draws the token after all drafts
+  exclude = 5,  ///< tosses the coin of xtc_probability (fairdraw/logits_processing.h)
 };
 
 /// Status of one output. An output with any status but ok has token -1, and does not affect other
@@ -68,7 +69,7 @@ enum class RowStatus : std::int32_t {
   invalid_min_tokens = 14,     ///< min_tokens is below 0, or a stop id is not a token
   invalid_bad_words = 15,      ///< a word has length 0 or lies beyond its list, or an id is not a
                                ///< token
-  invalid_allowed_ids = 16,    ///< an allowed id is not a token
+  invalid_allowed_ids = 16,    ///< an allowed id, or a forced one, is not a token
   processing_overflow = 17,    ///< a penalty or bias made a finite logit infinite
   invalid_draft_length = 18,   ///< a draft is longer than its buffer, or its length is below 0
   impossible_draft = 19,       ///< the draft's own distribution gives a drafted token probability 0
@@ -81,10 +82,10 @@ enum class RowStatus : std::int32_t {
   invalid_top_n_sigma = 23,    ///< the parameter is below 0 and not -1, or NaN
   invalid_tie_rule = 24,       ///< the rule is neither keep_all nor lowest_id
   invalid_filter_order = 25,   ///< the order is neither top_k_first nor joint
-  invalid_probability_filter = 26,  ///< typical_p, epsilon_cutoff, eta_cutoff or p_less is not in
-                                    ///< [0, 1]
-  invalid_history_rule = 27,  ///< penalty_window is below -1, no_repeat_ngram_size below 0, or
-                              ///< counts_of_prompt neither 0 nor 1
+  invalid_probability_filter = 26,  ///< a filter by probability (typical_p to xtc_threshold in
+                                    ///< fairdraw/logits_processing.h) is not in [0, 1]
+  invalid_history_rule = 27,  ///< a rule of histories (penalty_window to forced_delay) is out of
+                              ///< its range
 };
 
 /// Number of statuses, which are numbered from 0 on.

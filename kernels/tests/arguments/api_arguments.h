@@ -35,6 +35,14 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
     processing.penalty_window = a.each<std::int32_t>(rows, 1);
     processing.counts_of_prompt = a.each<std::int32_t>(rows, 1);
     processing.no_repeat_ngram_size = a.each<std::int32_t>(rows, 2);
+    processing.dry_multiplier = a.each(rows, 0.5F);
+    processing.dry_base = a.each(rows, 2.0F);
+    processing.dry_allowed_length = a.each<std::int32_t>(rows, 1);
+    processing.dry_window = a.each<std::int32_t>(rows, 3);
+    processing.dry_breakers = a.lists(rows, 1);
+    processing.forced_after = a.each<std::int32_t>(rows, 4);
+    processing.forced_delay = a.each<std::int32_t>(rows, 1);
+    processing.forced_tokens = a.lists(rows, 2);
   }
   processing.output = a.lists(rows, 5);
   processing.bias_ids = a.lists(rows, 1);
@@ -46,6 +54,10 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.epsilon_cutoff = a.each(rows, 0.0F);
   processing.eta_cutoff = a.each(rows, 0.0F);
   processing.p_less = a.each<std::int32_t>(rows, 0);
+  processing.top_h = a.each(rows, 1.0F);
+  processing.xtc_probability = a.each(rows, 0.0F);
+  processing.xtc_threshold = a.each(rows, 0.1F);
+  processing.xtc_seed = a.each<std::uint64_t>(rows, 0U);
   processing.stop_ids = a.lists(rows, 3);
   processing.output_lengths = a.in<std::int32_t>(rows, 1);
   processing.bad_words = a.lists(rows, 2);

@@ -45,9 +45,11 @@ FAIRDRAW_FIELDS(cuda::Execution, stream, workspace, workspace_bytes, path);
 
 FAIRDRAW_FIELDS(LogitsProcessing, repetition_penalty, frequency_penalty, presence_penalty, prompt,
                 output, prompt_mask, output_counts, bias_ids, bias_values, min_tokens, stop_ids,
-                output_lengths, bad_words, bad_word_lengths, allowed_ids, top_n_sigma, typical_p,
-                epsilon_cutoff, eta_cutoff, p_less, penalty_window, counts_of_prompt,
-                no_repeat_ngram_size);
+                output_lengths, bad_words, bad_word_lengths, allowed_ids, forced_tokens,
+                dry_breakers, top_n_sigma, typical_p, epsilon_cutoff, eta_cutoff, p_less, top_h,
+                xtc_probability, xtc_threshold, xtc_seed, penalty_window, counts_of_prompt,
+                no_repeat_ngram_size, dry_multiplier, dry_base, dry_allowed_length, dry_window,
+                forced_after, forced_delay);
 FAIRDRAW_FIELDS(SampleRequest, logits, temperature, top_k, top_p, min_p, seed, offset, tie_rule,
                 filter_order, allowed, processing, active, indices, num_samples, purpose);
 FAIRDRAW_FIELDS(LogprobsResult, mode, rank_rule, top_n, values, ranks, top_ids, top_values, all);

@@ -39,7 +39,8 @@ class DeviceCopies {
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) copied.name = in(processing.name);
 #include "fairdraw/processing_parameters.inc"
     for (TokenLists* lists : {&copied.output, &copied.prompt, &copied.bias_ids, &copied.stop_ids,
-                              &copied.bad_words, &copied.bad_word_lengths, &copied.allowed_ids}) {
+                              &copied.bad_words, &copied.bad_word_lengths, &copied.allowed_ids,
+                              &copied.forced_tokens, &copied.dry_breakers}) {
       if (lists->given()) *lists = in(*lists);
     }
     copied.bias_values = in(processing.bias_values);

@@ -15,40 +15,17 @@
 #include <utility>
 #include <vector>
 
-#include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "harness/inputs/processing_arrays.h"
+#include "tests/processing/processed_row.h"
 
 namespace fairdraw::suites {
 namespace {
 
 using reference::Membership;
-using reference::RowProcessing;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kBanned = -kInfinity;
 /// Float nearest to ln 2. A logit of ln 2 weighs exactly twice as much as a logit of 0.
 constexpr float kLn2 = 0x1.62e43p-1F;
-
-struct Processed {
-  RowStatus status = RowStatus::inactive;
-  std::vector<float> logits;
-};
-
-Processed process(const std::vector<float>& logits, const RowProcessing& row,
-                  CpuTarget target = CpuTarget::best) {
-  const auto vocab = static_cast<std::int64_t>(logits.size());
-  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), vocab);
-  Processed processed;
-  processed.logits.assign(logits.size(), -7.0F);
-  ProcessLogitsRequest request;
-  request.logits = {logits.data(), DType::float32, 1, vocab, vocab};
-  request.processing = arrays.view();
-  const Error error = process_logits(
-      request, {{processed.logits.data(), 1, vocab}, {&processed.status, 1}}, {target, 1});
-  EXPECT_FALSE(error) << error.message;
-  return processed;
-}
 
 /// Returns the ids that stay.
 std::vector<int> kept(const std::vector<float>& logits, const RowProcessing& row) {
@@ -87,6 +64,18 @@ RowProcessing eta(float cutoff) {
 RowProcessing p_less() {
   RowProcessing row;
   row.p_less = 1;
+  return row;
+}
+
+RowProcessing top_h(float share) {
+  RowProcessing row;
+  row.top_h = share;
+  return row;
+}
+RowProcessing xtc(float threshold, float probability = 1) {
+  RowProcessing row;
+  row.xtc_probability = probability;
+  row.xtc_threshold = threshold;
   return row;
 }
 
@@ -144,12 +133,58 @@ TEST(ProbabilityFilters, PLessKeepsWhatReachesTheCollisionProbability) {
   EXPECT_EQ(kept(logits_of({0.3, 0.4, 0.3}), p_less()), Ids({1}));
 }
 
+// H is 7/4 bits. Alone, the first two tokens have 2/3 and 1/3, with log2(3) - 2/3 = 0.91830 bits,
+// which is 0.52474 H.
+TEST(ProbabilityFilters, TopHLimitsTheEntropyOfWhatStays) {
+  const std::vector<float> logits = logits_of({0.125, 0.5, 0.125, 0.25});
+  EXPECT_EQ(kept(logits, top_h(0)), Ids({1}));
+  EXPECT_EQ(kept(logits, top_h(0.52F)), Ids({1}));
+  EXPECT_EQ(kept(logits, top_h(0.53F)), Ids({1, 3}));
+  EXPECT_EQ(kept(logits, top_h(std::nextafter(1.0F, 0.0F))), Ids({1, 3})) << "ties go together";
+  EXPECT_EQ(kept(logits, top_h(1)), Ids({0, 1, 2, 3}));
+  EXPECT_EQ(kept({5, 5, 1}, top_h(0)), Ids({0, 1})) << "the largest stays, and its ties";
+  EXPECT_EQ(kept({5}, top_h(0)), Ids({0}));
+  EXPECT_EQ(kept({0, -1e30F}, top_h(0)), Ids({0, 1})) << "the second token has no entropy";
+}
+
+TEST(ProbabilityFilters, XtcExcludesTheTopChoicesButTheLeastProbable) {
+  const std::vector<float> logits = logits_of({0.125, 0.5, 0.125, 0.25});
+  EXPECT_EQ(kept(logits, xtc(0.6F)), Ids({0, 1, 2, 3})) << "none reaches the threshold";
+  EXPECT_EQ(kept(logits, xtc(0.4F)), Ids({0, 1, 2, 3})) << "one reaches it";
+  EXPECT_EQ(kept(logits, xtc(0.2F)), Ids({0, 2, 3}));
+  EXPECT_EQ(kept(logits, xtc(0.12F)), Ids({0, 2})) << "ties stay";
+  EXPECT_EQ(kept(logits, xtc(0)), Ids({0, 2}));
+  EXPECT_EQ(kept(logits, xtc(0.2F, 0)), Ids({0, 1, 2, 3}));
+  EXPECT_EQ(kept({0, 0, kLn2}, xtc(0.25F)), Ids({0, 1})) << "1/4 reaches 1/4";
+}
+
+// reference/known_answers/philox.py has the coins: the upper halves of the words with the counter
+// {length, 0, 5, 0}, divided by 2^32.
+TEST(ProbabilityFilters, TheCoinOfXtcFollowsSeedAndLength) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.25});
+  const std::vector<std::pair<std::uint64_t, std::vector<double>>> coins = {
+      {0, {0.665, 0.107, 0.954, 0.315, 0.932, 0.146, 0.546, 0.971}},
+      {7, {0.891, 0.068, 0.939, 0.818, 0.332, 0.347, 0.473, 0.762}},
+      {(std::uint64_t{1} << 63) + 5, {0.219, 0.927, 0.979, 0.927, 0.349, 0.325, 0.196, 0.478}}};
+  for (const auto& [seed, of_length] : coins) {
+    for (std::size_t length = 0; length < of_length.size(); ++length) {
+      for (const double aside : {-0.001, 0.001}) {  // three digits of the coin are known
+        RowProcessing row = xtc(0.2F, static_cast<float>(of_length[length] + aside));
+        row.xtc_seed = seed;
+        row.output_length = static_cast<std::int32_t>(length);
+        EXPECT_EQ(kept(logits, row), aside < 0 ? Ids({0, 1, 2}) : Ids({1, 2})) << length;
+      }
+    }
+  }
+}
+
 // The sum of squares of n equal probabilities is 1 / n, which is the probability itself.
 TEST(ProbabilityFilters, EqualLogitsStay) {
   for (const std::size_t n : {1U, 3U, 7U, 100U, 1000U, 77777U}) {
     for (const float x : {0.0F, -3.7F, 0.3F, 1e30F}) {
       const std::vector<float> logits(n, x);
-      for (const RowProcessing& row : {typical(0.5F), epsilon(0.9F), eta(0.9F), p_less()}) {
+      for (const RowProcessing& row :
+           {typical(0.5F), epsilon(0.9F), eta(0.9F), p_less(), top_h(0.9F), xtc(0)}) {
         EXPECT_EQ(kept(logits, row).size(), n) << x;
       }
     }
@@ -161,8 +196,12 @@ TEST(ProbabilityFilters, BannedTokensDoNotCount) {
   std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
   logits.insert(logits.begin() + 1, kBanned);
   logits.push_back(100);
-  for (auto& [row, expected] : std::vector<std::pair<RowProcessing, Ids>>{
-           {typical(0.24F), {2}}, {epsilon(0.13F), {0, 2}}, {eta(0.2F), {0, 2}}, {p_less(), {0}}}) {
+  for (auto& [row, expected] : std::vector<std::pair<RowProcessing, Ids>>{{typical(0.24F), {2}},
+                                                                          {epsilon(0.13F), {0, 2}},
+                                                                          {eta(0.2F), {0, 2}},
+                                                                          {p_less(), {0}},
+                                                                          {top_h(0.53F), {0, 2}},
+                                                                          {xtc(0.2F), {2, 3, 4}}}) {
     row.biases = {{5, kBanned}};
     EXPECT_EQ(kept(logits, row), expected);
   }
@@ -212,7 +251,8 @@ TEST(ProbabilityFilters, TheTemperatureComesLater) {
 TEST(ProbabilityFilters, ValuesBeyondTheirRangesFail) {
   const float below = -std::numeric_limits<float>::denorm_min();
   for (const float bad : {std::nanf(""), below, -1.0F, std::nextafter(1.0F, 2.0F), kInfinity}) {
-    for (const RowProcessing& row : {typical(bad), epsilon(bad), eta(bad)}) {
+    for (const RowProcessing& row :
+         {typical(bad), epsilon(bad), eta(bad), top_h(bad), xtc(bad), xtc(0.1F, bad)}) {
       EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;
     }
   }
@@ -273,23 +313,29 @@ TEST(ProbabilityFilters, RandomRowsAreFilteredAsInRealNumbers) {
   constexpr std::array<float, 8> kShares = {0.05F, 0.2F, 0.5F, 0.6F, 0.9F, 0.95F, 0.99F, 0.999F};
   constexpr std::array<float, 8> kCutoffs = {3e-4F, 1e-3F, 6e-4F, 0.01F, 0.05F, 0.2F, 0.5F, 1e-10F};
   std::mt19937_64 random(41);
-  std::array<std::size_t, 4> decided{}, ambiguous{}, dropped{};
-  for (int number = 0; number < 4000; ++number) {
+  constexpr std::size_t kKinds = 6;
+  std::array<std::size_t, kKinds> decided{}, ambiguous{}, dropped{};
+  for (int number = 0; number < 6000; ++number) {
     const std::vector<float> logits = random_logits(random);
-    const std::size_t kind = static_cast<std::size_t>(number) % 4;
+    const std::size_t kind = static_cast<std::size_t>(number) % kKinds;
     const float share = kShares[random() % kShares.size()];
     const float cutoff = kCutoffs[random() % kCutoffs.size()];
     const RowProcessing row = kind == 0   ? typical(share)
                               : kind == 1 ? epsilon(cutoff)
                               : kind == 2 ? eta(cutoff)
-                                          : p_less();
+                              : kind == 3 ? p_less()
+                              : kind == 4 ? top_h(share)
+                                          : xtc(cutoff);
     EXPECT_EQ(tokens_that_differ(logits, row, decided[kind], ambiguous[kind]), "")
         << "row " << number << ", filter " << kind << ", " << share << ", " << cutoff;
     dropped[kind] +=
         static_cast<std::size_t>(std::ranges::count(process(logits, row).logits, kBanned));
   }
-  for (std::size_t kind = 0; kind < 4; ++kind) {
-    EXPECT_GT(decided[kind], 1000 * ambiguous[kind]) << kind;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    // One of six spreads is 40. Most of these rows have so little entropy that the steps of
+    // weights, 2^-55 of the largest one, leave their tokens below the first ambiguous for top_h.
+    const std::size_t decided_at_least = kind == 4 ? 50 : 1000;
+    EXPECT_GT(decided[kind], decided_at_least * ambiguous[kind]) << kind;
     EXPECT_GT(dropped[kind], 10000U) << kind;
   }
 }

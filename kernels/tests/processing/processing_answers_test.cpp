@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "harness/inputs/processing_arrays.h"
 #include "harness/inputs/processing_rows.h"
+#include "tests/processing/processed_row.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -25,38 +25,6 @@ SampleResult tokens_to(std::int32_t* tokens, std::int64_t size) {
 }
 
 using harness::ProcessingFault;
-using reference::RowProcessing;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kBanned = -kInfinity;
-
-struct Processed {
-  RowStatus status = RowStatus::inactive;
-  std::vector<float> logits;
-  bool operator==(const Processed&) const = default;
-};
-
-Processed process(std::vector<float> logits, const RowProcessing& row,
-                  const harness::HistoryArrays& form = {}) {
-  const auto vocab = static_cast<std::int64_t>(logits.size());
-  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), vocab, form);
-  Processed processed;
-  processed.logits.assign(logits.size(), -7.0F);
-  ProcessLogitsRequest request;
-  request.logits = {logits.data(), DType::float32, 1, vocab, vocab};
-  request.processing = arrays.view();
-  const Error error =
-      process_logits(request, {{processed.logits.data(), 1, vocab}, {&processed.status, 1}});
-  EXPECT_FALSE(error) << error.message;
-  return processed;
-}
-
-void expect(const std::vector<float>& logits, const RowProcessing& row,
-            const std::vector<float>& expected) {
-  const Processed processed = process(logits, row);
-  EXPECT_EQ(processed.status, RowStatus::ok) << to_string(processed.status);
-  EXPECT_EQ(processed.logits, expected);
-}
 
 TEST(ProcessingAnswers, RepetitionDividesWhatIsPositiveAndMultipliesTheRest) {
   RowProcessing row;
@@ -79,73 +47,6 @@ TEST(ProcessingAnswers, FrequencyAndPresenceCountTheOutputAlone) {
   row.frequency_penalty = -1;
   row.presence_penalty = 0;
   expect({1, 1, 1, 1}, row, {1, 2, 4, 1});
-}
-
-TEST(ProcessingAnswers, APenaltyWindowEndsInTheOutputOrInThePrompt) {
-  RowProcessing row;
-  row.repetition_penalty = 2;
-  row.frequency_penalty = 1;
-  row.prompt = {0, 1};
-  row.output = {2, 3, 3};
-  row.penalty_window = 2;  // 3, 3
-  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 / 2.0F - 2});
-  row.penalty_window = 4;  // 1, 2, 3, 3
-  expect({8, 8, 8, 8}, row, {8, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
-  row.penalty_window = 0;
-  expect({8, 8, 8, 8}, row, {8, 8, 8, 8});
-  for (const std::int32_t all : {-1, 5, 1000}) {
-    row.penalty_window = all;
-    expect({8, 8, 8, 8}, row, {8 / 2.0F, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
-  }
-  // The id in front of the window is no token, and is not read.
-  row.prompt = {1000, 1};
-  row.penalty_window = 4;
-  expect({8, 8, 8, 8}, row, {8, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
-  row.penalty_window = 5;
-  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history);
-  row.penalty_window = -2;
-  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history_rule);
-}
-
-TEST(ProcessingAnswers, APromptIsCountedWhereTheRowAsksForIt) {
-  RowProcessing row;
-  row.frequency_penalty = 1;
-  row.presence_penalty = 0.5F;
-  row.prompt = {0, 1, 1};
-  row.output = {1, 2};
-  expect({8, 8, 8, 8}, row, {8, 8 - 1.5F, 8 - 1.5F, 8});
-  row.counts_of_prompt = 1;
-  expect({8, 8, 8, 8}, row, {8 - 1.5F, 8 - 3.5F, 8 - 1.5F, 8});
-  row.penalty_window = 3;  // 1 of the prompt, and the output
-  expect({8, 8, 8, 8}, row, {8, 8 - 2.5F, 8 - 1.5F, 8});
-  row.counts_of_prompt = 2;
-  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history_rule);
-}
-
-TEST(ProcessingAnswers, NoNgramIsRepeated) {
-  RowProcessing row;
-  row.prompt = {1, 2, 3, 1};
-  row.output = {4, 1, 2};
-  // 2 was followed by 3. The trigram 1, 2, 3 begins in the prompt.
-  for (const std::int32_t n : {2, 3}) {
-    row.no_repeat_ngram_size = n;
-    expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, kBanned, 0, 0});
-  }
-  row.no_repeat_ngram_size = 4;  // 4, 1, 2 occurs once, at the end
-  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
-  row.no_repeat_ngram_size = 1;
-  expect({0, 0, 0, 0, 0, 0}, row, {0, kBanned, kBanned, kBanned, kBanned, 0});
-  // 1 was followed by 2 and by 4, and this bigram spans prompt and output.
-  row.output = {4, 1, 2, 1};
-  row.no_repeat_ngram_size = 2;
-  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, kBanned, 0, kBanned, 0});
-  row.output.back() = -1;  // a placeholder equals no id
-  row.prompt.front() = -1;
-  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
-  row.no_repeat_ngram_size = std::numeric_limits<std::int32_t>::max();
-  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
-  row.no_repeat_ngram_size = -1;
-  EXPECT_EQ(process({0}, row).status, RowStatus::invalid_history_rule);
 }
 
 TEST(ProcessingAnswers, TheOrderIsRepetitionFrequencyPresenceBias) {

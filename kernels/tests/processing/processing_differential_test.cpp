@@ -88,7 +88,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
     }
     if (random() % 4 == 0) harness::add_random_filters(batch.given.back(), random);
     if (number % 4 == 1) {
-      harness::add_random_rules(batch.given.back(), random);
+      harness::add_random_rules(batch.given.back(), random, call.vocab);
       if (random() % 64 == 0) batch.given.back().penalty_window = -2;
     }
     if (random() % 8 == 0) {

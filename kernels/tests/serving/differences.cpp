@@ -67,6 +67,10 @@ RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
 #include "fairdraw/processing_parameters.inc"
   r.stop_ids = list_of(p.stop_ids, row);
   r.allowed_ids = list_of(p.allowed_ids, row);
+  if (p.forced_tokens.given()) {  // not with dense histories
+    r.forced_tokens = list_of(p.forced_tokens, row);
+    r.dry_breakers = list_of(p.dry_breakers, row);
+  }
   const Ids biased = list_of(p.bias_ids, row);
   for (std::size_t i = 0; i < biased.size(); ++i) {
     const std::int64_t at = p.bias_ids.begins.data[row] + static_cast<std::int64_t>(i);

@@ -24,6 +24,8 @@ ModelToken draw_alone(const RequestSnapshot& of, const std::vector<float>& logit
     processing.bad_word_lengths.push_back(static_cast<std::int32_t>(word.size()));
   }
   processing.allowed_ids = request.allowed_ids;
+  processing.forced_tokens = request.forced_tokens;
+  processing.dry_breakers = request.dry_breakers;
 
   const reference::IntegerRow row =
       reference::integer_model(logits, of.allowed, processing,

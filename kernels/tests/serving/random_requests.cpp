@@ -66,6 +66,10 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   if (dice.once_in(4)) request.epsilon_cutoff = dice.pick({0.001F, 0.1F});
   if (dice.once_in(4)) request.eta_cutoff = dice.pick({0.001F, 0.1F});
   if (dice.once_in(8)) request.p_less = 1;
+  if (dice.once_in(4)) request.top_h = dice.pick({0.2F, 0.9F});
+  if (dice.once_in(4)) request.xtc_probability = dice.pick({0.5F, 1.0F});
+  request.xtc_threshold = dice.pick({0.1F, 0.02F});
+  request.xtc_seed = dice.bits();
   request.seed = dice.bits();
   // Some offsets wrap around while the request lives.
   request.first_offset = dice.pick({std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{1}});
@@ -83,6 +87,15 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
     request.penalty_window = dice.pick({-1, 0, 1, 3, 10});
     request.counts_of_prompt = dice.pick({0, 1});
     request.no_repeat_ngram_size = dice.pick({0, 1, 2, 2, 3});
+    request.dry_multiplier = dice.pick({0.0F, 0.8F, 4.0F});
+    request.dry_allowed_length = dice.pick({1, 1, 2});
+    request.dry_window = dice.pick({-1, -1, 4});
+    request.dry_breakers = random_list(dice, options, std::min(2, options.max_dry_breakers));
+    request.forced_after = request.prompt.empty() ? -1 : dice.pick({-1, request.prompt.back()});
+    request.forced_delay = dice.pick({0, 2, 5});
+    if (dice.once_in(2)) {
+      request.forced_tokens = random_list(dice, options, std::min(3, options.max_forced_tokens));
+    }
   }
   return request;
 }

@@ -47,6 +47,8 @@ void each_field(auto& r, const auto& visit, const auto& visit_bias) {
   visit_bias();
   visit("bad_words", r.bad_words);
   visit("allowed_ids", r.allowed_ids);
+  visit("forced_tokens", r.forced_tokens);
+  visit("dry_breakers", r.dry_breakers);
   visit("prompt", r.prompt);
 }
 
@@ -110,6 +112,8 @@ OwnedState::OwnedState(const Named& given) {
   options.max_bad_words = given.as<std::int32_t>("max_bad_words");
   options.max_bad_word_tokens = given.as<std::int32_t>("max_bad_word_tokens");
   options.max_allowed_ids = given.as<std::int32_t>("max_allowed_ids");
+  options.max_forced_tokens = given.as<std::int32_t>("max_forced_tokens");
+  options.max_dry_breakers = given.as<std::int32_t>("max_dry_breakers");
   options.history = given.as<HistoryForm>("history");
   options.tie_rule = given.as<TieRule>("tie_rule");
   options.filter_order = given.as<FilterOrder>("filter_apply_order");

@@ -183,14 +183,16 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   json("presence_penalty", Bits{row.presence_penalty});
   json("min_tokens", row.min_tokens);
   if (json.has("top_n_sigma", row.top_n_sigma != 0)) json("top_n_sigma", Bits{row.top_n_sigma});
-  if (json.has("typical_p", row.typical_p != 1)) json("typical_p", Bits{row.typical_p});
-  if (json.has("epsilon_cutoff", row.epsilon_cutoff != 0)) {
-    json("epsilon_cutoff", Bits{row.epsilon_cutoff});
-  }
-  if (json.has("eta_cutoff", row.eta_cutoff != 0)) json("eta_cutoff", Bits{row.eta_cutoff});
-  if (json.has("p_less", row.p_less != 0)) json("p_less", row.p_less);
-#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
-  if (json.has(#name, row.name != (neutral))) json(#name, row.name);
+  const auto parameter = [&json](const char* name, auto& value, auto neutral) {
+    if (!json.has(name, value != neutral)) return;
+    if constexpr (std::is_same_v<decltype(value), float&>) {
+      json(name, Bits{value});
+    } else {
+      json(name, value);
+    }
+  };
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) parameter(#name, row.name, type{neutral});
+#define FAIRDRAW_HISTORY_RULE FAIRDRAW_PROBABILITY_FILTER
 #include "fairdraw/processing_parameters.inc"
   json("prompt", row.prompt, kAnyList);
   json("output", row.output, kAnyList);
@@ -206,6 +208,11 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
   json("bad_words", row.bad_words, kAnyList);
   json("bad_word_lengths", row.bad_word_lengths, kAnyList);
   json("allowed_ids", row.allowed_ids, kAnyList);
+  const auto list = [&json](const char* name, std::vector<std::int32_t>& ids) {
+    if (json.has(name, !ids.empty())) json(name, ids, kAnyList);
+  };
+  list("forced_tokens", row.forced_tokens);
+  list("dry_breakers", row.dry_breakers);
 }
 
 // Reads or writes the fields that calls and verifications have in common.

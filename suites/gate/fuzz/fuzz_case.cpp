@@ -166,13 +166,15 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
     return id < 0 ? id : static_cast<std::int32_t>(ids.size());  // stays outside
   };
   reference::RowProcessing copy = row;
-  for (auto* const list : {&copy.prompt, &copy.output, &copy.stop_ids, &copy.allowed_ids}) {
+  for (auto* const list : {&copy.prompt, &copy.output, &copy.stop_ids, &copy.allowed_ids,
+                           &copy.forced_tokens, &copy.dry_breakers}) {
     const bool had_some = !list->empty();
     std::erase_if(*list, [&](std::int32_t id) { return !kept(id); });
     std::ranges::transform(*list, list->begin(), place);
     // An empty list would allow all ids, so one id stays in the list.
     if (list == &copy.allowed_ids && had_some && list->empty()) list->push_back(0);
   }
+  copy.forced_after = kept(copy.forced_after) ? place(copy.forced_after) : -1;
   std::erase_if(copy.biases, [&](const auto& bias) { return !kept(bias.id); });
   for (auto& bias : copy.biases) bias.id = place(bias.id);
   copy.bad_words.clear();

@@ -118,12 +118,28 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       if (dice.once_in(4)) row.epsilon_cutoff = dice.pick({0x1p-140F, 0x1p-8F, 0.25F, 1.0F});
       if (dice.once_in(4)) row.eta_cutoff = dice.pick({0x1p-140F, 0x1p-8F, 0.25F, 1.0F});
       if (dice.once_in(4)) row.p_less = 1;
+      if (dice.once_in(4)) row.top_h = dice.pick({0.0F, 0.3F, 0.9F, 0x1.fffffep-1F});
+      if (dice.once_in(4)) row.xtc_probability = dice.pick({0.5F, 1.0F});
+      row.xtc_threshold = dice.pick({0.1F, 0.02F, 0.4F, 0.0F});
+      row.xtc_seed = dice.bits();
     }
     if (sampler.history_rules && dice.once_in(3)) {
       reference::RowProcessing& row = request.processing.front();
       if (dice.once_in(2)) row.penalty_window = dice.pick({0, 1, 2, 5, 100});
       if (dice.once_in(2)) row.counts_of_prompt = 1;
       if (dice.once_in(2)) row.no_repeat_ngram_size = dice.pick({1, 1, 2, 3});
+      if (dice.once_in(2)) {
+        row.dry_multiplier = dice.pick({0.8F, 2.0F, 0x1p64F});
+        row.dry_base = dice.pick({1.75F, 1.0F, 0x1p30F});
+        row.dry_allowed_length = dice.pick({1, 1, 2});
+        row.dry_window = dice.pick({-1, -1, 2, 5});
+        if (dice.once_in(2) && !row.output.empty()) row.dry_breakers = {row.output.front()};
+      }
+      if (dice.once_in(2)) {
+        row.forced_tokens = {static_cast<std::int32_t>(dice.between(0, request.vocab - 1))};
+        row.forced_after = row.output.empty() || dice.once_in(2) ? -1 : row.output.front();
+        row.forced_delay = dice.pick({0, 1, 2, static_cast<std::int32_t>(row.output.size())});
+      }
     }
   }
   return result;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -71,7 +72,8 @@ rc::Seq<float> simpler(float value, float usual) {
   return rc::seq::fromContainer(std::move(all));
 }
 
-rc::Seq<std::int32_t> simpler(std::int32_t value, std::int32_t /*usual*/) {
+template <std::integral T>
+rc::Seq<T> simpler(T value, T /*usual*/) {
   return rc::shrink::integral(value);
 }
 
@@ -115,8 +117,8 @@ rc::Seq<RowProcessing> simpler_processing(const RowProcessing& from) {
       simpler_members(from,
 #define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) &Row::name,
 #include "fairdraw/processing_parameters.inc"
-                      &Row::biases, &Row::stop_ids, &Row::allowed_ids, &Row::prompt, &Row::output,
-                      &Row::output_length));
+                      &Row::biases, &Row::stop_ids, &Row::allowed_ids, &Row::forced_tokens,
+                      &Row::dry_breakers, &Row::prompt, &Row::output, &Row::output_length));
 }
 
 // --- Cases with a simpler part -------------------------------------------------------------------

@@ -40,10 +40,32 @@ constexpr WantedResults kRelatedResults = {
 void filter_by_probability(RowProcessing& processing, std::size_t number) {
   constexpr float kShares[] = {0.5F, 0.9F, 0.2F, 0.99F, 0};
   constexpr float kCutoffs[] = {0x1p-10F, 0.01F, 0.25F, 1};
-  if (number % 4 == 0) processing.typical_p = kShares[number / 4 % std::size(kShares)];
-  if (number % 4 == 1) processing.epsilon_cutoff = kCutoffs[number / 4 % std::size(kCutoffs)];
-  if (number % 4 == 2) processing.eta_cutoff = kCutoffs[number / 4 % std::size(kCutoffs)];
-  if (number % 4 == 3 || number % 16 == 12) processing.p_less = 1;
+  constexpr float kEntropies[] = {0.4F, 0.9F, 0.1F, 0, 0.99F};
+  constexpr float kThresholds[] = {0.1F, 0.02F, 0x1p-10F, 0.3F, 0};
+  const std::size_t value = number / 6;
+  switch (number % 6) {
+    case 0:
+      processing.typical_p = kShares[value % std::size(kShares)];
+      if (value % 4 == 3) processing.p_less = 1;
+      break;
+    case 1:
+      processing.epsilon_cutoff = kCutoffs[value % std::size(kCutoffs)];
+      break;
+    case 2:
+      processing.eta_cutoff = kCutoffs[value % std::size(kCutoffs)];
+      break;
+    case 3:
+      processing.p_less = 1;
+      break;
+    case 4:
+      processing.top_h = kEntropies[value % std::size(kEntropies)];
+      break;
+    default:
+      processing.xtc_probability = value % 4 == 3 ? 1 : 0.5F;
+      processing.xtc_threshold = kThresholds[value % std::size(kThresholds)];
+      processing.xtc_seed = value;
+      break;
+  }
 }
 
 Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count,
@@ -73,7 +95,7 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
     const bool has_lists = !form.prompt_mask && !form.output_counts;
     if (sampler.history_rules && has_lists && at % kRowsToAFilter == 2) {
       std::mt19937_64 random(mixed(input.seed + 6, static_cast<std::uint64_t>(at)));
-      add_random_rules(processing, random);
+      add_random_rules(processing, random, request.vocab);
     }
   }
   return request;
@@ -250,9 +272,13 @@ const std::vector<Step>& all_steps() {
       {"epsilon_cutoff", [](RowProcessing& p) { p.epsilon_cutoff = 0; }},
       {"eta_cutoff", [](RowProcessing& p) { p.eta_cutoff = 0; }},
       {"p_less", [](RowProcessing& p) { p.p_less = 0; }},
+      {"top_h", [](RowProcessing& p) { p.top_h = 1; }},
+      {"xtc", [](RowProcessing& p) { p.xtc_probability = 0; }},
       {"penalty_window", [](RowProcessing& p) { p.penalty_window = -1; }},
       {"counts_of_prompt", [](RowProcessing& p) { p.counts_of_prompt = 0; }},
-      {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }}};
+      {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }},
+      {"penalty of repetitions", [](RowProcessing& p) { p.dry_multiplier = 0; }},
+      {"forced tokens", [](RowProcessing& p) { p.forced_tokens.clear(); }}};
   return all;
 }
 
@@ -496,6 +522,7 @@ CheckOutcome check_processing(const CheckInput& input) {
     for (RowProcessing& row : request.processing) {
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) row.name = neutral;
 #include "fairdraw/processing_parameters.inc"
+      row.forced_tokens.clear();
     }
     compare_relations(input, request, outcome);
   }

@@ -250,7 +250,7 @@ RowProcessing processing_of_request(const CheckInput& input, std::uint64_t numbe
       processing_for_row(input.seed, static_cast<std::int64_t>(number), input.logits->vocab());
   if (input.sampler->description().history_rules && number % 4 == 1) {
     std::mt19937_64 random(mixed(input.seed + 12, number));
-    add_random_rules(processing, random);
+    add_random_rules(processing, random, input.logits->vocab());
   }
   processing.output.clear();
   processing.output_length = 0;

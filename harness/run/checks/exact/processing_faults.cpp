@@ -50,6 +50,11 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
     values.push_back(
         {"eta_cutoff above 1", [](RowProcessing& row, std::span<float>) { row.eta_cutoff = 2; }});
     values.push_back({"p_less 2", [](RowProcessing& row, std::span<float>) { row.p_less = 2; }});
+    values.push_back({"top_h NaN", [](RowProcessing& row, std::span<float>) { row.top_h = kNan; }});
+    values.push_back({"xtc_threshold 2", [](RowProcessing& row, std::span<float>) {
+                        row.xtc_probability = 0.5F;
+                        row.xtc_threshold = 2;
+                      }});
   }
   if (sampler.history_rules) {
     values.push_back({"penalty_window -2",
@@ -58,6 +63,16 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
                       [](RowProcessing& row, std::span<float>) { row.counts_of_prompt = 2; }});
     values.push_back({"no_repeat_ngram_size -1",
                       [](RowProcessing& row, std::span<float>) { row.no_repeat_ngram_size = -1; }});
+    values.push_back({"dry_multiplier -1",
+                      [](RowProcessing& row, std::span<float>) { row.dry_multiplier = -1; }});
+    values.push_back(
+        {"dry_base 0.5", [](RowProcessing& row, std::span<float>) { row.dry_base = 0.5F; }});
+    values.push_back(
+        {"forced_delay -1", [](RowProcessing& row, std::span<float>) { row.forced_delay = -1; }});
+    values.push_back(
+        {"a forced token beyond the vocabulary", [](RowProcessing& row, std::span<float> logits) {
+           row.forced_tokens.push_back(static_cast<std::int32_t>(logits.size()));
+         }});
   }
   return values;
 }

@@ -361,7 +361,52 @@ void keep_probable(RowProcessing& processing, Row& row, const LeftTokens& left, 
   keep_only(processing, row, ids);
 }
 
+/// Returns the ids that a row keeps, most probable first.
+std::vector<std::size_t> kept_by(const RowProcessing& processing, const Row& row) {
+  const reference::ProcessedRow kept = reference::process_row(row.logits, row.allowed, processing);
+  std::vector<std::size_t> ids;
+  for (std::size_t id = 0; id < kept.logits.size(); ++id) {
+    if (!std::isinf(kept.logits[id])) ids.push_back(id);
+  }
+  std::ranges::stable_sort(ids, std::greater(), [&](std::size_t id) { return kept.logits[id]; });
+  return ids;
+}
+
 constexpr Entry kProbabilityFilters[] = {
+    {"top-h-keeps-the-crossing-token", "top_h keeps the token whose entropy is beyond the limit",
+     [](RowProcessing& p, Row& row) {
+       if (p.top_h == 1) return;
+       std::vector<std::size_t> ids = kept_by(p, row);
+       RowProcessing without = p;
+       without.top_h = 1;
+       const std::vector<std::size_t> all = kept_by(without, row);
+       if (ids.size() < all.size()) ids.push_back(all[ids.size()]);
+       keep_only(p, row, ids);
+     }},
+    {"top-h-of-a-uniform-row", "top_h is a share of ln n, the entropy of n equal tokens",
+     [](RowProcessing& p, Row& row) {
+       if (p.top_h == 1) return;
+       const LeftTokens left = left_by_steps(p, row);
+       if (left.entropy <= 0) return;
+       const double of_uniform = std::log(static_cast<double>(left.tokens.size()));
+       p.top_h = std::min(1.0F, static_cast<float>(p.top_h * of_uniform / left.entropy));
+     }},
+    {"xtc-spares-none", "xtc excludes the least probable of the top choices, too",
+     [](RowProcessing& p, Row& row) {
+       if (p.xtc_probability == 0) return;
+       std::vector<std::size_t> ids = kept_by(p, row);
+       RowProcessing without = p;
+       without.xtc_probability = 0;
+       if (ids.size() == kept_by(without, row).size() || ids.size() < 2) return;
+       ids.erase(ids.begin());
+       keep_only(p, row, ids);
+     }},
+    {"xtc-coin-of-the-batch", "all requests of a batch toss the coin of the seed 0 for xtc",
+     [](RowProcessing& p) { p.xtc_seed = 0; }},
+    {"xtc-always", "xtc excludes in every step, whatever its probability is",
+     [](RowProcessing& p) {
+       if (p.xtc_probability > 0) p.xtc_probability = 1;
+     }},
     {"typicalp-drops-last", "HF transformers PR #26579, fixed in PR #27165",
      "typical_p drops the token that reaches the mass",
      [](RowProcessing& p, Row& row) {
@@ -414,6 +459,49 @@ void ban(RowProcessing& processing, const Row& row, const Ids& ids) {
 }
 
 constexpr Entry kHistoryRules[] = {
+    {"dry-of-output-alone", "the penalty of repetitions does not see the prompt",
+     [](RowProcessing& p) {
+       if (p.dry_multiplier == 0) return;
+       const auto length = static_cast<std::int32_t>(p.output.size());
+       p.dry_window = p.dry_window < 0 ? length : std::min(p.dry_window, length);
+     }},
+    {"dry-breakers-ignored", "repetitions go on across breakers",
+     [](RowProcessing& p) { p.dry_breakers.clear(); }},
+    {"dry-exponent-of-the-length", "the penalty of repetitions has the power of the whole length",
+     [](RowProcessing& p) {
+       if (p.dry_multiplier == 0) return;
+       for (std::int32_t i = 0; i < p.dry_allowed_length; ++i) {
+         p.dry_multiplier = std::min(p.dry_multiplier * p.dry_base, 0x1p64F);
+       }
+     }},
+    {"dry-allows-one-more", "repetitions of the allowed length get no penalty",
+     [](RowProcessing& p) {
+       if (p.dry_multiplier == 0) return;
+       ++p.dry_allowed_length;
+       p.dry_multiplier = std::min(p.dry_multiplier * p.dry_base, 0x1p64F);
+     }},
+    {"forced-one-late", "forced tokens begin one token late",
+     [](RowProcessing& p) { ++p.forced_delay; }},
+    {"forced-although-ended", "vLLM, a budget of thinking that has ended itself",
+     "tokens are forced although the end came by itself",
+     [](RowProcessing& p) {
+       if (p.forced_tokens.empty() || reference::forced_token(p)) return;
+       RowProcessing other = p;
+       other.forced_tokens.back() = std::numeric_limits<std::int32_t>::max();
+       const std::optional<std::int32_t> forced = reference::forced_token(other);
+       if (forced)
+         p.allowed_ids = {*forced == other.forced_tokens.back() ? p.forced_tokens.back() : *forced};
+     }},
+    {"forced-after-the-first", "the delay counts from the first id that begins it",
+     [](RowProcessing& p) {
+       const std::vector<std::int32_t> history = reference::whole_history(p);
+       const auto first = std::ranges::find(history, p.forced_after);
+       const auto last = std::find(history.rbegin(), history.rend(), p.forced_after);
+       if (p.forced_after < 0 || first == history.end()) return;
+       p.forced_delay -= static_cast<std::int32_t>(last.base() - 1 - first);
+       if (p.forced_delay < 0) p.forced_tokens.clear();
+       p.forced_delay = std::max(p.forced_delay, 0);
+     }},
     {"window-plus-one", "the penalties see one token more than their window has",
      [](RowProcessing& p) {
        if (p.penalty_window >= 0) ++p.penalty_window;

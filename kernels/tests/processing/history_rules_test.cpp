@@ -1,0 +1,238 @@
+// The rules of histories are tested by hand, on histories of a few ids.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tests/processing/processed_row.h"
+
+namespace fairdraw::suites {
+namespace {
+
+TEST(HistoryRules, APenaltyWindowEndsInTheOutputOrInThePrompt) {
+  RowProcessing row;
+  row.repetition_penalty = 2;
+  row.frequency_penalty = 1;
+  row.prompt = {0, 1};
+  row.output = {2, 3, 3};
+  row.penalty_window = 2;  // 3, 3
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 / 2.0F - 2});
+  row.penalty_window = 4;  // 1, 2, 3, 3
+  expect({8, 8, 8, 8}, row, {8, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
+  row.penalty_window = 0;
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8});
+  for (const std::int32_t all : {-1, 5, 1000}) {
+    row.penalty_window = all;
+    expect({8, 8, 8, 8}, row, {8 / 2.0F, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
+  }
+  // The id in front of the window is no token, and is not read.
+  row.prompt = {1000, 1};
+  row.penalty_window = 4;
+  expect({8, 8, 8, 8}, row, {8, 8 / 2.0F, 8 / 2.0F - 1, 8 / 2.0F - 2});
+  row.penalty_window = 5;
+  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history);
+  row.penalty_window = -2;
+  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history_rule);
+}
+
+TEST(HistoryRules, APromptIsCountedWhereTheRowAsksForIt) {
+  RowProcessing row;
+  row.frequency_penalty = 1;
+  row.presence_penalty = 0.5F;
+  row.prompt = {0, 1, 1};
+  row.output = {1, 2};
+  expect({8, 8, 8, 8}, row, {8, 8 - 1.5F, 8 - 1.5F, 8});
+  row.counts_of_prompt = 1;
+  expect({8, 8, 8, 8}, row, {8 - 1.5F, 8 - 3.5F, 8 - 1.5F, 8});
+  row.penalty_window = 3;  // 1 of the prompt, and the output
+  expect({8, 8, 8, 8}, row, {8, 8 - 2.5F, 8 - 1.5F, 8});
+  row.counts_of_prompt = 2;
+  EXPECT_EQ(process({8, 8, 8, 8}, row).status, RowStatus::invalid_history_rule);
+}
+
+TEST(HistoryRules, NoNgramIsRepeated) {
+  RowProcessing row;
+  row.prompt = {1, 2, 3, 1};
+  row.output = {4, 1, 2};
+  // 2 was followed by 3. The trigram 1, 2, 3 begins in the prompt.
+  for (const std::int32_t n : {2, 3}) {
+    row.no_repeat_ngram_size = n;
+    expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, kBanned, 0, 0});
+  }
+  row.no_repeat_ngram_size = 4;  // 4, 1, 2 occurs once, at the end
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
+  row.no_repeat_ngram_size = 1;
+  expect({0, 0, 0, 0, 0, 0}, row, {0, kBanned, kBanned, kBanned, kBanned, 0});
+  // 1 was followed by 2 and by 4, and this bigram spans prompt and output.
+  row.output = {4, 1, 2, 1};
+  row.no_repeat_ngram_size = 2;
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, kBanned, 0, kBanned, 0});
+  row.output.back() = -1;  // a placeholder equals no id
+  row.prompt.front() = -1;
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
+  row.no_repeat_ngram_size = std::numeric_limits<std::int32_t>::max();
+  expect({0, 0, 0, 0, 0, 0}, row, {0, 0, 0, 0, 0, 0});
+  row.no_repeat_ngram_size = -1;
+  EXPECT_EQ(process({0}, row).status, RowStatus::invalid_history_rule);
+}
+
+// --- Penalty of repetitions ----------------------------------------------------------------------
+
+RowProcessing repeating(std::vector<std::int32_t> history, float multiplier, float base,
+                        std::int32_t allowed_length) {
+  RowProcessing row;
+  row.prompt.assign(history.begin(), history.begin() + 2);  // the rest is the output
+  row.output.assign(history.begin() + 2, history.end());
+  row.dry_multiplier = multiplier;
+  row.dry_base = base;
+  row.dry_allowed_length = allowed_length;
+  return row;
+}
+
+TEST(HistoryRules, ATokenThatWouldRepeatIdsIsPenalised) {
+  // Before the 3 stand 1 and 2, which are the last ids; nothing stands before them.
+  RowProcessing row = repeating({1, 2, 3, 1, 2}, 0.5F, 2, 1);
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 - 0.5F * 2});
+  row.dry_allowed_length = 2;
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8 - 0.5F});
+  row.dry_allowed_length = 3;
+  expect({8, 8, 8, 8}, row, {8, 8, 8, 8});
+}
+
+TEST(HistoryRules, EachTokenHasThePenaltyOfItsLongestRepetition) {
+  // Before the first 3 stands 2 alone, and before the 4 stand 1 and 2, which come after a 3.
+  expect({8, 8, 8, 8, 8}, repeating({2, 3, 1, 2, 4, 1, 2}, 1, 4, 1), {8, 8, 8, 8 - 1, 8 - 4});
+  // Before the second 3 stand 2, 3, 1, 2, as at the end: the ids may overlap.
+  expect({8, 8, 8, 80}, repeating({2, 3, 1, 2, 3, 1, 2}, 1, 4, 1), {8, 8, 8, 80 - 64});
+}
+
+TEST(HistoryRules, BreakersEndRepetitionsAndHaveNoPenalty) {
+  RowProcessing row = repeating({2, 3, 1, 2, 3, 1, 2}, 1, 4, 1);
+  row.dry_breakers = {0, 1};  // one id comes after the last 1
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80 - 1});
+  row.dry_breakers = {3};
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80});
+  row.dry_breakers = {2};  // no id comes after the last 2
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80});
+  row.dry_breakers = {-1, 1000};  // these equal no id
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80 - 64});
+}
+
+TEST(HistoryRules, RepetitionsBeforeTheWindowDoNotCount) {
+  RowProcessing row = repeating({2, 3, 1, 2, 3, 1, 2}, 1, 4, 1);
+  row.dry_window = 6;  // 3, 1, 2, 3, 1, 2: three ids stand before the second 3
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80 - 16});
+  row.dry_window = 3;  // 3, 1, 2
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80});
+  row.dry_window = 0;
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80});
+  row.dry_window = 100;
+  expect({8, 8, 8, 80}, row, {8, 8, 8, 80 - 64});
+}
+
+TEST(HistoryRules, ThePenaltyOfRepetitionsComesAfterTheBiasAndEndsAtItsLargestValue) {
+  RowProcessing row = repeating({1, 2, 3, 1, 2}, 0x1p40F, 0x1p40F, 1);
+  row.presence_penalty = 1;
+  row.biases = {{3, 0x1p64F}, {0, kBanned}};
+  // 2^40 2^40 is more than 2^64, and (8 - 1 + 2^64) - 2^64 is 0 in float32.
+  expect({8, 8, 8, 8}, row, {kBanned, 8 - 1, 8 - 1, 0});
+  row.biases = {{3, kBanned}};
+  expect({8, 8, 8, 8}, row, {8, 8 - 1, 8 - 1, kBanned});
+}
+
+TEST(HistoryRules, APlaceholderRepeatsNothing) {
+  expect({8, 8, 8, 8}, repeating({-1, 3, 0, -1}, 1, 2, 1), {8, 8, 8, 8});
+}
+
+// --- Forced tokens -------------------------------------------------------------------------------
+
+/// Returns the only id that stays, or -1 if all stay.
+int forced_by(RowProcessing row, std::vector<std::int32_t> output) {
+  row.output = std::move(output);
+  row.output_length = static_cast<std::int32_t>(row.output.size());
+  const Processed processed = process({1, 2, 3, 4, 5, 6}, row);
+  EXPECT_EQ(processed.status, RowStatus::ok);
+  int forced = -1;
+  int kept = 0;
+  for (int id = 0; id < 6; ++id) {
+    if (processed.logits[static_cast<std::size_t>(id)] == kBanned) continue;
+    forced = id;
+    ++kept;
+  }
+  return kept == 1 ? forced : -1;
+}
+
+TEST(HistoryRules, AnOutputBeginsWithItsForcedTokens) {
+  RowProcessing row;
+  row.prompt = {4, 4};
+  row.forced_tokens = {5, 0};
+  EXPECT_EQ(forced_by(row, {}), 5);
+  EXPECT_EQ(forced_by(row, {5}), 0);
+  EXPECT_EQ(forced_by(row, {5, 0}), -1);
+  row.forced_delay = 1;
+  EXPECT_EQ(forced_by(row, {}), -1);
+  EXPECT_EQ(forced_by(row, {3}), 5);
+  EXPECT_EQ(forced_by(row, {0}), -1) << "the end came by itself";
+}
+
+TEST(HistoryRules, ABudgetOfThinkingEndsWhereverItBegan) {
+  RowProcessing row;  // 1 begins, and 2, 3 ends
+  row.forced_after = 1;
+  row.forced_delay = 2;
+  row.forced_tokens = {2, 3};
+  row.prompt = {1, 4, 1};
+  EXPECT_EQ(forced_by(row, {}), -1);
+  EXPECT_EQ(forced_by(row, {4, 4}), 2);
+  EXPECT_EQ(forced_by(row, {4, 4, 2}), 3);
+  EXPECT_EQ(forced_by(row, {4, 4, 2, 3}), -1);
+  EXPECT_EQ(forced_by(row, {4, 3}), -1) << "the thinking has ended";
+  EXPECT_EQ(forced_by(row, {4, 3, 4, 1, 4, 4}), 2) << "it begins again";
+  EXPECT_EQ(forced_by(row, {4, 1}), -1) << "it has begun again";
+  row.prompt = {4};
+  EXPECT_EQ(forced_by(row, {4, 4}), -1) << "it has not begun";
+}
+
+TEST(HistoryRules, AForcedTokenStandsInPlaceOfTheAllowedIds) {
+  RowProcessing row;
+  row.allowed_ids = {4, 1000};
+  row.forced_tokens = {5};
+  EXPECT_EQ(forced_by(row, {}), 5);
+  row.output = {5};
+  EXPECT_EQ(process({1, 2, 3, 4, 5, 6}, row).status, RowStatus::invalid_allowed_ids);
+  row.output.clear();
+  row.bad_words = {5};
+  row.bad_word_lengths = {1};
+  EXPECT_EQ(process({1, 2, 3, 4, 5, 6}, row).status, RowStatus::no_allowed_token);
+  row.forced_tokens = {5, 6};
+  EXPECT_EQ(process({1, 2, 3, 4, 5, 6}, row).status, RowStatus::invalid_allowed_ids);
+}
+
+TEST(HistoryRules, ValuesBeyondTheirRangesFail) {
+  const float nan = std::nanf("");
+  const auto status = [](auto change) {
+    RowProcessing row;
+    change(row);
+    return process({0}, row).status;
+  };
+  for (const float bad : {nan, -0x1p-149F, 0x1.000002p64F, kInfinity}) {
+    EXPECT_EQ(status([bad](RowProcessing& row) { row.dry_multiplier = bad; }),
+              RowStatus::invalid_history_rule);
+  }
+  for (const float bad : {nan, 0x1.fffffep-1F, 0x1.000002p64F, kInfinity}) {
+    EXPECT_EQ(status([bad](RowProcessing& row) { row.dry_base = bad; }),
+              RowStatus::invalid_history_rule);
+  }
+  EXPECT_EQ(status([](RowProcessing& row) { row.dry_allowed_length = 0; }),
+            RowStatus::invalid_history_rule);
+  for (const auto member : {&RowProcessing::dry_window, &RowProcessing::forced_after}) {
+    EXPECT_EQ(status([member](RowProcessing& row) { row.*member = -2; }),
+              RowStatus::invalid_history_rule);
+  }
+  EXPECT_EQ(status([](RowProcessing& row) { row.forced_delay = -1; }),
+            RowStatus::invalid_history_rule);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
