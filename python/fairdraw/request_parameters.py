@@ -47,8 +47,17 @@ from .serving import BatchRequest
 Ids = Sequence[int]
 Biases = Mapping[int, float]
 
+#: Filters that only `processing` has, with the values at which they are off.
+FILTERS_OF_PROCESSING: dict[str, float] = {
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "top_h": 1.0,
+    "xtc_probability": 0.0,
+}
+
 LlamaCppSampler = Literal[
-    "penalties", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "temperature"
+    "penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"
 ]
 
 
@@ -72,6 +81,9 @@ class RequestParameters:
     typical_p: float = 1.0
     epsilon_cutoff: float = 0.0
     eta_cutoff: float = 0.0
+    top_h: float = 1.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
     seed: int | None = None  #: seed of the request; None means that a fresh seed is drawn
@@ -86,6 +98,16 @@ class RequestParameters:
     penalty_window: int = -1
     #: Length of the n-grams that must not occur twice in prompt and output; 0: off.
     no_repeat_ngram_size: int = 0
+    #: The penalty of repetitions, as RequestProcessing has it; 0: off.
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_window: int = -1
+    dry_breakers: Ids = ()
+    #: Tokens that follow one another forced_delay ids after forced_after, such as the end of thinking.
+    forced_tokens: Ids = ()
+    forced_after: int = -1
+    forced_delay: int = 0
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
@@ -107,9 +129,11 @@ class RequestParameters:
     def filters(self) -> dict[str, Any]:
         """Returns arguments for `sample`: the temperature, the filters and their rules. Raises
         RuntimeError for filters that only `processing` has."""
-        for name, off in (("typical_p", 1), ("epsilon_cutoff", 0), ("eta_cutoff", 0)):
+        for name, off in FILTERS_OF_PROCESSING.items():
             if getattr(self, name) != off:
-                raise unsupported(name, text(getattr(self, name)), f"{off} without processing")
+                raise unsupported(
+                    name, text(getattr(self, name)), f"{text(off)} without processing"
+                )
         names = ["temperature", "top_k", "top_p", "min_p", "tie_rule", "filter_apply_order"]
         if self.top_n_sigma != 0:
             names.append("top_n_sigma")
@@ -144,6 +168,11 @@ class RequestParameters:
         if seed is None:
             fresh = secrets.randbits(64) if fresh_seed is None else fresh_seed
             seed = typed_value("fresh_seed", int, fresh, OWN._replace(integers=UINT64))
+        seed = _core.child_seed(seed, child, given.child_seed_rule == "seed_plus_index")
+        # The purposes of random words keep the coins apart from the draws of the same seed.
+        xtc: dict[str, Any] = {"xtc_threshold": given.xtc_threshold, "xtc_seed": seed}
+        if given.xtc_probability == 0:
+            xtc.clear()
         end = () if eos_id is None or eos_id < 0 or given.ignore_eos else (eos_id,)
         return BatchRequest(
             temperature=given.temperature,
@@ -151,15 +180,14 @@ class RequestParameters:
             top_p=given.top_p,
             min_p=given.min_p,
             top_n_sigma=given.top_n_sigma,
-            typical_p=given.typical_p,
-            epsilon_cutoff=given.epsilon_cutoff,
-            eta_cutoff=given.eta_cutoff,
+            **{name: getattr(given, name) for name in FILTERS_OF_PROCESSING},
+            **xtc,
             repetition_penalty=given.repetition_penalty,
             repetition_of_prompt=given.repetition_of_prompt,
             frequency_penalty=given.frequency_penalty,
             presence_penalty=given.presence_penalty,
             **given._history_rules(),
-            seed=_core.child_seed(seed, child, given.child_seed_rule == "seed_plus_index"),
+            seed=seed,
             min_tokens=given.min_tokens,
             stop_ids=(*given.stop_ids, *end),
             bias=given.logit_bias,
@@ -178,11 +206,21 @@ class RequestParameters:
             allowed = f"{filter_apply_order}, the batch state's"
             raise unsupported("filter_apply_order", self.filter_apply_order, allowed)
 
-    def _history_rules(self) -> dict[str, int]:
+    def _history_rules(self) -> dict[str, Any]:
         """Returns the rules of histories that can change a row, because a state with dense
         histories refuses these rules."""
         counted = self.frequency_penalty != 0 or self.presence_penalty != 0
-        rules = {"no_repeat_ngram_size": self.no_repeat_ngram_size}
+        rules: dict[str, Any] = {"no_repeat_ngram_size": self.no_repeat_ngram_size}
+        if self.dry_multiplier != 0:
+            rules |= {
+                f"dry_{name}": getattr(self, f"dry_{name}")
+                for name in ("multiplier", "base", "allowed_length", "window", "breakers")
+            }
+        if self.forced_tokens:
+            rules |= {
+                f"forced_{name}": getattr(self, f"forced_{name}")
+                for name in ("tokens", "after", "delay")
+            }
         if counted and self.counts_of_prompt:
             rules["counts_of_prompt"] = 1
         if counted or self.repetition_penalty != 1:
@@ -219,6 +257,11 @@ class VllmRequest:
     logit_bias: Biases = field(default_factory=dict)
     allowed_token_ids: Ids | None = None
     bad_words: Sequence[Ids] = ()
+    #: Most tokens of thinking; None: any number. The ids that begin and end it are those of the
+    #: engine's ReasoningConfig.
+    thinking_token_budget: int | None = None
+    think_start_token_ids: Ids = ()
+    think_end_token_ids: Ids = ()
 
 
 @dataclass(frozen=True)
@@ -319,6 +362,7 @@ class HuggingFaceRequest:
     epsilon_cutoff: float | None = None
     eta_cutoff: float | None = None
     no_repeat_ngram_size: int | None = None
+    top_h: float | None = None
     num_beams: int = 1
     num_beam_groups: int = 1
     num_return_sequences: int = 1
@@ -368,8 +412,9 @@ class LlamaCppRequest:
     at most 0 is greedy. A `top_k` of at most 0 is off; otherwise exactly k tokens stay. A `top_p`
     of at least 1 and a `min_p` of at most 0 are off. Penalties count the last penalty_last_n tokens
     of prompt and output: 0 turns the penalties off, and -1 counts all tokens. A `top_n_sigma` of at
-    most 0 and a `typ_p` of at least 1 are off. In the default order the temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
-    before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
+    most 0, a `typ_p` of at least 1, and an `xtc_threshold` above 1/2 are off. The breakers of `dry`
+    are ids here, because there is no vocabulary that could split texts. In the default order the
+    temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
     no seed, and n_predict -1 allows any length.
     """
 
@@ -379,6 +424,7 @@ class LlamaCppRequest:
     top_p: float = 0.95
     min_p: float = 0.05
     xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
     typ_p: float = 1.0
     temp: float = 0.8
     dynatemp_range: float = 0.0
@@ -387,6 +433,10 @@ class LlamaCppRequest:
     penalty_freq: float = 0.0
     penalty_present: float = 0.0
     dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_breakers: Ids = ()
     top_n_sigma: float = -1.0
     mirostat: int = 0
     samplers: Sequence[LlamaCppSampler] = get_args(LlamaCppSampler)

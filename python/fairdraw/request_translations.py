@@ -24,6 +24,7 @@ import numpy as np
 from . import _core
 from ._arguments import FilterOrder
 from ._host_arrays import shaped
+from ._llama_cpp_chain import Chain
 from ._request_checks import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -58,6 +59,7 @@ from ._request_checks import (
 )
 from .logprobs import MAX_LOGPROBS
 from .request_parameters import (
+    FILTERS_OF_PROCESSING,
     HuggingFaceRequest,
     LlamaCppRequest,
     MaxRequest,
@@ -67,12 +69,7 @@ from .request_parameters import (
     VllmRequest,
 )
 
-_FILTERS_BEFORE_THE_TEMPERATURE = {
-    "top_n_sigma": 0.0,
-    "typical_p": 1.0,
-    "epsilon_cutoff": 0.0,
-    "eta_cutoff": 0.0,
-}
+_FILTERS_BEFORE_THE_TEMPERATURE = {"top_n_sigma": 0.0, **FILTERS_OF_PROCESSING}
 _GREEDY = {
     **{"greedy": True, "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0},
     **_FILTERS_BEFORE_THE_TEMPERATURE,
@@ -85,6 +82,8 @@ _NEUTRAL = {
     "repetition_penalty": 1.0,
     "frequency_penalty": 0.0,
     "presence_penalty": 0.0,
+    "dry_multiplier": 0.0,
+    "dry_base": 1.75,
 }
 _RANGES_OF_SAMPLE: dict[str, Range] = {
     "top_p": UNIT,
@@ -157,6 +156,7 @@ _VLLM_RANGES: dict[str, Range] = {
     "max_tokens": AT_LEAST_1,
     "min_tokens": AT_LEAST_0,
     "logprobs": AT_LEAST_MINUS_1,
+    "thinking_token_budget": (0, INT32[1], "0 to 2^31 - 1"),
 }
 
 
@@ -171,6 +171,7 @@ def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
     check(given, _VLLM_RANGES)
     check_ids("stop_token_ids", given.stop_token_ids, vocab)
     check_words("bad_words", given.bad_words, vocab)
+    forced = _vllm_thinking(given, vocab)
     if given.allowed_token_ids is not None:
         if not given.allowed_token_ids:
             raise out_of_range("allowed_token_ids", "empty", "unset, or at least one id")
@@ -199,7 +200,25 @@ def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
         stop_ids=tuple(dict.fromkeys(given.stop_token_ids)),
         logprobs=given.logprobs,
         adjustments=tuple(adjustments),
+        **forced,
     )
+
+
+def _vllm_thinking(given: VllmRequest, vocab: int) -> dict[str, Any]:
+    """Returns the budget of thinking as forced tokens. Of several ids that begin the thinking, the
+    last one counts."""
+    if given.thinking_token_budget is None:
+        return {}
+    for name in ("think_start_token_ids", "think_end_token_ids"):
+        ids = getattr(given, name)
+        if not ids:
+            raise out_of_range(name, "empty", "at least one id where thinking_token_budget is set")
+        check_ids(name, ids, vocab)
+    return {
+        "forced_after": given.think_start_token_ids[-1],
+        "forced_delay": given.thinking_token_budget,
+        "forced_tokens": given.think_end_token_ids,
+    }
 
 
 _SGLANG_RANGES: dict[str, Range] = {
@@ -345,6 +364,7 @@ _HUGGING_FACE_RANGES_OF_SAMPLING: dict[str, Range] = {
     "top_p": UNIT,
     "min_p": UNIT,
     "typical_p": POSITIVE,
+    "top_h": UNIT_WITHOUT_0,
 }
 _HUGGING_FACE_RANGES: dict[str, Range] = {
     "num_beams": (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH}"),
@@ -375,7 +395,13 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
             "Hugging Face measures top_p before min_p; sample measures it on the tokens that min_p keeps"
         )
     plain = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0}
-    for name, off in _FILTERS_BEFORE_THE_TEMPERATURE.items():
+    if values["top_h"] != 1:
+        differences.append(
+            "Hugging Face measures top_h after the temperature, on the 100 largest logits, and splits "
+            "ties; sample measures it before the temperature, on all logits, and keeps ties together"
+        )
+    for name in ("typical_p", "epsilon_cutoff", "eta_cutoff"):
+        off = FILTERS_OF_PROCESSING[name]
         if values[name] != off and any(values[other] != plain[other] for other in plain):
             differences.append(
                 f"Hugging Face applies {name} after the temperature, top_k, top_p and min_p; sample "
@@ -473,9 +499,7 @@ def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
 
 _NOT_OF_LLAMA_CPP: dict[str, Range] = {
     "min_keep": (-math.inf, 1, "0 or 1"),
-    "xtc_probability": (-math.inf, 0, "<= 0"),
     "dynatemp_range": (-math.inf, 0, "<= 0"),
-    "dry_multiplier": (0, 0, "0"),
     "mirostat": (0, 0, "0"),
 }
 _LLAMA_CPP_RANGES: dict[str, Range] = {
@@ -485,6 +509,11 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
     "penalty_last_n": AT_LEAST_MINUS_1,
     "typ_p": (-math.inf, math.inf, "a number"),
     "top_n_sigma": (-math.inf, math.inf, "a number"),
+    "xtc_probability": (-math.inf, 1, "at most 1"),
+    "xtc_threshold": AT_LEAST_0,
+    "dry_multiplier": (0, 2.0**64, "0 to 2^64"),
+    "dry_base": (-math.inf, 2.0**64, "at most 2^64"),
+    "dry_penalty_last_n": AT_LEAST_MINUS_1,
     "n_predict": AT_LEAST_MINUS_1,
 }
 
@@ -498,13 +527,14 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
     for i, name in enumerate(given.samplers):
         if name in given.samplers[:i]:
             raise out_of_range(f"samplers[{i}]", repr(name), "each sampler once")
-    chain = _Chain(given, _top_k_of(given.top_k, vocab))
+    check_ids("dry_breakers", given.dry_breakers, vocab)
+    chain = Chain(given, _top_k_of(given.top_k, vocab))
     for name in given.samplers:
         getattr(chain, name)()
     values, differences = chain.values, chain.differences
     coldest = "temperature" in given.samplers and given.temp <= 0
     if coldest or values.get("top_k") == 1 or values.get("top_p") == 0:
-        values |= {**_GREEDY, "typical_p": chain.typical_p_of_greedy()}
+        values |= {**_GREEDY, **chain.filters_of_greedy()}
         # The largest logit is in every nucleus, so that a greedy draw does not depend on top_p.
         differences = [each for each in differences if not each.startswith("top_p")]
     return _finished(
@@ -518,105 +548,3 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
         adjustments=tuple(chain.adjustments),
         differences=tuple(differences),
     )
-
-
-class _Chain:
-    """The state of a translation that goes through llama.cpp's samplers, with a method for each
-    sampler."""
-
-    def __init__(self, given: LlamaCppRequest, top_k: int) -> None:
-        self.given = given
-        self.k = top_k
-        self.values: dict[str, Any] = {}
-        self.adjustments: list[str] = []
-        self.differences: list[str] = []
-
-    def _temperature_follows(self) -> bool:
-        """Returns true if a later temperature divides the logits that a filter reads."""
-        follows = "temperature" in self.given.samplers and "temperature" not in self.values
-        return follows and self.given.temp > 0 and self.given.temp != 1
-
-    def penalties(self) -> None:
-        given = self.given
-        if given.penalty_last_n == 0:
-            return
-        before = self.values.keys() - {"filter_apply_order"}
-        of_penalties = {
-            "repetition_penalty": given.penalty_repeat,
-            "frequency_penalty": given.penalty_freq,
-            "presence_penalty": given.penalty_present,
-        }
-        self.values |= {**of_penalties, "penalty_window": given.penalty_last_n}
-        if before and tuple(of_penalties.values()) != (1, 0, 0):
-            self.differences.append(
-                "penalties come after other samplers in the chain; sample applies them first"
-            )
-
-    def top_n_sigma(self) -> None:
-        if self.given.top_n_sigma <= 0:
-            return
-        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p"}:
-            self.differences.append(
-                "top_n_sigma comes after other filters in the chain; sample applies it before them"
-            )
-        self.values["top_n_sigma"] = self.given.top_n_sigma
-
-    def typical_p_of_greedy(self) -> float:
-        """Returns the typical_p of a greedy request. It may ban the largest logit, unless top_k 1
-        has left only this logit before."""
-        samplers = self.given.samplers
-        left_alone = self.values.get("top_k") == 1 and "typ_p" in samplers
-        if left_alone and samplers.index("top_k") < samplers.index("typ_p"):
-            return 1.0
-        return float(self.values.get("typical_p", 1))
-
-    def typ_p(self) -> None:
-        given = self.given
-        if given.typ_p >= 1:
-            return
-        self.differences.append(
-            "llama.cpp goes on until the mass exceeds typ_p, leaves ties to its sort, and keeps the "
-            "likeliest tokens if a logit is -inf; sample stops at the mass, and keeps ties"
-        )
-        warmed = self.values.get("temperature", 1) != 1
-        if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
-            self.differences.append(
-                "typ_p comes after other samplers in the chain; sample applies it before the filters "
-                "and the temperature"
-            )
-        self.values["typical_p"] = max(given.typ_p, 0)
-
-    def top_k(self) -> None:
-        if self.k == 0:
-            return
-        self.values["top_k"] = self.k
-        if "top_p" in self.values:
-            self.values["filter_apply_order"] = "joint"
-
-    def top_p(self) -> None:
-        if self.given.top_p >= 1:
-            return
-        self.values["top_p"] = self.given.top_p
-        if self._temperature_follows():
-            self.differences.append(
-                "top_p is measured before the temperature; sample measures it after that"
-            )
-
-    def min_p(self) -> None:
-        given = self.given
-        if given.min_p <= 0:
-            return
-        self.values["min_p"] = given.min_p
-        if self._temperature_follows():
-            after = single(given.min_p ** (1 / given.temp))
-            self.values["min_p"] = after
-            self.adjustments.append(
-                f"min_p {text(given.min_p)} before the temperature is {text(after)} after it"
-            )
-        if "top_p" in self.values:
-            self.differences.append(
-                "top_p is measured before min_p; sample measures it on the tokens that min_p keeps"
-            )
-
-    def temperature(self) -> None:
-        self.values["temperature"] = self.given.temp

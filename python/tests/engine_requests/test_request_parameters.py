@@ -137,8 +137,8 @@ def test_a_vocabulary_out_of_range(engine):
         (RuntimeError, "top_p_decay", "tensorrt_llm", {"top_p": 0.5, "top_p_decay": 0.5}),
         (ValueError, "temperature is 2.5", "max", {"temperature": 2.5}),
         (RuntimeError, "mirostat", "llama_cpp", {"mirostat": 2}),
-        (ValueError, r"samplers\[0\] is 'dry'; allowed: 'penalties', 'top_n_sigma'", "llama_cpp",
-         {"samplers": ["dry"]}),
+        (ValueError, r"samplers\[0\] is 'mirostat'; allowed: 'penalties', 'dry'", "llama_cpp",
+         {"samplers": ["mirostat"]}),
         (ValueError, "seed is -1; allowed: 0 to 4294967295", "llama_cpp", {"seed": -1}),
     ],
 )  # fmt: skip

@@ -255,6 +255,15 @@ REFUSED = [
     ("hugging_face", "typical_p is 0", {"do_sample": True, "typical_p": 0}),
     ("llama_cpp", "typ_p is nan", {"typ_p": NAN}),
     ("llama_cpp", "top_n_sigma is nan", {"top_n_sigma": NAN}),
+    ("llama_cpp", "xtc_probability is 1.5", {"xtc_probability": 1.5}),
+    ("llama_cpp", "dry_multiplier is -1", {"dry_multiplier": -1}),
+    ("llama_cpp", "dry_allowed_length is 0", {"dry_multiplier": 1, "dry_allowed_length": 0}),
+    ("llama_cpp", "dry_penalty_last_n is -2", {"dry_penalty_last_n": -2}),
+    ("llama_cpp", "dry_breakers[0] is -1", {"dry_breakers": [-1]}),
+    ("hugging_face", "top_h is 1.5", {"do_sample": True, "top_h": 1.5}),
+    ("vllm", "thinking_token_budget is -1", {"thinking_token_budget": -1}),
+    ("vllm", "think_end_token_ids is empty",
+     {"thinking_token_budget": 5, "think_start_token_ids": [1]}),
     ("tensorrt_llm", "no_repeat_ngram_size is 0; allowed: >= 1", {"no_repeat_ngram_size": 0}),
     ("max", "temperature is 2.5; allowed: 0 to 2", {"temperature": 2.5}),
     ("max", "temperature is nan", {"temperature": NAN}),
@@ -282,9 +291,7 @@ NOT_HERE = [
     ("hugging_face", "diversity_penalty is 1", {"diversity_penalty": 1}),
     ("max", "thinking_temperature is set", {"thinking_temperature": 1}),
     ("llama_cpp", "min_keep is 2", {"min_keep": 2}),
-    ("llama_cpp", "xtc_probability is 0.5", {"xtc_probability": 0.5}),
     ("llama_cpp", "dynatemp_range is 0.5", {"dynatemp_range": 0.5}),
-    ("llama_cpp", "dry_multiplier is 0.5", {"dry_multiplier": 0.5}),
     ("llama_cpp", "mirostat is 2", {"mirostat": 2}),
 ]
 
@@ -429,6 +436,54 @@ def test_rules_of_histories_go_where_they_change_rows():
     assert (made.penalty_window, made.counts_of_prompt, made.no_repeat_ngram_size) == (-1, 0, 3)
     for kind, translate in (ENGINES["tensorrt_llm"], ENGINES["hugging_face"]):
         assert translate(kind(no_repeat_ngram_size=3), 1000).no_repeat_ngram_size == 3
+
+
+def test_a_budget_of_thinking():
+    request = fairdraw.VllmRequest(
+        thinking_token_budget=5, think_start_token_ids=[1, 2], think_end_token_ids=[3, 4]
+    )
+    made = fairdraw.from_vllm(request, 1000).batch_request()
+    assert (made.forced_after, made.forced_delay, made.forced_tokens) == (2, 5, (3, 4))
+    state = fairdraw.BatchState(vocab=1000, capacity=1, max_length=16)
+    state.add(1, fairdraw.from_vllm(request, 1000).batch_request([1, 2]))
+    processor = fairdraw.FusedSamplingProcessor(state)
+    for _ in range(8):
+        processor.step(np.eye(1, 1000, 9, dtype=np.float32) * 100)
+    assert state.output(1) == [9] * 5 + [3, 4, 9]
+
+
+def test_llama_cpps_dry_and_xtc():
+    plain = {"top_k": 0, "top_p": 1, "min_p": 0, "temp": 1}
+    dry = {"dry_multiplier": 0.5, "dry_penalty_last_n": 64, "dry_breakers": [7]}
+    made = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**plain, **dry), 100)
+    assert made.differences == ()
+    request = made.batch_request()
+    assert (request.dry_multiplier, request.dry_base, request.dry_window) == (0.5, 1.75, 64)
+    assert request.dry_breakers == (7,)
+    off = [{"dry_multiplier": 0}, {"dry_base": 0.5}, {"dry_penalty_last_n": 0}]
+    for change in off:
+        made = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**{**plain, **dry, **change}), 100)
+        assert made.batch_request(fresh_seed=1) == fairdraw.from_llama_cpp(
+            fairdraw.LlamaCppRequest(**plain), 100
+        ).batch_request(fresh_seed=1)
+    xtc = {"xtc_probability": 0.5, "xtc_threshold": 0.25, "seed": 9}
+    made = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**plain, **xtc), 100)
+    assert [each.split()[0] for each in made.differences] == ["llama.cpp"]  # ties alone
+    request = made.batch_request()
+    assert (request.xtc_probability, request.xtc_threshold) == (0.5, 0.25)
+    assert request.xtc_seed == request.seed
+    for change in ({"xtc_threshold": 0.6}, {"xtc_probability": 0}):
+        made = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**{**plain, **xtc, **change}), 100)
+        assert made.xtc_probability == 0
+    # The coldest temperature comes last, so that xtc may have excluded the largest logit; top_k 1
+    # has left it alone before.
+    cold = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**{**plain, **xtc, "temp": 0}), 100)
+    assert (cold.greedy, cold.xtc_probability) == (True, 0.5)
+    alone = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**{**plain, **xtc, "top_k": 1}), 100)
+    assert (alone.greedy, alone.xtc_probability) == (True, 0)
+    top_h = fairdraw.HuggingFaceRequest(do_sample=True, top_k=0, top_h=0.5)
+    made = fairdraw.from_hugging_face(top_h, 100)
+    assert (made.batch_request().top_h, len(made.differences)) == (0.5, 1)
 
 
 def test_rules_of_the_state_and_rules_that_decide_nothing_are_taken():

@@ -1,0 +1,150 @@
+"""Translates the chain of samplers of a request of llama.cpp, one sampler after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._request_checks import AT_LEAST_1, check_value, single, text
+from .request_parameters import LlamaCppRequest
+
+
+class Chain:
+    """The state of a translation that goes through llama.cpp's samplers, with a method for each
+    sampler."""
+
+    def __init__(self, given: LlamaCppRequest, top_k: int) -> None:
+        self.given = given
+        self.k = top_k
+        self.values: dict[str, Any] = {}
+        self.adjustments: list[str] = []
+        self.differences: list[str] = []
+
+    def _temperature_follows(self) -> bool:
+        """Returns true if a later temperature divides the logits that a filter reads."""
+        follows = "temperature" in self.given.samplers and "temperature" not in self.values
+        return follows and self.given.temp > 0 and self.given.temp != 1
+
+    def penalties(self) -> None:
+        given = self.given
+        if given.penalty_last_n == 0:
+            return
+        before = self.values.keys() - {"filter_apply_order"}
+        of_penalties = {
+            "repetition_penalty": given.penalty_repeat,
+            "frequency_penalty": given.penalty_freq,
+            "presence_penalty": given.penalty_present,
+        }
+        self.values |= {**of_penalties, "penalty_window": given.penalty_last_n}
+        if before and tuple(of_penalties.values()) != (1, 0, 0):
+            self.differences.append(
+                "penalties come after other samplers in the chain; sample applies them first"
+            )
+
+    def top_n_sigma(self) -> None:
+        if self.given.top_n_sigma <= 0:
+            return
+        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p"}:
+            self.differences.append(
+                "top_n_sigma comes after other filters in the chain; sample applies it before them"
+            )
+        self.values["top_n_sigma"] = self.given.top_n_sigma
+
+    def filters_of_greedy(self) -> dict[str, float]:
+        """Returns the filters of a greedy request that may ban the largest logit, unless another
+        sampler has left only this logit before."""
+        samplers = self.given.samplers
+        leaves_one = {
+            "top_k": self.values.get("top_k") == 1,
+            "top_p": self.values.get("top_p") == 0,
+            "temperature": self.given.temp <= 0,
+        }
+        filters = {}
+        for sampler, name in (("typ_p", "typical_p"), ("xtc", "xtc_probability")):
+            before = samplers[: samplers.index(sampler)] if sampler in samplers else ()
+            if name in self.values and not any(leaves_one.get(each, False) for each in before):
+                filters[name] = self.values[name]
+        return filters
+
+    def dry(self) -> None:
+        given = self.given
+        if given.dry_multiplier == 0 or given.dry_base < 1 or given.dry_penalty_last_n == 0:
+            return
+        check_value("dry_allowed_length", given.dry_allowed_length, AT_LEAST_1)
+        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p", "top_n_sigma"}:
+            self.differences.append(
+                "dry comes after other samplers in the chain; sample applies it before them"
+            )
+        self.values |= {
+            "dry_multiplier": given.dry_multiplier,
+            "dry_base": given.dry_base,
+            "dry_allowed_length": given.dry_allowed_length,
+            "dry_window": given.dry_penalty_last_n,
+            "dry_breakers": given.dry_breakers,
+        }
+
+    def xtc(self) -> None:
+        given = self.given
+        if given.xtc_probability <= 0 or given.xtc_threshold > 0.5:
+            return
+        self.differences.append(
+            "llama.cpp leaves ties of xtc to its sort; sample keeps ties of the least probable choice"
+        )
+        warmed = self.values.get("temperature", 1) != 1
+        if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
+            self.differences.append(
+                "xtc comes after other samplers in the chain; sample applies it before the filters "
+                "and the temperature"
+            )
+        self.values["xtc_probability"] = given.xtc_probability
+        self.values["xtc_threshold"] = single(given.xtc_threshold)
+
+    def typ_p(self) -> None:
+        given = self.given
+        if given.typ_p >= 1:
+            return
+        self.differences.append(
+            "llama.cpp goes on until the mass exceeds typ_p, leaves ties to its sort, and keeps the "
+            "likeliest tokens if a logit is -inf; sample stops at the mass, and keeps ties"
+        )
+        warmed = self.values.get("temperature", 1) != 1
+        if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
+            self.differences.append(
+                "typ_p comes after other samplers in the chain; sample applies it before the filters "
+                "and the temperature"
+            )
+        self.values["typical_p"] = max(given.typ_p, 0)
+
+    def top_k(self) -> None:
+        if self.k == 0:
+            return
+        self.values["top_k"] = self.k
+        if "top_p" in self.values:
+            self.values["filter_apply_order"] = "joint"
+
+    def top_p(self) -> None:
+        if self.given.top_p >= 1:
+            return
+        self.values["top_p"] = self.given.top_p
+        if self._temperature_follows():
+            self.differences.append(
+                "top_p is measured before the temperature; sample measures it after that"
+            )
+
+    def min_p(self) -> None:
+        given = self.given
+        if given.min_p <= 0:
+            return
+        self.values["min_p"] = given.min_p
+        if self._temperature_follows():
+            after = single(given.min_p ** (1 / given.temp))
+            self.values["min_p"] = after
+            self.adjustments.append(
+                f"min_p {text(given.min_p)} before the temperature is {text(after)} after it"
+            )
+        if "top_p" in self.values:
+            self.differences.append(
+                "top_p is measured before min_p; sample measures it on the tokens that min_p keeps"
+            )
+
+    def temperature(self) -> None:
+        self.values["temperature"] = self.given.temp
