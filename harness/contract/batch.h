@@ -74,10 +74,11 @@ typedef struct fairdraw_token_lists {
  * later step bans that token.
  *
  * Only parameters that a step reads are checked. The begin and the end of every given list are
- * checked. All entries of a list are checked, except in histories: entries of prompt are checked
- * only if r is not 1, and entries of output or output_counts only if one of r, f and p is not
- * neutral. Bad words are compared with the last ids of `output` as given, so an id of -1 never
- * matches. The header plugin_abi.h says which of several faults a row reports. */
+ * checked. All entries of a list are checked, except in dry_breakers, in allowed_ids while a token
+ * is forced, and in histories: entries of prompt are checked only if r is not 1 or they are
+ * counted, and entries of output or output_counts only if one of r, f and p is not neutral. Bad
+ * words are compared with the last ids of `output` as given, so an id of -1 never matches. The
+ * header plugin_abi.h says which of several faults a row reports. */
 typedef struct fairdraw_processing {
   const float* repetition_penalty; /**< [rows], like all parameters; NULL: no processing */
   const float* frequency_penalty;  /**< [rows] */
@@ -94,9 +95,10 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists bad_words;  /**< all words of a row, one after the other */
   fairdraw_token_lists bad_word_lengths; /**< length of each word, >= 1; sums to the row's list */
   fairdraw_token_lists allowed_ids;      /**< empty: all */
-  fairdraw_token_lists forced_tokens;    /**< like dry_breakers only with rules of histories */
-  fairdraw_token_lists dry_breakers;     /**< an entry that is no token equals no id */
-  const float* top_n_sigma; /**< [rows]; NULL: off; requires FAIRDRAW_CAN_TOP_N_SIGMA */
+  fairdraw_token_lists
+      forced_tokens;                 /**< given with rules of histories alone, as dry_breakers is */
+  fairdraw_token_lists dry_breakers; /**< ids at which repetitions end; not checked */
+  const float* top_n_sigma;          /**< [rows]; NULL: off; requires FAIRDRAW_CAN_TOP_N_SIGMA */
   /** The first of the filters by probability, [rows], in [0, 1]; NULL: all are off; they require
    * FAIRDRAW_CAN_PROBABILITY_FILTERS */
   const float* typical_p;       /**< [rows]; 1: off */

@@ -9,7 +9,8 @@
 //
 // Numerics. Each of the following operations is one float32 operation, which is rounded to nearest
 // and keeps subnormal numbers.
-//   1. x / r or x * r;   2. float(count), f * float(count), x - that product;   x - p;   3. x + b.
+//   1. x / r or x * r;   2. float(count), f * float(count), x - that product;   x - p;   3. x + b,
+//   and a product by dry_base for each id, and x - the last product.
 // The value float(count) is the float32 nearest to the count, from which it may differ from 2^24 +
 // 1 on. If the parameters are in their ranges, no step makes a NaN: products stay below 2^(64 +
 // 31), no penalty is infinite, and -inf plus or minus a finite value is -inf. Only the logit x
@@ -34,12 +35,13 @@
 //   no_allowed_token
 //
 // Only data that the processing reads is checked. The begin and the length of a list are always
-// checked if the caller gives the list. The entries of all lists except histories are checked, too.
-// The ids of `prompt` are checked only if the repetition penalty is not 1, or if other penalties
-// count the prompt; the ids of `output`, or the values of `output_counts`, are checked only if some
-// penalty has an effect. With a penalty window, only the ids in the window are checked. So a row
-// without penalties takes no time for its history. Bad words and n-grams are compared with the ids
-// of the history without a check of these ids; an id below 0 equals no id.
+// checked if the caller gives the list. The entries of all lists are checked, too, except of
+// histories, of `dry_breakers`, and of `allowed_ids` while a token is forced. The ids of `prompt`
+// are checked only if the repetition penalty is not 1, or if other penalties count the prompt; the
+// ids of `output`, or the values of `output_counts`, are checked only if some penalty has an
+// effect. With a penalty window, only the ids in the window are checked. So a row without penalties
+// takes no time for its history. Bad words, n-grams, repetitions, breakers and `forced_after` are
+// compared with the ids of the history without a check of these ids; an id below 0 equals no id.
 #pragma once
 
 #include <bit>

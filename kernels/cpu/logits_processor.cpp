@@ -254,7 +254,8 @@ void LogitsProcessor::penalise_repetitions(const History& history, const RowList
                                            const HistoryRules& rules) {
   if (rules.dry_multiplier == 0.0F) return;
   const std::int64_t end = history.length();
-  const std::int64_t first = rules.dry_window < 0 ? 0 : std::max(end - rules.dry_window, 0L);
+  const std::int64_t first =
+      rules.dry_window < 0 ? 0 : std::max(end - rules.dry_window, std::int64_t{0});
   const RepetitionPenalty penalty(rules);
   const std::int64_t most = penalty.longest(end);
   std::int64_t limit = 0;  // ids after the last breaker

@@ -89,9 +89,12 @@ Error check_history_rules(const BatchRequest& request, const BatchStateOptions& 
     }
     return Error{};
   };
-#define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
-  if (Error error = check_lists(#name, request.name, neutral)) return error;
-#include "fairdraw/processing_parameters.inc"
+  // The other rules have no effect without one of these, or do not read the prompt.
+  if (Error e = check_lists("penalty_window", request.penalty_window, -1)) return e;
+  if (Error e = check_lists("counts_of_prompt", request.counts_of_prompt, 0)) return e;
+  if (Error e = check_lists("no_repeat_ngram_size", request.no_repeat_ngram_size, 0)) return e;
+  if (Error e = check_lists("dry_multiplier", request.dry_multiplier, 0.0F)) return e;
+  if (Error e = check_lists("forced_after", request.forced_after, -1)) return e;
   if (!request.forced_tokens.empty() && options.history == HistoryForm::dense) {
     return out_of_range("forced_tokens", "given", "none with HistoryForm::dense");
   }
@@ -109,7 +112,9 @@ Error check_history_rules(const BatchRequest& request, const BatchStateOptions& 
     return error;
   }
   if (Error error = check_at_least("dry_window", request.dry_window, -1)) return error;
-  if (Error error = check_at_least("forced_after", request.forced_after, -1)) return error;
+  if (request.forced_after < -1 || request.forced_after >= options.vocab) {
+    return no_token("forced_after", request.forced_after, -1, options.vocab);
+  }
   if (Error error = check_at_least("forced_delay", request.forced_delay, 0)) return error;
   if (Error error = check_at_least("penalty_window", request.penalty_window, -1)) return error;
   if (request.counts_of_prompt != 0 && request.counts_of_prompt != 1) {

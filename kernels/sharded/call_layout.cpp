@@ -156,10 +156,15 @@ Error check_row_filters(const SampleRequest& rows, bool arrays_are_readable) {
   };
   const LogitsProcessing& processing = rows.processing;
   if (Error e = check_off("top_n_sigma", processing.top_n_sigma, top_n_sigma_is_on)) return e;
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
-  if (Error e = check_off(#name, processing.name, [](type x) { return x != (neutral); })) return e;
-#include "fairdraw/processing_parameters.inc"
-  return {};
+  const auto is_not = [](auto neutral) {
+    return [neutral](decltype(neutral) x) { return x != neutral; };
+  };
+  if (Error e = check_off("typical_p", processing.typical_p, is_not(1.0F))) return e;
+  if (Error e = check_off("epsilon_cutoff", processing.epsilon_cutoff, is_not(0.0F))) return e;
+  if (Error e = check_off("eta_cutoff", processing.eta_cutoff, is_not(0.0F))) return e;
+  if (Error e = check_off("p_less", processing.p_less, is_not(0))) return e;
+  if (Error e = check_off("top_h", processing.top_h, is_not(1.0F))) return e;
+  return check_off("xtc_probability", processing.xtc_probability, is_not(0.0F));
 }
 
 Error check_sharded(const ShardedRequest& request, const SampleResult& result) {

@@ -24,6 +24,10 @@ class Chain:
         follows = "temperature" in self.given.samplers and "temperature" not in self.values
         return follows and self.given.temp > 0 and self.given.temp != 1
 
+    def _warmed(self) -> bool:
+        """Returns true if an earlier temperature has divided the logits."""
+        return bool(self.values.get("temperature", 1) != 1)
+
     def penalties(self) -> None:
         given = self.given
         if given.penalty_last_n == 0:
@@ -43,7 +47,7 @@ class Chain:
     def top_n_sigma(self) -> None:
         if self.given.top_n_sigma <= 0:
             return
-        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p"}:
+        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p", "xtc_probability"}:
             self.differences.append(
                 "top_n_sigma comes after other filters in the chain; sample applies it before them"
             )
@@ -70,7 +74,8 @@ class Chain:
         if given.dry_multiplier == 0 or given.dry_base < 1 or given.dry_penalty_last_n == 0:
             return
         check_value("dry_allowed_length", given.dry_allowed_length, AT_LEAST_1)
-        if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p", "top_n_sigma"}:
+        filters = {"top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "xtc_probability"}
+        if self._warmed() or self.values.keys() & filters:
             self.differences.append(
                 "dry comes after other samplers in the chain; sample applies it before them"
             )
@@ -89,8 +94,7 @@ class Chain:
         self.differences.append(
             "llama.cpp leaves ties of xtc to its sort; sample keeps ties of the least probable choice"
         )
-        warmed = self.values.get("temperature", 1) != 1
-        if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
+        if self._warmed() or self.values.keys() & {"top_k", "top_p", "min_p"}:
             self.differences.append(
                 "xtc comes after other samplers in the chain; sample applies it before the filters "
                 "and the temperature"
@@ -106,8 +110,7 @@ class Chain:
             "llama.cpp goes on until the mass exceeds typ_p, leaves ties to its sort, and keeps the "
             "likeliest tokens if a logit is -inf; sample stops at the mass, and keeps ties"
         )
-        warmed = self.values.get("temperature", 1) != 1
-        if warmed or self.values.keys() & {"top_k", "top_p", "min_p"}:
+        if self._warmed() or self.values.keys() & {"top_k", "top_p", "min_p", "xtc_probability"}:
             self.differences.append(
                 "typ_p comes after other samplers in the chain; sample applies it before the filters "
                 "and the temperature"

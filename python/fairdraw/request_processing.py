@@ -35,7 +35,7 @@ class RequestProcessing:
     `eta_cutoff` keeps p >= min(eta, sqrt(eta) exp(-H)). `p_less` 1 keeps p >= sum p^2.
     `top_h` drops a token if the tokens with at least its logit, alone, have more than top_h H of
     entropy. These four never ban the largest logit. With a chance of `xtc_probability` in each step,
-    by a coin of `xtc_seed` and the output's length, the tokens above the least probable one of at
+    by a coin of `xtc_seed` (which requests should not share) and the output's length, the tokens above the least probable one of at
     least `xtc_threshold` are banned.
 
     Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
@@ -70,7 +70,7 @@ class RequestProcessing:
     top_h: float = 1.0
     xtc_probability: float = 0.0
     xtc_threshold: float = 0.1
-    xtc_seed: int = 0
+    xtc_seed: int | None = None
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
@@ -105,11 +105,32 @@ FILTERS_AND_RULES = {
     "forced_after": "int32",
     "forced_delay": "int32",
 }
-_RULES = list(FILTERS_AND_RULES)[list(FILTERS_AND_RULES).index("penalty_window") :]
+#: The rules of histories that read the prompt; others have no effect without them.
+_RULES_OF_PROMPTS = (
+    "penalty_window",
+    "counts_of_prompt",
+    "no_repeat_ngram_size",
+    "dry_multiplier",
+    "forced_after",
+)
 
 
 def _ids(name: str, values: Any) -> Any:
     return array(name, values, "int32", axes=(1,))
+
+
+def _xtc_seeds(requests: Sequence[RequestProcessing]) -> Any:
+    seeds = np.zeros(len(requests), np.uint64)
+    for i, request in enumerate(requests):
+        seed = request.xtc_seed
+        if seed is None and request.xtc_probability != 0:
+            raise ValueError(
+                f"processing[{i}].xtc_seed is None; allowed: a seed where xtc_probability is not 0"
+            )
+        if seed is not None and not 0 <= seed < 2**64:
+            raise ValueError(f"processing[{i}].xtc_seed is {seed}; allowed: 0 to {2**64 - 1}")
+        seeds[i] = seed or 0
+    return seeds
 
 
 def processing_of_rows(
@@ -144,10 +165,12 @@ def rows_processing(
         return array(name, [getattr(request, name) for request in requests], dtype)[owners]
 
     def filter_values(name: str, dtype: str) -> Any:
+        if name == "xtc_seed":
+            return _xtc_seeds(requests)[owners]
         off = getattr(RequestProcessing, name)
         users = [i for i, request in enumerate(requests) if getattr(request, name) != off]
         for i in users:
-            if name in _RULES and not requests[i].repetition_of_prompt:
+            if name in _RULES_OF_PROMPTS and not requests[i].repetition_of_prompt:
                 raise ValueError(
                     f"processing[{i}].repetition_of_prompt is False; allowed: True, or {off} for "
                     f"{name}, which reads the prompt"

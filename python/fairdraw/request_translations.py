@@ -200,13 +200,13 @@ def from_vllm(request: VllmRequest, vocab: int) -> RequestParameters:
         stop_ids=tuple(dict.fromkeys(given.stop_token_ids)),
         logprobs=given.logprobs,
         adjustments=tuple(adjustments),
+        differences=_vllm_differences(given) if forced else (),
         **forced,
     )
 
 
 def _vllm_thinking(given: VllmRequest, vocab: int) -> dict[str, Any]:
-    """Returns the budget of thinking as forced tokens. Of several ids that begin the thinking, the
-    last one counts."""
+    """Returns the budget of thinking as forced tokens."""
     if given.thinking_token_budget is None:
         return {}
     for name in ("think_start_token_ids", "think_end_token_ids"):
@@ -219,6 +219,15 @@ def _vllm_thinking(given: VllmRequest, vocab: int) -> dict[str, Any]:
         "forced_delay": given.thinking_token_budget,
         "forced_tokens": given.think_end_token_ids,
     }
+
+
+def _vllm_differences(given: VllmRequest) -> tuple[str, ...]:
+    if len(given.think_start_token_ids) == 1 and len(given.think_end_token_ids) == 1:
+        return ()
+    return (
+        "vLLM looks for all ids that begin or end the thinking, one after the other; sample looks for "
+        "the last one of each",
+    )
 
 
 _SGLANG_RANGES: dict[str, Range] = {

@@ -76,7 +76,8 @@ class BatchRequest:
     token's logit; -inf bans the token. `stop_ids` are banned until the output has `min_tokens`
     tokens. `bad_words` are sequences of ids. If `allowed_ids` is empty, all ids are allowed.
     `top_n_sigma` has the same meaning as in `sample`, and the fields from `typical_p` on have
-    that of `RequestProcessing`; those from `penalty_window` on need histories as lists. In `prompt`, -1 stands for a
+    that of `RequestProcessing`; those from `penalty_window` on need histories as lists. Without an
+    `xtc_seed`, the coins are those of `seed`. In `prompt`, -1 stands for a
     position without text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
     request without a seed gets a fresh seed from the operating system when the request is made;
     `seed` then holds the fresh seed.
@@ -106,7 +107,7 @@ class BatchRequest:
     top_h: float = 1.0
     xtc_probability: float = 0.0
     xtc_threshold: float = 0.1
-    xtc_seed: int = 0
+    xtc_seed: int | None = None
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
@@ -144,16 +145,25 @@ class BatchRequest:
                 top_n_sigma=float(self.top_n_sigma),
                 forced_tokens=ids_of("forced_tokens", self.forced_tokens),
                 dry_breakers=ids_of("dry_breakers", self.dry_breakers),
+                xtc_seed=_uint64("xtc_seed", self._seed_of_coins()),
                 **{
                     name: _OF_DTYPE[dtype](name, getattr(self, name))
                     for name, dtype in FILTERS_AND_RULES.items()
+                    if name != "xtc_seed"
                 },
             )
         )
 
+    def _seed_of_coins(self) -> int:
+        if self.xtc_seed is not None:
+            return self.xtc_seed
+        return self.seed if self.xtc_probability != 0 else 0
+
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> BatchRequest:
         values = dict(fields)
+        if values["xtc_probability"] == 0 and values["xtc_seed"] == 0:
+            values["xtc_seed"] = None
         for name in ("stop_ids", "allowed_ids", "prompt", "forced_tokens", "dry_breakers"):
             values[name] = tuple(values[name])
         values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])

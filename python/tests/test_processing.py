@@ -83,8 +83,8 @@ def test_processing_that_is_wrong_is_named(logits):
         ({"p_less": 1}, [0]),  # 1/4 + 1/16 + 1/64 + 1/64 is 0.34
         ({"top_h": 0.52}, [0]),  # 2/3 and 1/3 have 0.918 of 7/4 bits
         ({"top_h": 0.53}, [0, 1]),
-        ({"xtc_probability": 1.0, "xtc_threshold": 0.2}, [1, 2, 3]),
-        ({"xtc_probability": 1.0}, [2, 3]),
+        ({"xtc_probability": 1.0, "xtc_threshold": 0.2, "xtc_seed": 2**64 - 1}, [1, 2, 3]),
+        ({"xtc_probability": 1.0, "xtc_seed": 2**63}, [2, 3]),
         ({"xtc_probability": 0.66, "xtc_seed": 0}, [0, 1, 2, 3]),  # the coin is 0.665
         ({"xtc_probability": 0.67, "xtc_seed": 0}, [2, 3]),
         ({"typical_p": 0.3, "epsilon_cutoff": 0.4}, [0]),  # of 2/3 and 1/3
@@ -96,6 +96,18 @@ def test_filters_by_probability(filters, kept):
     processing = [RequestProcessing(**filters)]
     sets = fairdraw.sample_with_kept_sets(logits, 2.0, seed=1, processing=processing).kept
     assert sets.of(0).tolist() == kept
+
+
+def test_a_coin_of_xtc_needs_a_seed(logits):
+    for seed, named in (
+        (None, "None; allowed: a seed"),
+        (-1, "-1; allowed: 0 to"),
+        (2**64, "1844"),
+    ):
+        rows = [RequestProcessing()] * (ROWS - 1)
+        rows += [RequestProcessing(xtc_probability=0.5, xtc_seed=seed)]
+        with pytest.raises(ValueError, match=rf"processing\[{ROWS - 1}\].xtc_seed is {named}"):
+            fairdraw.sample(logits, seed=1, processing=rows)
 
 
 def test_rules_of_histories():
@@ -121,13 +133,14 @@ def test_rules_of_histories():
     assert kept(forced_tokens=[0], forced_delay=2) == [0, 1, 2, 3]  # the end has come
     with pytest.raises(ValueError, match=r"processing\[0\].repetition_of_prompt is False; allowed"):
         kept(no_repeat_ngram_size=2, repetition_of_prompt=False)
+    assert kept(forced_tokens=[3], forced_delay=2, repetition_of_prompt=False) == [3]
 
 
 @pytest.mark.parametrize(
     "name", ["typical_p", "epsilon_cutoff", "eta_cutoff", "p_less", "top_h", "xtc_probability"]
 )
 def test_a_filter_that_is_out_of_range_fails_its_row(logits, name):
-    rows = [RequestProcessing()] * (ROWS - 1) + [RequestProcessing(**{name: 2})]
+    rows = [RequestProcessing()] * (ROWS - 1) + [RequestProcessing(**{name: 2}, xtc_seed=0)]
     details = fairdraw.sample(logits, seed=1, processing=rows, return_details=True)
     invalid_probability_filter = 26
     assert details.statuses.tolist() == [0] * (ROWS - 1) + [invalid_probability_filter]

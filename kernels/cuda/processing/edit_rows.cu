@@ -18,9 +18,9 @@
 //      counts and masks, work in the workspace: counts are set to 0, then added up by atomics; then
 //      the thread that sets a token's edited bit reads its count and writes its logit. The last of
 //      a token's biases is found by an atomic maximum over places in the list.
-//      The penalty of repetitions comes after that (row_histories.cuh).
-//   4. Stop ids, bad words, repeated n-grams: bits of bans. A forced token replaces the allowed ids
-//      when these are read.
+//   4. Stop ids, bad words: bits of bans. A forced token has replaced the allowed ids before
+//   step 1. Then come the penalty of repetitions and the bans of n-grams, in rows that ask for them
+//   (row_histories.cuh).
 //   5. top_n_sigma and the filters by probability, in rows that ask for them (row_filters.cuh).
 // The edits are found by a launch of their own before the row kernel, which may start when this
 // kernel has read its input (compute capability 9.0). So the row kernel needs no additional

@@ -34,7 +34,7 @@ struct EditorMemory {
   RowList lists[kLists];  ///< of prompt and output, the parts that the penalties count
   History history;        ///< prompt and output, whole
   RowList forced, breakers;
-  int place;  ///< place in the history that all threads look for together
+  int place;  ///< place in the history, or number of ids, that all threads look for together
   ProcessingParameters parameters;
   std::int64_t output_length;  ///< length of the output, which is compared with min_tokens
   FilterMemory filters;
@@ -56,7 +56,7 @@ struct GivenParameters {
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
   given.filters = given.filters || is_on(processing.name, neutral);
 #include "fairdraw/processing_parameters.inc"
-    given.rules = processing.forced_tokens.given();
+    given.rules = processing.forced_tokens.given() || processing.dry_breakers.given();
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
   given.rules = given.rules || is_on(processing.name, neutral);
 #include "fairdraw/processing_parameters.inc"
@@ -64,7 +64,8 @@ struct GivenParameters {
   }
 };
 
-/// Loads the filters and the rules of histories that the call gives, each by a warp.
+/// Loads the filters and the rules of histories that the call gives, each by one thread of a warp
+/// of its own.
 __device__ __noinline__ inline void find_filters_and_rules(const LogitsProcessing& processing,
                                                            std::int64_t row, GivenParameters given,
                                                            EditorMemory& memory) {

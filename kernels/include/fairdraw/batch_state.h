@@ -117,19 +117,20 @@ struct BatchRequest {
   float top_h = 1.0F;            ///< in [0, 1]; 1: off
   float xtc_probability = 0.0F;  ///< in [0, 1]; 0: off
   float xtc_threshold = 0.1F;    ///< in [0, 1]; no effect above 1/2
-  std::uint64_t xtc_seed = 0;    ///< seed of the coins; `seed` will do
+  std::uint64_t xtc_seed =
+      0;  ///< seed of the coins, which requests should not share; `seed` will do
   // The rules of histories, which need HistoryForm::lists and repetition_of_prompt.
-  std::int32_t penalty_window = -1;         ///< number of last tokens that penalties count; -1: all
-  std::int32_t counts_of_prompt = 0;        ///< 1: the frequency and the presence penalty count the
-                                            ///< prompt's tokens, too
-  std::int32_t no_repeat_ngram_size = 0;    ///< 0: off
-  float dry_multiplier = 0.0F;              ///< in [0, 2^64]; 0: off
-  float dry_base = 1.75F;                   ///< in [1, 2^64]
-  std::int32_t dry_allowed_length = 2;      ///< >= 1
-  std::int32_t dry_window = -1;             ///< number of last tokens that are compared; -1: all
-  std::vector<std::int32_t> dry_breakers;   ///< ids across which nothing repeats
-  std::int32_t forced_after = -1;           ///< id, or -1: the beginning of the output
-  std::int32_t forced_delay = 0;            ///< number of ids in between, >= 0
+  std::int32_t penalty_window = -1;        ///< number of last tokens that penalties count; -1: all
+  std::int32_t counts_of_prompt = 0;       ///< 1: the frequency and the presence penalty count the
+                                           ///< prompt's tokens, too
+  std::int32_t no_repeat_ngram_size = 0;   ///< 0: off
+  float dry_multiplier = 0.0F;             ///< in [0, 2^64]; 0: off
+  float dry_base = 1.75F;                  ///< in [1, 2^64]
+  std::int32_t dry_allowed_length = 2;     ///< >= 1
+  std::int32_t dry_window = -1;            ///< number of last tokens that are compared; -1: all
+  std::vector<std::int32_t> dry_breakers;  ///< ids across which nothing repeats
+  std::int32_t forced_after = -1;          ///< id in [0, vocab), or -1: the beginning of the output
+  std::int32_t forced_delay = 0;           ///< number of ids in between, >= 0
   std::vector<std::int32_t> forced_tokens;  ///< tokens that are forced then; none: off
 
   std::vector<std::int32_t> prompt;  ///< ids of the prompt; -1 at a position that is not text

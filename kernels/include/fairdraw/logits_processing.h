@@ -15,7 +15,7 @@
 //      penalty_window w, steps 1 and 2 see only the last w tokens of prompt and output together.
 //   3. logit bias b:                                         x + b; -inf bans the token.
 //      dry_multiplier m, of tokens that would repeat ids:    x - m * dry_base^(n - a).
-//      The history are the last dry_window ids of prompt and output together, and a is
+//      The history has the last dry_window ids of prompt and output together, and a is
 //      dry_allowed_length. For a place of the history, n is the number of ids before the place that
 //      equal the last ids of the history, one by one; ids up to the last of dry_breakers do not
 //      count. The id at the place gets the penalty if n >= a and if it is no breaker, for the
@@ -73,7 +73,8 @@
 // that is given are checked. All entries of the lists are checked, except of allowed_ids while a
 // token is forced, and in histories: ids of `prompt` are checked only if r is not 1 or the prompt
 // is counted, and ids of `output`, or `output_counts`, only if a penalty is not neutral; ids before
-// the penalty window are not checked. An entry of dry_breakers that is no token equals no id.
+// the penalty window are not checked. Ids are compared with the
+// entries of dry_breakers without a check of either.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
 // top_n_sigma, penalty_window, counts_of_prompt, which is always on in llama.cpp, dry_multiplier
@@ -154,7 +155,8 @@ struct LogitsProcessing {
   PerRequest<float> top_h = 1.0F;            ///< scalar or [rows], in [0, 1]; off at 1
   PerRequest<float> xtc_probability = 0.0F;  ///< scalar or [rows], in [0, 1]; off at 0
   PerRequest<float> xtc_threshold = 0.1F;    ///< scalar or [rows], in [0, 1]; above 1/2 no effect
-  PerRequest<std::uint64_t> xtc_seed = 0U;   ///< scalar or [rows]; seed of the coins
+  PerRequest<std::uint64_t> xtc_seed = 0U;   ///< scalar or [rows]; seed of the coins, which are
+                                             ///< the same for requests with the same seed
 
   // The rules of histories need `prompt` and `output` as lists: a call with a rule, or with
   // forced_tokens, and prompt_mask or output_counts is refused.
@@ -167,7 +169,7 @@ struct LogitsProcessing {
   PerRequest<std::int32_t> dry_allowed_length = 2;    ///< scalar or [rows], >= 1
   PerRequest<std::int32_t> dry_window = -1;           ///< scalar or [rows], >= 0; -1: all tokens
   PerRequest<std::int32_t> forced_after = -1;  ///< scalar or [rows]; an id, or -1: the beginning of
-                                               ///< the output
+                                               ///< the output; an id that is no token is not found
   PerRequest<std::int32_t> forced_delay = 0;   ///< scalar or [rows], >= 0
 
   /// Returns true if a member could change a row or make it fail, as a negative length does.
@@ -177,13 +179,14 @@ struct LogitsProcessing {
     };
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
            bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||
-           allowed_ids.given() || forced_tokens.given() || is_on(top_n_sigma, 0.0F) ||
-           is_on(typical_p, 1.0F) || is_on(epsilon_cutoff, 0.0F) || is_on(eta_cutoff, 0.0F) ||
-           is_on(p_less, 0) || is_on(top_h, 1.0F) || is_on(xtc_probability, 0.0F) ||
-           is_on(xtc_threshold, 0.1F) || is_on(xtc_seed, 0U) || is_on(penalty_window, -1) ||
-           is_on(counts_of_prompt, 0) || is_on(no_repeat_ngram_size, 0) ||
-           is_on(dry_multiplier, 0.0F) || is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) ||
-           is_on(dry_window, -1) || is_on(forced_after, -1) || is_on(forced_delay, 0);
+           allowed_ids.given() || forced_tokens.given() || dry_breakers.given() ||
+           is_on(top_n_sigma, 0.0F) || is_on(typical_p, 1.0F) || is_on(epsilon_cutoff, 0.0F) ||
+           is_on(eta_cutoff, 0.0F) || is_on(p_less, 0) || is_on(top_h, 1.0F) ||
+           is_on(xtc_probability, 0.0F) || is_on(xtc_threshold, 0.1F) || is_on(xtc_seed, 0U) ||
+           is_on(penalty_window, -1) || is_on(counts_of_prompt, 0) ||
+           is_on(no_repeat_ngram_size, 0) || is_on(dry_multiplier, 0.0F) ||
+           is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) || is_on(dry_window, -1) ||
+           is_on(forced_after, -1) || is_on(forced_delay, 0);
   }
 };
 

@@ -142,6 +142,23 @@ TEST(HistoryRules, ThePenaltyOfRepetitionsComesAfterTheBiasAndEndsAtItsLargestVa
   expect({8, 8, 8, 8}, row, {8, 8 - 1, 8 - 1, kBanned});
 }
 
+TEST(HistoryRules, BreakersOutsideTheirBufferFailTheRowWithoutAnyRule) {
+  const RowProcessing row;
+  harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 2);
+  arrays.dry_breakers.data = {1};
+  arrays.dry_breakers.begins = {1};
+  arrays.dry_breakers.lengths = {1};
+  const std::vector<float> logits = {0, 1};
+  std::vector<float> processed(2);
+  RowStatus status = RowStatus::ok;
+  ProcessLogitsRequest request;
+  request.logits = {logits.data(), DType::float32, 1, 2, 2};
+  request.processing = arrays.view();
+  EXPECT_TRUE(request.processing.given());
+  ASSERT_FALSE(process_logits(request, {{processed.data(), 1, 2}, {&status, 1}}));
+  EXPECT_EQ(status, RowStatus::invalid_history);
+}
+
 TEST(HistoryRules, APlaceholderRepeatsNothing) {
   expect({8, 8, 8, 8}, repeating({-1, 3, 0, -1}, 1, 2, 1), {8, 8, 8, 8});
 }

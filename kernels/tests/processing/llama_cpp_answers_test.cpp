@@ -1,7 +1,8 @@
 // The expected values of llama.cpp's own tests of its samplers (tests/test-sampling.cpp at
 // 07e4038f) are known answers here. Left out are its temperatures and its queues of samplers, which
-// are no filters, and a top_p of 0.8 and of 0.7, which are sums of the row's own probabilities, so
-// that the last bits of logarithms decide.
+// are no filters; a min_p above 1, which fails here; a top_p of 0.8 and of 0.7, which are sums of
+// the row's own probabilities, so that the last bits of logarithms decide; and a frequency penalty
+// whose answer rounds to 0. The coin of xtc always excludes here, with 0.99 there.
 #include <gtest/gtest.h>
 
 #include <cmath>

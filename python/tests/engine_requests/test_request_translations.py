@@ -442,7 +442,9 @@ def test_a_budget_of_thinking():
     request = fairdraw.VllmRequest(
         thinking_token_budget=5, think_start_token_ids=[1, 2], think_end_token_ids=[3, 4]
     )
-    made = fairdraw.from_vllm(request, 1000).batch_request()
+    translated = fairdraw.from_vllm(request, 1000)
+    assert [each.split()[0] for each in translated.differences] == ["vLLM"]  # of several ids
+    made = translated.batch_request()
     assert (made.forced_after, made.forced_delay, made.forced_tokens) == (2, 5, (3, 4))
     state = fairdraw.BatchState(vocab=1000, capacity=1, max_length=16)
     state.add(1, fairdraw.from_vllm(request, 1000).batch_request([1, 2]))
@@ -475,6 +477,10 @@ def test_llama_cpps_dry_and_xtc():
     for change in ({"xtc_threshold": 0.6}, {"xtc_probability": 0}):
         made = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**{**plain, **xtc, **change}), 100)
         assert made.xtc_probability == 0
+    for order in (["temperature", "dry"], ["xtc", "dry"], ["xtc", "typ_p"], ["xtc", "top_n_sigma"]):
+        fields = {**plain, **xtc, **dry, "temp": 0.5, "typ_p": 0.5, "top_n_sigma": 1.0}
+        made = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**fields, samplers=order), 100)
+        assert any(each.startswith(f"{order[1]} comes after") for each in made.differences), order
     # The coldest temperature comes last, so that xtc may have excluded the largest logit; top_k 1
     # has left it alone before.
     cold = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**{**plain, **xtc, "temp": 0}), 100)
