@@ -1,7 +1,6 @@
 #include "harness/inputs/random_calls.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
@@ -60,15 +59,23 @@ void replace_one(Dice& dice, std::vector<T>& values, T value) {
 
 /// Puts one fault into the call, in a random feature of the call.
 void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
-  std::array lists = {&arrays.prompt,       &arrays.output,        &arrays.bias_ids,
-                      &arrays.stop_ids,     &arrays.bad_words,     &arrays.allowed_ids,
-                      &arrays.dry_breakers, &arrays.forced_tokens, &arrays.bad_word_lengths};
+  // Only lists that the call gives can have a fault. The lengths of words are no ids, and come
+  // last.
+  std::vector<OwnedLists*> lists = {
+      &arrays.prompt,       &arrays.output,        &arrays.bias_ids,
+      &arrays.stop_ids,     &arrays.bad_words,     &arrays.allowed_ids,
+      &arrays.dry_breakers, &arrays.forced_tokens, &arrays.bad_word_lengths};
+  std::erase_if(lists, [](const OwnedLists* list) { return list->data.empty(); });
+  const bool has_lengths = !lists.empty() && lists.back() == &arrays.bad_word_lengths;
+  const std::size_t with_ids = lists.size() - (has_lengths ? 1 : 0);
   switch (dice.below(5)) {
     case 0:  // puts an id that is no token into a list
-      replace_one(dice, lists[dice.below(lists.size() - 1)]->data,
+      if (with_ids == 0) break;
+      replace_one(dice, lists[dice.below(with_ids)]->data,
                   dice.pick({-2, static_cast<std::int32_t>(vocab), kMin, kMax}));
       break;
     case 1: {  // puts a list outside of its buffer
+      if (lists.empty()) break;
       OwnedLists& outside = *lists[dice.below(lists.size())];
       if (dice.once_in(2)) {
         replace_one(dice, outside.lengths, dice.pick({-1, kMax}));
