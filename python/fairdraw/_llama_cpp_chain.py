@@ -7,6 +7,8 @@ from typing import Any
 from ._request_checks import AT_LEAST_1, check_value, single, text
 from .request_parameters import LlamaCppRequest
 
+_FILTERS_AND_TEMPERATURE = "the filters and the temperature"
+
 
 class Chain:
     """The state of a translation that goes through llama.cpp's samplers, with a method for each
@@ -24,9 +26,13 @@ class Chain:
         follows = "temperature" in self.given.samplers and "temperature" not in self.values
         return follows and self.given.temp > 0 and self.given.temp != 1
 
-    def _warmed(self) -> bool:
-        """Returns true if an earlier temperature has divided the logits."""
-        return bool(self.values.get("temperature", 1) != 1)
+    def _applied_before(self, sampler: str, filters: set[str], steps: str) -> None:
+        """Adds a difference if one of `filters`, or a temperature that has divided the logits, comes
+        before a sampler that `sample` applies before `steps`."""
+        if self.values.get("temperature", 1) != 1 or self.values.keys() & filters:
+            self.differences.append(
+                f"{sampler} comes after other samplers in the chain; sample applies it before {steps}"
+            )
 
     def penalties(self) -> None:
         given = self.given
@@ -75,10 +81,7 @@ class Chain:
             return
         check_value("dry_allowed_length", given.dry_allowed_length, AT_LEAST_1)
         filters = {"top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "xtc_probability"}
-        if self._warmed() or self.values.keys() & filters:
-            self.differences.append(
-                "dry comes after other samplers in the chain; sample applies it before them"
-            )
+        self._applied_before("dry", filters, "them")
         self.values |= {
             "dry_multiplier": given.dry_multiplier,
             "dry_base": given.dry_base,
@@ -94,11 +97,7 @@ class Chain:
         self.differences.append(
             "llama.cpp leaves ties of xtc to its sort; sample keeps ties of the least probable choice"
         )
-        if self._warmed() or self.values.keys() & {"top_k", "top_p", "min_p"}:
-            self.differences.append(
-                "xtc comes after other samplers in the chain; sample applies it before the filters "
-                "and the temperature"
-            )
+        self._applied_before("xtc", {"top_k", "top_p", "min_p"}, _FILTERS_AND_TEMPERATURE)
         self.values["xtc_probability"] = given.xtc_probability
         self.values["xtc_threshold"] = single(given.xtc_threshold)
 
@@ -110,11 +109,8 @@ class Chain:
             "llama.cpp goes on until the mass exceeds typ_p, leaves ties to its sort, and keeps the "
             "likeliest tokens if a logit is -inf; sample stops at the mass, and keeps ties"
         )
-        if self._warmed() or self.values.keys() & {"top_k", "top_p", "min_p", "xtc_probability"}:
-            self.differences.append(
-                "typ_p comes after other samplers in the chain; sample applies it before the filters "
-                "and the temperature"
-            )
+        filters = {"top_k", "top_p", "min_p", "xtc_probability"}
+        self._applied_before("typ_p", filters, _FILTERS_AND_TEMPERATURE)
         self.values["typical_p"] = max(given.typ_p, 0)
 
     def top_k(self) -> None:

@@ -414,7 +414,8 @@ class LlamaCppRequest:
     of prompt and output: 0 turns the penalties off, and -1 counts all tokens. A `top_n_sigma` of at
     most 0, a `typ_p` of at least 1, and an `xtc_threshold` above 1/2 are off. The breakers of `dry`
     are ids here, because there is no vocabulary that could split texts. In the default order the
-    temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
+    temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
+    before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
     no seed, and n_predict -1 allows any length.
     """
 

@@ -35,8 +35,8 @@ class RequestProcessing:
     `eta_cutoff` keeps p >= min(eta, sqrt(eta) exp(-H)). `p_less` 1 keeps p >= sum p^2.
     `top_h` drops a token if the tokens with at least its logit, alone, have more than top_h H of
     entropy. These four never ban the largest logit. With a chance of `xtc_probability` in each step,
-    by a coin of `xtc_seed` (which requests should not share) and the output's length, the tokens above the least probable one of at
-    least `xtc_threshold` are banned.
+    by a coin of `xtc_seed` (which requests should not share) and the output's length, the tokens
+    above the least probable one of at least `xtc_threshold` are banned.
 
     Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
     tokens. With `counts_of_prompt` 1, frequency and presence penalty count the prompt's tokens, too.
@@ -120,6 +120,7 @@ def _ids(name: str, values: Any) -> Any:
 
 
 def _xtc_seeds(requests: Sequence[RequestProcessing]) -> Any:
+    """Returns the seed of each request, or None if no request has xtc."""
     seeds = np.zeros(len(requests), np.uint64)
     for i, request in enumerate(requests):
         seed = request.xtc_seed
@@ -130,7 +131,7 @@ def _xtc_seeds(requests: Sequence[RequestProcessing]) -> Any:
         if seed is not None and not 0 <= seed < 2**64:
             raise ValueError(f"processing[{i}].xtc_seed is {seed}; allowed: 0 to {2**64 - 1}")
         seeds[i] = seed or 0
-    return seeds
+    return seeds if any(request.xtc_probability != 0 for request in requests) else None
 
 
 def processing_of_rows(
@@ -166,7 +167,8 @@ def rows_processing(
 
     def filter_values(name: str, dtype: str) -> Any:
         if name == "xtc_seed":
-            return _xtc_seeds(requests)[owners]
+            seeds = _xtc_seeds(requests)
+            return None if seeds is None else seeds[owners]
         off = getattr(RequestProcessing, name)
         users = [i for i, request in enumerate(requests) if getattr(request, name) != off]
         for i in users:

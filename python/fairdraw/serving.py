@@ -77,10 +77,10 @@ class BatchRequest:
     tokens. `bad_words` are sequences of ids. If `allowed_ids` is empty, all ids are allowed.
     `top_n_sigma` has the same meaning as in `sample`, and the fields from `typical_p` on have
     that of `RequestProcessing`; those from `penalty_window` on need histories as lists. Without an
-    `xtc_seed`, the coins are those of `seed`. In `prompt`, -1 stands for a
-    position without text. `first_offset` is the number of tokens drawn from `seed` before the request was added. A
-    request without a seed gets a fresh seed from the operating system when the request is made;
-    `seed` then holds the fresh seed.
+    `xtc_seed`, the coins are those of `seed`. In `prompt`, -1 stands for a position without text.
+    `first_offset` is the number of tokens drawn from `seed` before the request was added. A request
+    without a seed gets a fresh seed from the operating system when the request is made; `seed` then
+    holds the fresh seed.
     """
 
     temperature: float = 1.0
@@ -145,19 +145,17 @@ class BatchRequest:
                 top_n_sigma=float(self.top_n_sigma),
                 forced_tokens=ids_of("forced_tokens", self.forced_tokens),
                 dry_breakers=ids_of("dry_breakers", self.dry_breakers),
-                xtc_seed=_uint64("xtc_seed", self._seed_of_coins()),
                 **{
-                    name: _OF_DTYPE[dtype](name, getattr(self, name))
+                    name: _OF_DTYPE[dtype](name, self._filter_or_rule(name))
                     for name, dtype in FILTERS_AND_RULES.items()
-                    if name != "xtc_seed"
                 },
             )
         )
 
-    def _seed_of_coins(self) -> int:
-        if self.xtc_seed is not None:
-            return self.xtc_seed
-        return self.seed if self.xtc_probability != 0 else 0
+    def _filter_or_rule(self, name: str) -> Any:
+        if name == "xtc_seed" and self.xtc_seed is None:
+            return self.seed if self.xtc_probability != 0 else 0
+        return getattr(self, name)
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> BatchRequest:
@@ -188,11 +186,11 @@ class BatchState:
     """The requests of a running batch, in `capacity` slots. Slot i belongs to row i of the logits.
 
     The caller chooses the request ids, from 0 to 2^64 - 1. `max_length` is the maximum number of
-    tokens of a request, prompt and output together. `history="dense"` takes no rules of histories, and keeps counts of the whole
-    vocabulary per slot, instead of counting the tokens in the histories of requests with penalties.
-    Dense counts are faster if histories are about as long as the vocabulary. The drawn tokens are
-    the same for both kinds of history. `tie_rule` and `filter_apply_order` have the same meaning as
-    in `sample`.
+    tokens of a request, prompt and output together. `history="dense"` takes no rules of histories,
+    and keeps counts of the whole vocabulary per slot, instead of counting the tokens in the
+    histories of requests with penalties. Dense counts are faster if histories are about as long as
+    the vocabulary. The drawn tokens are the same for both kinds of history. `tie_rule` and
+    `filter_apply_order` have the same meaning as in `sample`.
     """
 
     def __init__(

@@ -372,14 +372,19 @@ std::vector<std::size_t> kept_by(const RowProcessing& processing, const Row& row
   return ids;
 }
 
+/// Returns the ids that a row would keep if one filter were off.
+std::vector<std::size_t> kept_without(float RowProcessing::*filter, float off,
+                                      RowProcessing processing, const Row& row) {
+  processing.*filter = off;
+  return kept_by(processing, row);
+}
+
 constexpr Entry kProbabilityFilters[] = {
     {"top-h-keeps-the-crossing-token", "top_h keeps the token whose entropy is beyond the limit",
      [](RowProcessing& p, Row& row) {
        if (p.top_h == 1) return;
        std::vector<std::size_t> ids = kept_by(p, row);
-       RowProcessing without = p;
-       without.top_h = 1;
-       const std::vector<std::size_t> all = kept_by(without, row);
+       const std::vector<std::size_t> all = kept_without(&RowProcessing::top_h, 1, p, row);
        if (ids.size() < all.size()) ids.push_back(all[ids.size()]);
        keep_only(p, row, ids);
      }},
@@ -395,9 +400,9 @@ constexpr Entry kProbabilityFilters[] = {
      [](RowProcessing& p, Row& row) {
        if (p.xtc_probability == 0) return;
        std::vector<std::size_t> ids = kept_by(p, row);
-       RowProcessing without = p;
-       without.xtc_probability = 0;
-       if (ids.size() == kept_by(without, row).size() || ids.size() < 2) return;
+       const std::vector<std::size_t> all =
+           kept_without(&RowProcessing::xtc_probability, 0, p, row);
+       if (ids.size() == all.size() || ids.size() < 2) return;
        ids.erase(ids.begin());
        keep_only(p, row, ids);
      }},
