@@ -117,8 +117,8 @@ struct BatchRequest {
   float top_h = 1.0F;            ///< in [0, 1]; 1: off
   float xtc_probability = 0.0F;  ///< in [0, 1]; 0: off
   float xtc_threshold = 0.1F;    ///< in [0, 1]; no effect above 1/2
-  std::uint64_t xtc_seed =
-      0;  ///< seed of the coins, which requests should not share; `seed` will do
+  /// seed of the coins, which requests should not share; `seed` will do
+  std::uint64_t xtc_seed = 0;
   // The rules of histories, which need HistoryForm::lists and repetition_of_prompt.
   std::int32_t penalty_window = -1;        ///< number of last tokens that penalties count; -1: all
   std::int32_t counts_of_prompt = 0;       ///< 1: the frequency and the presence penalty count the

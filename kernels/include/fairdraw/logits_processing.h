@@ -67,14 +67,13 @@
 // has several faults, the status is that of the first group in this order. The first group has the
 // parameters (temperature, top_k, top_p, min_p, penalties, min_tokens, top_n_sigma, filters by
 // probability, rules of histories), and the second the values of the row (nan_input,
-// infinite_input). The third group
-// has the lists in the order of the steps (invalid_history, invalid_logit_bias, invalid_min_tokens,
-// invalid_bad_words, invalid_allowed_ids). Overflow comes last. The begin and the end of every list
-// that is given are checked. All entries of the lists are checked, except of allowed_ids while a
-// token is forced, and in histories: ids of `prompt` are checked only if r is not 1 or the prompt
-// is counted, and ids of `output`, or `output_counts`, only if a penalty is not neutral; ids before
-// the penalty window are not checked. Ids are compared with the
-// entries of dry_breakers without a check of either.
+// infinite_input). The third group has the lists in the order of the steps (invalid_history,
+// invalid_logit_bias, invalid_min_tokens, invalid_bad_words, invalid_allowed_ids). Overflow comes
+// last. The begin and the end of every list that is given are checked. All entries of the lists are
+// checked, except of allowed_ids while a token is forced, and in histories: ids of `prompt` are
+// checked only if r is not 1 or the prompt is counted, and ids of `output`, or `output_counts`,
+// only if a penalty is not neutral; ids before the penalty window are not checked. Ids are compared
+// with the entries of dry_breakers without a check of either.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
 // top_n_sigma, penalty_window, counts_of_prompt, which is always on in llama.cpp, dry_multiplier
