@@ -191,7 +191,7 @@ void processing_row_fields(JsonObject& json, reference::RowProcessing& row) {
       json(name, value);
     }
   };
-#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) parameter(#name, row.name, type{neutral});
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) parameter(#name, row.name, neutral);
 #define FAIRDRAW_HISTORY_RULE FAIRDRAW_PROBABILITY_FILTER
 #include "fairdraw/processing_parameters.inc"
   json("prompt", row.prompt, kAnyList);
