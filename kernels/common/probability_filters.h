@@ -270,10 +270,11 @@ class EntropyLimit {
       : most_(static_cast<double>(top_h) * sums.entropy(largest)), largest_(largest) {}
 
   FAIRDRAW_HOST_DEVICE bool is_in(uint128_t weight, uint128_t distances) {
+    if (weight == 0) return false;
     ProbabilitySums with = nearer_;
     with.weights += weight;
     with.distances += distances;
-    if (with.weights != 0 && with.entropy(largest_) > most_) return true;
+    if (with.entropy(largest_) > most_) return true;
     nearer_ = with;
     return false;
   }

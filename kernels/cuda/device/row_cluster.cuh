@@ -69,11 +69,15 @@ struct RowCluster {
     sync_block();
   }
 
-  /// Arrives at the first barrier of a kernel, which the function await_all() completes. After all
-  /// blocks have arrived, other blocks may write to the shared memory of this block.
+  /// Arrives at a barrier of the row's blocks, without making writes visible. At the first barrier
+  /// of a kernel, which the function await_all() completes, other blocks learn that they may write
+  /// to the shared memory of this block.
   __device__ void announce() const {
 #if __CUDA_ARCH__ >= 900
-    if (blocks > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    if (blocks > 1) {
+      __syncwarp();
+      asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    }
 #endif
   }
   __device__ void await_all() const {

@@ -167,10 +167,7 @@ class RowEditor {
   /// Returns whether a token id exists in the vocabulary. Tokens are numbered here as columns of
   /// the row, but the lists contain token ids.
   __device__ bool is_id(std::int32_t id) const { return is_token(id, whole_vocab_); }
-  __device__ bool is_here(std::int32_t id) const {
-    return static_cast<unsigned>(id) - static_cast<unsigned>(first_id_) <
-           static_cast<unsigned>(vocab_);
-  }
+  __device__ bool is_here(std::int32_t id) const { return is_in_row(id, first_id_, vocab_); }
   __device__ float raw(std::int32_t token) const { return logits_[token]; }
   __device__ float raw_of(std::int32_t id) const {
     return is_here(id) ? raw(id - first_id_) : 0.0F;

@@ -53,6 +53,11 @@ __device__ __noinline__ inline std::int32_t find_forced_entry(const HistoryRules
   return __syncthreads_or(static_cast<int>(ended)) != 0 ? -1 : entry;
 }
 
+/// Returns whether a token is one of the row's `vocab` tokens, the first of which is `first_id`.
+__device__ __forceinline__ bool is_in_row(std::int32_t id, int first_id, int vocab) {
+  return static_cast<unsigned>(id) - static_cast<unsigned>(first_id) < static_cast<unsigned>(vocab);
+}
+
 /// Row whose repetitions a block penalises or bans. The references are to shared memory.
 struct RepeatedRow {
   const HistoryRules& rules;
@@ -70,7 +75,7 @@ struct RepeatedRow {
     const std::int32_t n = rules.no_repeat_ngram_size;
     for (std::int64_t i = threadIdx.x; i < history.length(); i += blockDim.x) {
       const std::int32_t id = history.at(i);
-      if (!is_here(id) || !history.ends_with_ids_before(i, n)) continue;
+      if (!is_in_row(id, first_id, vocab) || !history.ends_with_ids_before(i, n)) continue;
       const int token = id - first_id;
       atomicAnd(&allowed[token / 32], ~(1U << (token % 32)));
     }
@@ -87,13 +92,13 @@ struct RepeatedRow {
     if (limit < rules.dry_allowed_length) return;
     for (std::int64_t i = first + 1 + threadIdx.x; i < end; i += blockDim.x) {
       const std::int32_t id = history.at(i);
-      const int token = id - first_id;
-      if (!is_here(id) || history.repeated_before(i, first, limit) < rules.dry_allowed_length ||
-          breakers.has(id)) {
+      if (!is_in_row(id, first_id, vocab) ||
+          history.repeated_before(i, first, limit) < rules.dry_allowed_length || breakers.has(id)) {
         continue;
       }
       const std::int64_t repeated = longest_repetition(i, first, limit);
       if (repeated < 0) continue;
+      const int token = id - first_id;
       const std::uint32_t bit = 1U << (token % 32);
       const bool is_edited = (edited[token / 32] & bit) != 0;
       const float before = is_edited ? values[token] : logits[token];
@@ -103,11 +108,6 @@ struct RepeatedRow {
   }
 
  private:
-  __device__ bool is_here(std::int32_t id) const {
-    return static_cast<unsigned>(id) - static_cast<unsigned>(first_id) <
-           static_cast<unsigned>(vocab);
-  }
-
   /// Returns the number of ids after the last breaker, of the `longest` last ones.
   __device__ std::int64_t find_limit(std::int64_t first, std::int64_t longest) const {
     const std::int64_t end = history.length();

@@ -33,10 +33,7 @@ struct CandidateBound {
     if (k <= index.tiles / kOneOf) {
       if (keys.count < k) return lowest;
       const KeyRange all{keys.smallest, keys.largest, keys.count};
-      return PivotSearch(memory)
-          .search(all, keys.smallest, k, k / 8,
-                  [&](const auto& pivot) { return count_tile_keys(index, pivot); })
-          .low;
+      return search_tile_keys(index, memory, all, k, k / 8).low;
     }
     const int of_row = index.tiles * groups.groups_of_tile();
     if (k > CandidateList::kMax || k > of_row / 2) return lowest;

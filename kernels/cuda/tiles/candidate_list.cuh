@@ -3,8 +3,8 @@
 //
 // Of the row, only groups of ids whose largest value may reach the bound are read again; the keys
 // of the groups are in shared memory (group_keys.cuh). These groups are listed first: each warp
-// counts the groups in a range of consecutive tiles, one tile per lane, and after a barrier writes
-// the groups to their places in the list. Then all threads read the listed groups in quads of four
+// counts the groups of consecutive tiles, two tiles per lane, and after a barrier writes the groups
+// to their places in the list. Then all threads read the listed groups in quads of four
 // values, with several loads in flight. They count the values that reach the bound, and after a
 // barrier write these values to their places. So the threads share the work evenly for any
 // distribution of the values, the list has no gaps, and the list overflows only if the row as a
@@ -203,40 +203,43 @@ __device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int
 }
 
 /// Lists the groups that may reach the bound in the order of their ids, and returns their number.
-/// If there are more than kMaxGroups such groups, the function only counts them. The function has
-/// two barriers.
+/// If there are more than kMaxGroups such groups, the others are only counted. The function has one
+/// barrier at its end, and one per 512 tiles.
 template <bool kFromProbs>
 __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& index,
                                            const GroupKeys& groups, std::int32_t bound) {
   const __half2 reached = GroupCode::pair_of(GroupCode::of<kFromProbs>(bound));
-  const int of_warp = (index.tiles + kEndWarps - 1) / kEndWarps;
-  const int begin = warp_of_thread() * of_warp;
-  const int end = min(begin + of_warp, index.tiles);
   const auto reaching = [&](int tile) {
-    return tile < end && index.keys[tile] >= bound ? groups.reaching(tile, reached) : 0U;
+    return tile < index.tiles && index.keys[tile] >= bound ? groups.reaching(tile, reached) : 0U;
   };
-  int hits = 0;
+  const auto write = [&](int tile, unsigned bits, int at) {
 #pragma unroll 1
-  for (int first = begin; first < end; first += kWarp) {
-    hits += __popc(reaching(first + lane_of_thread()));
-  }
-  const WarpShare share = share_of_warp(list.count[0], __reduce_add_sync(kAllLanes, hits));
-  int place = share.before;
-#pragma unroll 1
-  for (int first = begin; first < end && share.total <= CandidateList::kMaxGroups; first += kWarp) {
-    const int tile = first + lane_of_thread();
-    unsigned bits = reaching(tile);
-    const int upto = warp_inclusive_sum(__popc(bits));
-    int at = place + upto - __popc(bits);
-    place += __shfl_sync(kAllLanes, upto, kWarp - 1);
-#pragma unroll 1
-    for (; bits != 0; bits &= bits - 1) {
+    for (; bits != 0 && at < CandidateList::kMaxGroups; bits &= bits - 1) {
       list.group[at++] = static_cast<std::uint16_t>(tile * groups.groups_of_tile() +
                                                     __ffs(static_cast<int>(bits)) - 1);
     }
+  };
+  int listed = 0;
+  int turn = 0;
+#pragma unroll 1
+  for (int first = 0; first < index.tiles; first += 2 * kEndThreads) {
+    const int tile = first + 2 * warp_of_thread() * kWarp + lane_of_thread();
+    const unsigned bits = reaching(tile);
+    const unsigned more_bits = reaching(tile + kWarp);
+    const auto hits = static_cast<unsigned>(__popc(bits) + (__popc(more_bits) << 16));
+    const unsigned upto = warp_inclusive_sum(hits);
+    const unsigned all = __shfl_sync(kAllLanes, upto, kWarp - 1);
+    const unsigned before = upto - hits;
+    const auto of_tiles = static_cast<int>(all & 0xffffU);
+    const WarpShare share = share_of_warp(list.count[turn], of_tiles + static_cast<int>(all >> 16));
+    turn ^= 1;
+    const int place = listed + share.before;
+    listed += share.total;
+    write(tile, bits, place + static_cast<int>(before & 0xffffU));
+    write(tile + kWarp, more_bits, place + of_tiles + static_cast<int>(before >> 16));
   }
   sync_end();
-  return share.total;
+  return listed;
 }
 
 /// Stores a value in shared memory if a condition holds, without a branch.
@@ -289,7 +292,7 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   const float from = from_order_key(bound);
   const int quads = groups << quads_log2;
   int listed = 0;
-  int turn = 1;  // begins with array 1 of the counts, because list_groups has used array 0
+  int turn = 0;
 #pragma unroll 1
   for (int first = 0; first < quads; first += kAtOnce * kEndThreads) {
     const int of_warp = min(kAtOnce, (quads - first + kEndThreads - 1) / kEndThreads) * kWarp;

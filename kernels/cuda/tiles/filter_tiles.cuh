@@ -92,6 +92,10 @@
 //   generic accesses to shared memory          top_k 1000 and top_p 0.9 49, 52, 64, 119; top_p flat
 //                                              21, 25, 48, 101
 //   bins in place of pivots for lists          top_k 1000 5 to 7 more: more code, each run once
+//   a pass of all blocks that lists            top_k 400 10 more, 1000 6 more: two barriers
+//   lists in any order, by atomics             top_k 50 and top_p 0.9 1 to 2 more: ids are ranked
+//   a pivot per warp, keys in registers        top_k 1000 2 to 3 more: spills
+//   two pivots per warp                        top_k 50 0.5 more for one row
 //   quads counted, then read again to list     top_k 1000 6 more
 //   a larger L1 cache                          no change
 //   128 registers though clusters do not fit   top_k 50 of 16 and 32 rows 29, 34 in place of 21, 27
@@ -329,6 +333,7 @@ class FilterTilesRow {
       asked_.greedy = greedy;
       asked_.filters = filters;
       asked_.rule = rule_;
+      asked_.order.kind = PassKind::row_has_ended;
       // The row is constructed a second time, because a copy of row_ would occupy registers.
       asked_.row = RowOfTiles<kForm>(task_.rows, task_.allowed, number_, kFromProbs, task_.edits);
       asked_.outputs = RowOutputs::of(task_, number_);
@@ -379,7 +384,7 @@ class FilterTilesRow {
       if (!blocks_.is_first()) return;
       blocks_.cluster().wait();
     }
-    write_keys(task_, number_, blocks_.index(), static_cast<int>(blockDim.x));
+    write_keys(RowOutputs::of(task_, number_), blocks_.index(), static_cast<int>(blockDim.x));
     if (asked_.greedy) {
       plain.end_greedy();
     } else {
@@ -417,55 +422,51 @@ class FilterTilesRow {
   __device__ __noinline__ static void called_end_filtered(const RowsTask& task,
                                                           SharedRow<kForm> place,
                                                           std::int32_t token) {
-    RowEnd& end = *place.end();
-    const RowBlocks blocks = place.blocks(place.asked().row.tiles());
-    if (threadIdx.x == 0) {
-      // Other threads read these members after a barrier.
-      end.filters = place.asked().filters;
-      end.filters.word = place.asked().word[0];
-      end.rule = place.asked().rule;
-      end.index_in_shared = blocks.index();
-      end.sums = blocks.sums();
-      end.token = token;
-    }
-    end_filtered(task, place, end, blocks.index());
-  }
-  __device__ __forceinline__ static void end_filtered(const RowsTask& task,
-                                                      const SharedRow<kForm>& place, RowEnd& end,
-                                                      const RowIndex& index) {
     const RowAsked<kForm>& asked = place.asked();
+    RowEnd& end = *place.end();
+    const RowBlocks blocks = place.blocks(asked.row.tiles());
+    const RowIndex index = blocks.index();
     const TileKeys keys = find_tile_keys(index);
     RowStatus status = asked.status;
     if (status == RowStatus::ok) {
-      status = status_of_key(keys.largest, task.edits.fault_of(place.number()));
+      const bool is_processed = asked.row.is_processed();
+      status = status_of_key(keys.largest,
+                             is_processed ? task.edits.fault_of(place.number()) : RowFault::none);
     }
     if (status != RowStatus::ok) {
       release_blocks(place);
       if (threadIdx.x == 0) write_failure(asked.outputs, status);
       return;
     }
-    write_keys(task, place.number(), index, kEndThreads);
-    const RowCut cut{floor_key(asked, keys.largest), asked.filters.vocab};
+    write_keys(asked.outputs, index, kEndThreads);
+    const RowCut floor{floor_key(asked, keys.largest), asked.filters.vocab};
     if (threadIdx.x == 0) {
-      end.keys = keys;
+      // Other threads read these members after a barrier.
       const bool proposes = asked.filters.top_p_on() && !asked.filters.top_k_on();
-      end.floor = proposes ? from_order_key(cut.low) : INFINITY;
+      end.filters = asked.filters;
+      end.filters.word = asked.word[0];
+      end.rule = asked.rule;
+      end.index_in_shared = index;
+      end.sums = blocks.sums();
+      end.token = token;
+      end.keys = keys;
+      end.floor = proposes ? from_order_key(floor.low) : INFINITY;
     }
-    if (end_with_list(place, end, index, keys, cut)) return;
-    search_threshold<kForm, kFromProbs>(place, cut);
-    if (end.token == kUndecided) accept_by_threshold<kForm, kFromProbs>(place, cut.low);
+    sync_end();
+    if (end_with_list(place, end, index, keys, floor)) return;
+    search_threshold<kForm, kFromProbs>(place, floor);
+    if (end.token == kUndecided) accept_by_threshold<kForm, kFromProbs>(place, floor.low);
     release_blocks(place);
     draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 
   /// Writes the keys of the row's tiles, with the first `threads` threads of the block.
-  __device__ __forceinline__ static void write_keys(const RowsTask& task, std::int64_t number,
+  __device__ __forceinline__ static void write_keys(const RowOutputs& outputs,
                                                     const RowIndex& index, int threads) {
-    if (!task.keys.given()) return;
-    std::int32_t* keys = task.keys.data + number * task.keys.row_stride;
+    if (outputs.keys == nullptr) return;
 #pragma unroll 1
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += threads) {
-      keys[tile] = index.keys[tile];
+      outputs.keys[tile] = index.keys[tile];
     }
   }
 
@@ -477,7 +478,6 @@ class FilterTilesRow {
     const RowAsked<kForm>& asked = place.asked();
     const RowFilters filters = asked.filters;
     if (filters.by_row_mass) {
-      sync_end();  // wait until the first thread has written
       if (filters.min_p_on()) {
         pass_of_all<kForm, kFromProbs>(place,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});

@@ -89,10 +89,10 @@ class PlainRow {
 
   /// Draws a token with a random word. All threads of the first block must call this function after
   /// the sums have arrived.
-  __device__ __forceinline__ void draw(TileDrawMemory<uint128_t>& memory, std::uint64_t word,
+  __device__ __forceinline__ void draw(BlockScratch<uint128_t>& scratch, std::uint64_t word,
                                        float min_p) const {
-    const DrawnToken drawn = indexed().draw_by_block(memory, word);
-    if (threadIdx.x != 0) return;
+    const DrawnToken drawn = indexed().draw_by_block(scratch, word);
+    if (drawn.token < 0 || lane_of_thread() != 0) return;
     RowCut cut{kFromProbs ? 1 : kEmptyTileKey + 1, row_.vocab()};
     if (min_p > 0.0F && task_.records != nullptr) {
       cut.low = smallest_key_kept<kFromProbs>(min_p, rule_.scale, cut.low, largest_);

@@ -112,6 +112,7 @@ struct RowOutputs {
   std::int32_t* token;
   RowStatus* status;
   RowRecord* record;
+  std::int32_t* keys;  ///< keys of the row's tiles
 #ifdef FAIRDRAW_DEVICE_ASSERTS
   std::uint32_t* ends;
 #endif
@@ -121,6 +122,7 @@ struct RowOutputs {
     if (task.tokens != nullptr) outputs.token = task.tokens + row;
     if (task.statuses != nullptr) outputs.status = task.statuses + row;
     if (task.records != nullptr) outputs.record = task.records + row;
+    if (task.keys.given()) outputs.keys = task.keys.data + row * task.keys.row_stride;
 #ifdef FAIRDRAW_DEVICE_ASSERTS
     outputs.ends = task.ends;
 #endif

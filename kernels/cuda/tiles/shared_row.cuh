@@ -50,7 +50,7 @@ struct RowEnd {
   TileSearchMemory search;
   BlockMasses::Memory masses;
   TileGroups groups;
-  TileDrawMemory<uint128_t> drawn;
+  BlockScratch<uint128_t> drawn;
   BinRule bin_rule;
   int bin_edges[2];       ///< first and last bin of the bracket
   BracketSize list_size;  ///< size of `list`, if the list has the values of a bracket
@@ -177,15 +177,20 @@ __device__ __forceinline__ void give_order(const SharedRow<kForm>& place, const 
 }
 
 /// Ends the work of all threads that do not finish the row, without waiting for them. All threads
-/// that finish the row must call this function, and must give no order afterwards. A result is
-/// written after this call, because the arrival would wait for the write.
+/// of the first block must call this function, or all threads that finish the row, and must give no
+/// order afterwards. The first order of every row is that the row has ended, so that rows without
+/// passes need no message. A result is written after this call, because the arrival would wait for
+/// the write.
 template <RowForm kForm>
 __device__ __forceinline__ void release_blocks(const SharedRow<kForm>& place) {
-  tell_blocks(place, {PassKind::row_has_ended, {}, 0, 0});
-  if (place.blocks_log2 > 0) {
+  const bool tells = warp_of_thread() == 0 && place.asked().order.kind != PassKind::row_has_ended;
+  if (tells) tell_blocks(place, {PassKind::row_has_ended, {}, 0, 0});
+  if (place.blocks_log2 == 0) {
+    sync_block();  // the other threads already wait
+  } else if (tells) {
     place.cluster().arrive();
   } else {
-    sync_block();  // the other threads already wait
+    place.cluster().announce();
   }
 }
 

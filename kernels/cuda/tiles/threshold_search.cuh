@@ -165,11 +165,9 @@ class ThresholdBins {
     const int rank =
         min(static_cast<int>(static_cast<unsigned>(target_) / kTokensOfRank), keys.count);
     if (rank <= 1) return;
-    const RowIndex index = row_.index();
     const std::int32_t first =
-        PivotSearch(row_.search)
-            .search({keys.smallest, keys.largest, keys.count}, keys.smallest, rank, rank / 16,
-                    [&](const auto& pivot) { return count_tile_keys(index, pivot); })
+        search_tile_keys(row_.index(), row_.search, {keys.smallest, keys.largest, keys.count}, rank,
+                         rank / 16)
             .low;
     if (first <= floor_.low) return;
     rule.high_key = first;

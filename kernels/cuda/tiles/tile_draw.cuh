@@ -11,9 +11,10 @@
 // one piece of code, because a short kernel has to load each instruction from memory the first
 // time, and code that runs again is already loaded.
 //
-// Calls that draw one token per row use draw_tile instead, with all threads of a block. Each thread
-// has a range of consecutive tiles, and a prefix sum over the threads finds the thread whose range
-// contains the drawn position, with two barriers.
+// Rows without filters, and rows with min_p alone, use draw_by_block instead, with all threads of a
+// block. Each thread has a range of consecutive tiles. Prefix sums over the lanes of each warp, and
+// after a barrier over the warps, find the warp and the thread whose range contains the drawn
+// position, and this warp draws the token.
 //
 // Numerics: the weights are defined in common/tile_weights.h. Octaves are computed as doubles, as
 // in their definition, which takes two instructions per tile and no branch. Determinism: integers
@@ -31,54 +32,6 @@
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
-
-/// Drawn tile, with the drawn position inside the tile and the total weight of all tiles.
-template <class Weight>
-struct DrawnTile {
-  int tile;
-  Weight within, total;
-};
-
-/// Shared memory of draw_tile.
-template <class Weight>
-struct TileDrawMemory {
-  Weight of_warp[kMaxThreadsOfBlock / kWarp];
-  Weight within;
-  int tile;
-};
-
-/// Draws a tile. All threads of a block must call this function with the same random word.
-/// Precondition: at least one tile has a weight_of(tile) above 0.
-template <class Weight, class WeightOf>
-__device__ __forceinline__ DrawnTile<Weight> draw_tile(int tiles, const WeightOf& weight_of,
-                                                       std::uint64_t word,
-                                                       TileDrawMemory<Weight>& memory) {
-  const int threads = static_cast<int>(blockDim.x);
-  int share = 1;  // number of tiles per thread; for most rows 1, so that the loop below is skipped
-#pragma unroll 1
-  while (share * threads < tiles) ++share;
-  const int begin = min(static_cast<int>(threadIdx.x) * share, tiles);
-  const int end = min(begin + share, tiles);
-  Weight mine = 0;
-#pragma unroll 1
-  for (int tile = begin; tile < end; ++tile) mine += weight_of(tile);
-  const BlockPrefix<Weight> prefix = block_prefix(mine, memory.of_warp);
-  const Weight position = multiply_high(word, prefix.total);
-  if (prefix.before <= position && position - prefix.before < mine) {
-    Weight within = position - prefix.before;
-    int tile = begin;
-#pragma unroll 1
-    for (; tile + 1 < end; ++tile) {
-      const Weight weight = weight_of(tile);
-      if (within < weight) break;
-      within -= weight;
-    }
-    memory.tile = tile;
-    memory.within = within;
-  }
-  __syncthreads();
-  return {memory.tile, memory.within, prefix.total};
-}
 
 /// Rule by which min_p keeps a value x: (x - max) * scale >= octaves, where each operation is
 /// rounded once. For probabilities, max is 0 and scale is 1.
@@ -220,15 +173,35 @@ class IndexedRow {
     return {drawn.token, drawn.value, total};
   }
 
-  /// Returns the token that a random word selects; all threads of a block must have the same word.
-  /// The result is valid only on the lanes of the first warp.
-  __device__ __forceinline__ DrawnToken draw_by_block(TileDrawMemory<uint128_t>& memory,
+  /// Returns the token that a random word selects, on all lanes of one warp, and -1 to all other
+  /// warps. All threads of a block must call this function with the same word. `of_warp` is in
+  /// shared memory. Precondition: at least one tile has a weight.
+  __device__ __forceinline__ DrawnToken draw_by_block(BlockScratch<uint128_t>& scratch,
                                                       std::uint64_t word) const {
-    const DrawnTile<uint128_t> drawn =
-        draw_tile(index_.tiles, [&](int tile) { return weight_of(tile); }, word, memory);
-    if (warp_of_thread() != 0) return {-1, 0.0F, drawn.total};
-    const TokenValue token = draw_in_tile(drawn.tile, within_tile(drawn.within, drawn.tile));
-    return {token.token, token.value, drawn.total};
+    const int threads = static_cast<int>(blockDim.x);
+    int share = 1;  // number of tiles per thread; for most rows 1, so that the loops are skipped
+#pragma unroll 1
+    while (share * threads < index_.tiles) ++share;
+    const int begin = static_cast<int>(threadIdx.x) * share;
+    uint128_t mine = weight_of(begin);
+#pragma unroll 1
+    for (int i = 1; i < share; ++i) mine += weight_of(begin + i);
+    const BlockPrefix<uint128_t> prefix = block_prefix(mine, scratch.of_warp);
+    const uint128_t position = multiply_high(word, prefix.total);
+    const bool is_drawn = prefix.before <= position && position - prefix.before < mine;
+    const unsigned lanes = __ballot_sync(kAllLanes, is_drawn);
+    if (lanes == 0) return {-1, 0.0F, prefix.total};
+    const int lane = __ffs(static_cast<int>(lanes)) - 1;
+    uint128_t within = value_of_lane(position - prefix.before, lane);
+    int tile = __shfl_sync(kAllLanes, begin, lane);
+#pragma unroll 1
+    for (const int last = tile + share - 1; tile < last; ++tile) {
+      const uint128_t weight = weight_of(tile);
+      if (within < weight) break;
+      within -= weight;
+    }
+    const TokenValue token = draw_in_tile(tile, within_tile(within, tile));
+    return {token.token, token.value, prefix.total};
   }
 
   /// Returns, on all lanes of a warp, the first id whose value has the row's largest key.

@@ -1,11 +1,12 @@
 // Finds a threshold that a given number of keys reach, by counting the keys that reach each of
-// three pivots at a time.
+// several pivots at a time.
 //
-// Every thread counts, for each pivot, its keys that are at least as large as the pivot. Two of the
-// counts share a word, so that a round takes two reductions of the warp, one barrier and a few
-// loads; each round divides the range of keys by four. The search ends when the count exceeds the
-// requested number by only a few keys, or when the range is a single key. The search takes at most
-// 17 rounds for any keys.
+// Among the keys of the tiles (search_tile_keys), each warp counts all keys for a pivot of its own,
+// so that a round takes one reduction of the warp, one barrier and a few loads, and divides the
+// range of keys by nine. Among keys that the threads share out (PivotSearch), every thread counts
+// its keys for each of three pivots. Two of these counts share a word, and a round divides the
+// range by four. Both searches end when the count exceeds the requested number by only a few keys,
+// or when the range is a single key, after at most 17 rounds.
 #pragma once
 
 #include <climits>
@@ -76,20 +77,10 @@ __device__ __forceinline__ void for_each_tile_of_thread(const RowIndex& index, c
   }
 }
 
-/// Counts, for each pivot, the tiles of this thread whose keys are at least as large as the pivot.
-__device__ __forceinline__ PivotCounts count_tile_keys(const RowIndex& index,
-                                                       const std::int32_t (&pivot)[3]) {
-  PivotCounts counts;
-  for_each_tile_of_thread(index, [&](int tile) {
-    const std::int32_t key = index.keys[tile];
-    counts.add(key >= pivot[0], key >= pivot[1], key >= pivot[2]);
-  });
-  return counts;
-}
-
-/// Shared memory of the search.
+/// Shared memory of the searches.
 struct TileSearchMemory {
   alignas(16) PivotCounts counts[2][kEndWarps];
+  alignas(16) std::uint32_t of_warp[2][kEndWarps];
 };
 
 /// Range of keys, from low to high, that contains the threshold. The member `reached` is the number
@@ -164,5 +155,46 @@ class PivotSearch {
   TileSearchMemory& memory_;
   int turn_ = 0;
 };
+
+/// Returns a key that at least k tiles reach, and at most k + slack unless keys are tied, with the
+/// number of these tiles. Precondition: range.reached, the number of tiles that reach range.low, is
+/// at least k. All threads that finish the row must call this function. Each warp counts all tiles
+/// for a pivot of its own, so that a round divides the range by 9.
+__device__ __forceinline__ KeyRange search_tile_keys(const RowIndex& index,
+                                                     TileSearchMemory& memory, KeyRange range,
+                                                     int k, int slack) {
+  int turn = 0;
+#pragma unroll 1
+  while (range.low < range.high && range.reached - k > slack) {
+    const auto distance =
+        static_cast<std::uint32_t>(range.high) - static_cast<std::uint32_t>(range.low);
+    const std::uint32_t step = distance / (kEndWarps + 1) + 1;
+    const auto pivot = [&](int i) {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(range.low) +
+                                       min(static_cast<std::uint32_t>(i + 1) * step, distance));
+    };
+    const std::int32_t own = pivot(warp_of_thread());
+    unsigned mine = 0;
+    for_each_key(index, [&](std::int32_t key) { mine += key >= own ? 1U : 0U; });
+    mine = __reduce_add_sync(kAllLanes, mine);
+    if (lane_of_thread() == 0) memory.of_warp[turn][warp_of_thread()] = mine;
+    sync_end();
+    int reaching = 0;  // number of pivots that at least k tiles reach
+    int reached = range.reached;
+#pragma unroll
+    for (int warp = 0; warp < kEndWarps; warp += 4) {
+      const uint4 four = *reinterpret_cast<const uint4*>(memory.of_warp[turn] + warp);
+      for (const std::uint32_t count : {four.x, four.y, four.z, four.w}) {
+        if (static_cast<int>(count) < k) continue;
+        ++reaching;
+        reached = static_cast<int>(count);
+      }
+    }
+    const std::int32_t high = reaching < kEndWarps ? pivot(reaching) - 1 : range.high;
+    range = {reaching > 0 ? pivot(reaching - 1) : range.low, high, reached};
+    turn ^= 1;
+  }
+  return range;
+}
 
 }  // namespace fairdraw::cuda
