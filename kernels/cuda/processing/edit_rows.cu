@@ -526,13 +526,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfSm)
   let_next_kernel_start();
   const std::uint32_t fault = max(editor.edit(), static_cast<std::uint32_t>(found));
   if (fault > 0) atomicMax(&worst, fault);
-  if (given.filters || given.rules) {
-    __syncthreads();
-    // A row that fails needs no filters, and its parameters may be out of their ranges.
-    if (worst == 0) apply_filters_and_rules(task, row, given, memory);
-  }
   __syncthreads();
   if (threadIdx.x == 0) task.edits.faults[row] = static_cast<RowFault>(worst);
+  // A row that fails needs no filters, and its parameters may be out of their ranges.
+  if ((given.filters || given.rules) && worst == 0) {
+    apply_filters_and_rules(task, row, given, memory);
+  }
 }
 
 }  // namespace

@@ -94,8 +94,7 @@
 //   bins in place of pivots for lists          top_k 1000 5 to 7 more: more code, each run once
 //   a pass of all blocks that lists            top_k 400 10 more, 1000 6 more: two barriers
 //   lists in any order, by atomics             top_k 50 and top_p 0.9 1 to 2 more: ids are ranked
-//   a pivot per warp, keys in registers        top_k 1000 2 to 3 more: spills
-//   two pivots per warp                        top_k 50 0.5 more for one row
+//   the tiles' keys in registers, for bounds   top_k 1000 2 to 3 more, top_k 50 of one row 1 less
 //   quads counted, then read again to list     top_k 1000 6 more
 //   a larger L1 cache                          no change
 //   128 registers though clusters do not fit   top_k 50 of 16 and 32 rows 29, 34 in place of 21, 27
