@@ -436,6 +436,7 @@ __device__ __forceinline__ void visit_by_vectors(const RowOfTiles<kForm>& row, T
     stage = stage.next();
     visit(tile, raw);
   }
+  Ring::await_all();  // the last groups are empty, but racecheck expects a wait for them
 }
 
 /// Visits the tiles of a warp for which wanted(tile) is true, value by value, in any row. The next

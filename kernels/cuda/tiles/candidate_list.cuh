@@ -156,13 +156,13 @@ struct CandidateList {
   std::int32_t id[kMax];
   int listed;  ///< number of values that reach the bound; if the number is above kMax, the list
                ///< does not have all of them
-  int count[2][kEndWarps];             ///< one count per step and warp; the steps alternate between
-                                       ///< the two arrays
-  union {                              // no two members are used at the same time
-    std::uint16_t group[kMaxGroups];   ///< groups of ids that may have a value that reaches the
-                                       ///< bound
-    RankedWeight ranked[kEndThreads];  ///< weights of the candidates if the list is short
-    alignas(16) unsigned bins[kBins];  ///< units of a bracket's tokens (threshold_pass.cuh)
+  alignas(16) int count[2][kEndWarps];  ///< one count per step and warp; the steps alternate
+                                        ///< between the two arrays
+  union {                               // no two members are used at the same time
+    std::uint16_t group[kMaxGroups];    ///< groups of ids that may have a value that reaches the
+                                        ///< bound
+    RankedWeight ranked[kEndThreads];   ///< weights of the candidates if the list is short
+    alignas(16) unsigned bins[kBins];   ///< units of a bracket's tokens (threshold_pass.cuh)
     struct {
       std::uint64_t of_tile[kMax];
       std::int8_t shift[kMax];

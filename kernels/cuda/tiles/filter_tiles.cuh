@@ -215,7 +215,7 @@ class FilterTilesRow {
     if (way_ == Way::by_proposals && blocks_.is_first()) {
       if (task_.edits.fault_of(number_) == RowFault::none) token = called_propose(place_);
       if (token >= 0 && task_.records == nullptr) {
-        release_blocks(place_);
+        release_blocks(place_, place_.proposals()->has_passed);
         if (threadIdx.x == 0) {
           write_drawn(RowOutputs::of(task_, number_), RowEndKind::proposal, token, 0, {}, 0);
         }
@@ -433,7 +433,7 @@ class FilterTilesRow {
                              is_processed ? task.edits.fault_of(place.number()) : RowFault::none);
     }
     if (status != RowStatus::ok) {
-      release_blocks(place);
+      release_blocks(place, true);
       if (threadIdx.x == 0) write_failure(asked.outputs, status);
       return;
     }
@@ -455,7 +455,7 @@ class FilterTilesRow {
     if (end_with_list(place, end, index, keys, floor)) return;
     search_threshold<kForm, kFromProbs>(place, floor);
     if (end.token == kUndecided) accept_by_threshold<kForm, kFromProbs>(place, floor.low);
-    release_blocks(place);
+    release_blocks(place, true);
     draw_by_sums<kForm, kFromProbs>(place, end.cut);
   }
 
@@ -495,7 +495,7 @@ class FilterTilesRow {
     sync_end();
     const CandidateList::Size size = end.list.size();
     if (size.overflow) return false;
-    release_blocks(place);
+    release_blocks(place, filters.by_row_mass && filters.min_p_on());
     if (size.total <= kEndThreads) {
       const RowWeigher<kFromProbs> weigh(asked.rule, keys.largest);
       end_short_list(asked.outputs, filters, index, weigh, end, size.total);

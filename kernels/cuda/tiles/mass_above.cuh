@@ -70,6 +70,7 @@ struct ProposalMemory {
   std::int32_t accepted;  ///< smallest key known to be accepted; all larger keys are accepted, too
   std::int32_t rejected;  ///< largest key known to be rejected; all smaller keys are rejected, too
   bool is_open;           ///< whether the sums of the last pass did not decide about all pivots
+  bool has_passed;        ///< whether a pass was ordered
   std::int32_t outcome;   ///< drawn token, or one of the outcomes of RowProposals
 
   /// Returns the array of the tiles' masses, rounded up, in units of 2^64 times the row's unit.

@@ -135,6 +135,7 @@ class RowProposals {
       memory_.accepted = INT_MAX;
       memory_.rejected = floor_ - 1;
       memory_.is_open = false;
+      memory_.has_passed = false;
     }
     indexed_.sum_groups(memory_.groups, warps_of_block(), [&](int tile, uint128_t weight) {
       memory_.masses()[tile] = __ull2float_ru(static_cast<std::uint64_t>(weight >> 64) + 1);
@@ -286,7 +287,9 @@ class RowProposals {
       cluster.at(&memory_, lane_of_thread())->order = order;
       cluster.at(&place_.asked(), lane_of_thread())->order = {PassKind::mass_above, {}, 0, 0};
     }
-    if (lane_of_thread() == 0) memory_.outcome = kPass;
+    if (lane_of_thread() != 0) return;
+    memory_.has_passed = true;
+    memory_.outcome = kPass;
   }
 
   /// Returns whether a mass is certainly below the target, or certainly above the target, given the

@@ -178,16 +178,15 @@ __device__ __forceinline__ void give_order(const SharedRow<kForm>& place, const 
 
 /// Ends the work of all threads that do not finish the row, without waiting for them. All threads
 /// of the first block must call this function, or all threads that finish the row, and must give no
-/// order afterwards. The first order of every row is that the row has ended, so that rows without
-/// passes need no message. A result is written after this call, because the arrival would wait for
-/// the write.
+/// order afterwards. `had_passes` says whether an order was given before. The first order of every
+/// row is that the row has ended, so that rows without passes need no message. A result is written
+/// after this call, because the arrival would wait for the write.
 template <RowForm kForm>
-__device__ __forceinline__ void release_blocks(const SharedRow<kForm>& place) {
-  const bool tells = warp_of_thread() == 0 && place.asked().order.kind != PassKind::row_has_ended;
-  if (tells) tell_blocks(place, {PassKind::row_has_ended, {}, 0, 0});
+__device__ __forceinline__ void release_blocks(const SharedRow<kForm>& place, bool had_passes) {
+  if (had_passes) tell_blocks(place, {PassKind::row_has_ended, {}, 0, 0});
   if (place.blocks_log2 == 0) {
     sync_block();  // the other threads already wait
-  } else if (tells) {
+  } else if (had_passes) {
     place.cluster().arrive();
   } else {
     place.cluster().announce();
