@@ -122,6 +122,11 @@ typedef struct fairdraw_processing {
   const int32_t* forced_delay;         /**< [rows], >= 0 */
 } fairdraw_processing;
 
+/* The ways in which keyed words choose tokens: the values of fairdraw_batch.mark_scheme. */
+#define FAIRDRAW_MARK_BY_KEY 0u          /**< the words alone choose among the kept tokens */
+#define FAIRDRAW_MARK_BY_KEY_AND_SEED 1u /**< the words change probabilities of kept tokens */
+#define FAIRDRAW_MARK_GREEN_LIST 2u      /**< the words raise logits, before the filters */
+
 /** Rows to sample, the parameters of each row, and the arrays that receive the results. */
 typedef struct fairdraw_batch {
   uint32_t struct_size; /**< sizeof(fairdraw_batch) in the caller's code */
@@ -207,6 +212,30 @@ typedef struct fairdraw_batch {
   float* report_top_values;  /**< [outputs, top_n] values of these ids; -inf: no further token */
   float* report_all;         /**< [rows, report_all_stride] values of all tokens */
   int64_t report_all_stride; /**< in values, >= vocab */
+
+  /** Marks by secret keys (watermarks), only for samplers that declare the scheme. The context of a
+   * row is the last mark_window of the ids that its request has generated, with ids of -1 before
+   * the first one. Key and context give each token a random word, and the words choose the row's
+   * token, in one of three ways:
+   *   - FAIRDRAW_MARK_BY_KEY: the words alone choose among the tokens that the filters keep. Rows
+   *     with equal logits, parameters, keys and contexts have equal tokens, whatever their seeds;
+   *   - FAIRDRAW_MARK_BY_KEY_AND_SEED: the words change the probabilities of the tokens that the
+   *     filters keep, and the row's seed and offset draw;
+   *   - FAIRDRAW_MARK_GREEN_LIST: the words choose tokens whose logits are raised before the
+   *     filters, and the row's seed and offset draw.
+   *
+   * Over random keys the first two give a token the distribution of an unmarked row. A row is not
+   * marked if its key is 0, or if its context, without ids of -1, has occurred before in its own
+   * ids: such a row draws as in a call without keys. Apart from this, no token depends on the ids
+   * before the context, and none depends on keys and ids of other rows. Such a call has logits, no
+   * processing and no indices, and draws one token for each row. */
+  uint32_t mark_scheme;     /**< one of FAIRDRAW_MARK_BY_KEY to FAIRDRAW_MARK_GREEN_LIST */
+  int32_t mark_window;      /**< number of ids of a context, 1 to 8 */
+  const uint64_t* mark_key; /**< [rows] 0: the row is not marked; NULL: no row is marked */
+  /** [rows, mark_output_size] all ids that each request has generated, oldest first, after ids of
+   * -1 where there are fewer; given with mark_key */
+  const int32_t* mark_output;
+  int64_t mark_output_size; /**< >= mark_window */
 } fairdraw_batch;
 
 #ifdef __cplusplus

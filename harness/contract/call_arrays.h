@@ -198,6 +198,8 @@ struct CallArrays<fairdraw_batch> {
     arrays.optional(FAIRDRAW_FIELD(report_top_ids), entries);
     arrays.optional(FAIRDRAW_FIELD(report_top_values), entries);
     arrays.optional_rows(FAIRDRAW_FIELD(report_all), rows, vocab, call.report_all_stride);
+    arrays.optional(FAIRDRAW_FIELD(mark_key), rows);
+    arrays.optional(FAIRDRAW_FIELD(mark_output), rows * call.mark_output_size);
   }
 };
 

@@ -80,6 +80,9 @@ extern "C" {
 #define FAIRDRAW_CAN_PROBABILITY_FILTERS (UINT64_C(1) << 31)
 /** fairdraw_processing.penalty_window to forced_delay, forced_tokens and dry_breakers */
 #define FAIRDRAW_CAN_HISTORY_RULES (UINT64_C(1) << 32)
+#define FAIRDRAW_CAN_MARK_BY_KEY (UINT64_C(1) << 33)          /**< mark_scheme 0 */
+#define FAIRDRAW_CAN_MARK_BY_KEY_AND_SEED (UINT64_C(1) << 34) /**< mark_scheme 1 */
+#define FAIRDRAW_CAN_MARK_GREEN_LIST (UINT64_C(1) << 35)      /**< mark_scheme 2 */
 /** fairdraw_batch.report_* in report modes 0 and 1 */
 #define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
 #define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41) /**< report modes 2 and 3 */

@@ -73,6 +73,9 @@ struct SamplerDescription {
   bool top_n_sigma = false;          ///< also applies the filter top_n_sigma after processing
   bool probability_filters = false;  ///< also applies the filters by probability after processing
   bool history_rules = false;        ///< also applies the rules of histories
+  /// Marks rows (fairdraw_batch.mark_scheme) by a key alone, by a key and the row's seed, or by
+  /// raised logits.
+  bool marks_by_key = false, marks_by_key_and_seed = false, marks_green_lists = false;
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_* in raw or

@@ -274,6 +274,8 @@ TEST(CallArrays, damageToAnyArrayOfABatchIsFound) {
     request.seed = request.offset = {1, 2, 3};
     request.num_samples = 2;
     request.words.assign(6, 9);
+    request.mark_key = {1, 2};
+    request.mark_output = {3, 4};
     return run_request(
         vandal, request,
         {true, true, true, true, true, {.values = true, .ranks = true, .all = true, .top_n = 2}});

@@ -106,6 +106,11 @@ Response run_request(Sampler& sampler, const Request& request, const WantedResul
   batch.report_mode = static_cast<std::uint32_t>(report.mode);
   batch.rank_rule = static_cast<std::uint32_t>(report.rank_rule);
   batch.top_n = report.values ? report.top_n : 0;
+  batch.mark_scheme = static_cast<std::uint32_t>(request.mark_scheme);
+  batch.mark_window = request.mark_window;
+  if (request.rows > 0) {
+    batch.mark_output_size = static_cast<std::int64_t>(request.mark_output.size()) / request.rows;
+  }
 
   PlacedArrays arrays(sampler.memory());
   place_arrays(arrays, batch, prepared, request, room_for(wanted), response);
@@ -129,6 +134,18 @@ Lack lack_for_probabilities(const SamplerDescription& sampler, const Request& re
   }
   return min_p && others && !sampler.from_probs_all_filters ? lack_of("from_probs_all_filters")
                                                             : Lack();
+}
+
+Lack lack_for_marks(const SamplerDescription& sampler, MarkScheme scheme) {
+  switch (scheme) {
+    case MarkScheme::by_key:
+      return sampler.marks_by_key ? Lack() : lack_of("marks_by_key");
+    case MarkScheme::by_key_and_seed:
+      return sampler.marks_by_key_and_seed ? Lack() : lack_of("marks_by_key_and_seed");
+    case MarkScheme::green_list:
+      break;
+  }
+  return sampler.marks_green_lists ? Lack() : lack_of("marks_green_lists");
 }
 
 }  // namespace
@@ -157,6 +174,9 @@ Lack lack_for(const SamplerDescription& sampler, const Request& request) {
   if (lacks(by_probability, sampler.probability_filters)) return lack_of("probability_filters");
   const bool by_history = std::ranges::any_of(request.processing, reference::has_history_rule);
   if (lacks(by_history, sampler.history_rules)) return lack_of("history_rules");
+  if (!request.mark_key.empty()) {
+    if (Lack lack = lack_for_marks(sampler, request.mark_scheme); !lack.empty()) return lack;
+  }
   if (lacks(!request.active.empty(), sampler.active_rows)) return lack_of("active_rows");
   if (lacks(request.with_indices, sampler.indices)) return lack_of("indices");
   if (lacks(request.num_samples > 1, sampler.num_samples)) return lack_of("num_samples");

@@ -17,6 +17,13 @@ namespace fairdraw::harness {
 
 enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
 
+/// The ways in which keyed words choose tokens, as fairdraw_batch.mark_scheme has them.
+enum class MarkScheme : std::uint32_t {
+  by_key = FAIRDRAW_MARK_BY_KEY,
+  by_key_and_seed = FAIRDRAW_MARK_BY_KEY_AND_SEED,
+  green_list = FAIRDRAW_MARK_GREEN_LIST
+};
+
 /// A form of fairdraw_batch that owns its arrays. Outputs sample the rows in order, or the rows in
 /// `indices` if it is given.
 struct Request {
@@ -43,6 +50,10 @@ struct Request {
   std::vector<std::uint64_t> offset;  ///< shape of `seed`
   std::vector<std::uint64_t> words;   ///< [outputs, num_samples] random words, or empty
   std::int32_t num_samples = 1;
+  MarkScheme mark_scheme = MarkScheme::by_key;
+  std::int32_t mark_window = 0;
+  std::vector<std::uint64_t> mark_key;    ///< [rows] keys, or empty: no row is marked
+  std::vector<std::int32_t> mark_output;  ///< [rows, size] generated ids, or empty
 
   std::int64_t outputs() const;
   /// Returns the index of the row of logits of an output; the index may be out of range, because
