@@ -29,10 +29,6 @@ bool had_context_before(std::span<const std::int32_t> output, std::size_t window
   return false;
 }
 
-bool is_marked(const RowMark& mark, std::span<const std::int32_t> output) {
-  return mark.key != 0 && !(mark.mask_repeated && had_context_before(output, mark.window));
-}
-
 std::uint64_t key_of_draw(const RowMark& mark,
                           const std::function<std::uint64_t(std::uint32_t)>& word) {
   const auto limit = static_cast<cpp_int>(std::ldexp(static_cast<double>(mark.second_share), 64));
@@ -46,6 +42,10 @@ std::vector<std::int32_t> context_of(std::span<const std::int32_t> output, std::
   std::vector<std::int32_t> padded(window, -1);
   padded.insert(padded.end(), output.begin(), output.end());
   return {padded.end() - static_cast<std::ptrdiff_t>(window), padded.end()};
+}
+
+bool is_marked(const RowMark& mark, std::span<const std::int32_t> output) {
+  return mark.key != 0 && !(mark.mask_repeated && had_context_before(output, mark.window));
 }
 
 std::uint64_t marked_word(std::uint64_t key, std::span<const std::int32_t> context,

@@ -31,6 +31,9 @@ struct RowMark {
 /// before the first id.
 std::vector<std::int32_t> context_of(std::span<const std::int32_t> output, std::size_t window);
 
+/// Returns whether the token after `output` is marked.
+bool is_marked(const RowMark& mark, std::span<const std::int32_t> output);
+
 /// Returns the keyed word of a token after a context.
 std::uint64_t marked_word(std::uint64_t key, std::span<const std::int32_t> context,
                           std::int32_t token);

@@ -154,6 +154,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
     row.parameters = {batch.temperature[p], batch.top_k[p], batch.top_p[p], batch.min_p[p]};
     row.tie_rule = static_cast<TieRule>(batch.tie_rule);
     row.filter_order = static_cast<FilterOrder>(batch.filter_order);
+    prepare(batch, r, row);
     rows.push_back(model(row));
     given.push_back(std::move(row));
     const reference::IntegerRow& result = rows.back();

@@ -35,6 +35,8 @@ class ModelSampler : public Sampler {
   // These functions are the steps of the sampler, in order; a mutant overrides one step.
   virtual std::int64_t parameters_row(const fairdraw_batch&, std::int64_t row) { return row; }
   virtual reference::IntegerRow model(const Row& row);
+  /// Changes row `row` of a batch before its model is made.
+  virtual void prepare(const fairdraw_batch& /*batch*/, std::int64_t /*row*/, Row& /*of*/) {}
   virtual std::int64_t seed_index(const fairdraw_batch& batch, std::int64_t output);
   /// Returns the random word of a draw. `attempt` is 0 if the row does not draw by proposals, and
   /// kAttemptsOfADraw for the draw after all proposals were rejected.
@@ -50,6 +52,9 @@ class ModelSampler : public Sampler {
   virtual bool accepts(const reference::IntegerRow& row, std::int32_t token, std::uint32_t attempt);
   /// Draws a token among the survivors of the filters.
   virtual std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word);
+  /// Draws the token of a sample of an output, by the steps above.
+  virtual std::int32_t draw(const fairdraw_batch& batch, const reference::IntegerRow& row,
+                            std::int64_t output, std::int32_t sample);
   virtual std::int32_t report_status(RowStatus status) { return static_cast<std::int32_t>(status); }
   virtual float report_probability(const reference::IntegerRow& row, std::int32_t token);
   /// Returns the values of a row's tokens and the tokens' order, for reports of log-probabilities.
@@ -69,8 +74,6 @@ class ModelSampler : public Sampler {
   };
 
   void sample(const fairdraw_batch& batch);
-  std::int32_t draw(const fairdraw_batch& batch, const reference::IntegerRow& row,
-                    std::int64_t output, std::int32_t sample);
   void report(const fairdraw_batch& batch, const std::vector<Row>& rows,
               const std::vector<reference::IntegerRow>& results);
 

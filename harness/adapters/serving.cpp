@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "fairdraw/cuda_speculative.h"
+#include "fairdraw/watermark.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
 #include "harness/adapters/kept_batch.h"
+#include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
 #include "harness/adapters/speculation_view.h"
 #include "harness/adapters/statuses.h"
@@ -35,11 +37,45 @@ class ServingSampler : public Serves<> {
   SamplerDescription description_;
 };
 
+/// The histories of marked rows as lists, without the ids of -1 before them.
+class MarkedHistories {
+ public:
+  explicit MarkedHistories(const fairdraw_batch& batch) : batch_(batch) {
+    for (std::int64_t row = 0; row < batch.rows; ++row) {
+      const std::int32_t* const first = batch.mark_output + row * batch.mark_output_size;
+      const auto missing = static_cast<std::int32_t>(
+          std::find_if(first, first + batch.mark_output_size, [](std::int32_t id) {
+            return id >= 0;
+          }) - first);
+      begins_.push_back(row * batch.mark_output_size + missing);
+      lengths_.push_back(static_cast<std::int32_t>(batch.mark_output_size) - missing);
+    }
+  }
+
+  TokenLists lists() const {
+    return {batch_.mark_output,
+            batch_.rows * batch_.mark_output_size,
+            {begins_.data(), batch_.rows},
+            {lengths_.data(), batch_.rows}};
+  }
+
+ private:
+  const fairdraw_batch& batch_;
+  std::vector<std::int64_t> begins_;
+  std::vector<std::int32_t> lengths_;
+};
+
 class CpuServing final : public ServingSampler {
  public:
   CpuServing(std::unique_ptr<Sampler> rows, const Execution& execution)
       : ServingSampler(std::move(rows)), execution_(execution) {
     description_.keeps_state = true;
+    description_.marks_by_key = description_.marks_by_key_and_seed = true;
+    description_.marks_green_lists = true;
+  }
+
+  std::string run(const fairdraw_batch& batch) override {
+    return batch.mark_key != nullptr ? run_marked(batch) : ServingSampler::run(batch);
   }
 
   std::string run_chain(const fairdraw_chain& chain) override {
@@ -70,6 +106,22 @@ class CpuServing final : public ServingSampler {
   }
 
  private:
+  std::string run_marked(const fairdraw_batch& batch) const {
+    std::vector<RowStatus> statuses = statuses_for(batch.statuses, batch.outputs);
+    const MarkedHistories histories(batch);
+    SampleRequest request = sample_request_of(batch);
+    request.processing.output = histories.lists();
+    Watermark watermark;
+    watermark.key = {batch.mark_key, batch.rows};
+    watermark.rule.window = batch.mark_window;
+    watermark.rule.scheme = static_cast<WatermarkScheme>(batch.mark_scheme);
+    const Error error =
+        sample_marked(request, watermark, sample_result_of(batch, view_of(statuses)), execution_);
+    if (error) return error.message;
+    write_statuses(statuses, batch.statuses);
+    return {};
+  }
+
   Execution execution_;
   KeptBatch batch_;
 };

@@ -78,6 +78,8 @@ std::unique_ptr<Sampler> make_model_sampler() { return std::make_unique<ServingM
 ServingModel::ServingModel() {
   declare_drafts(description_);
   description_.keeps_state = true;
+  description_.marks_by_key = description_.marks_by_key_and_seed = true;
+  description_.marks_green_lists = true;
 }
 
 std::uint64_t ServingModel::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,

@@ -42,6 +42,11 @@ class ServingModel : public Serves<ModelSampler> {
                                                std::span<const std::uint64_t> accept_words,
                                                std::span<const std::uint64_t> recover_words,
                                                std::uint64_t bonus_word);
+  void prepare(const fairdraw_batch& batch, std::int64_t row, Row& of) override;
+  std::int32_t draw(const fairdraw_batch& batch, const reference::IntegerRow& row,
+                    std::int64_t output, std::int32_t sample) override;
+  /// Changes the word by which a key marks a token.
+  virtual std::uint64_t word_of_mark(std::uint64_t word) { return word; }
   /// Accepts or rejects with drafts. A mutant may change the argument `request`.
   virtual reference::SpeculationOutcome accept_drafts(DraftedTokens& request);
 

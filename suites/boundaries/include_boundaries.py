@@ -104,7 +104,7 @@ SERVING = tuple(
         """,
         "kernels/tests/": "arguments/ serving/ sharded/ speculation/ sample/kept_ cuda/serving/",
         "harness/adapters/": """
-            cuda_sharded.cpp kept_batch. model_sequence.cpp serving.cpp serving_model.
+            cuda_sharded.cpp kept_batch. model_marks.cpp model_sequence.cpp serving.cpp serving_model.
             shard_columns. sharded speculation_view.h
         """,
         "reference/": """
