@@ -17,12 +17,18 @@
 #include "harness/contract/error_text.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/kept_float_environment.h"
+#include "harness/run/evidence/coverage.h"
 #include "harness/run/evidence/suspects.h"
 #include "harness/run/parallel.h"
 #include "harness/run/time_limit.h"
 
 namespace fairdraw::harness {
 namespace {
+
+// Returns whether the draws of a case are marked.
+bool has_marks(const CaseRecord& record) {
+  return std::ranges::find(record.features, to_string(Feature::marks)) != record.features.end();
+}
 
 // Cuts the texts of a record, because a sampler's message may be megabytes long, and each case that
 // the sampler breaks repeats the message.
@@ -58,6 +64,9 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
       suspect_the_process(why, record);
     } else {
       add_suspects(record.check, record);
+      if (record.failed() && looks_at_tokens(record.check) && has_marks(record)) {
+        suspect_the_marks(record);
+      }
     }
     if (sampler.run_was_over() || (other && other->run_was_over())) {
       record = job.record;

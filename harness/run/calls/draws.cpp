@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "harness/run/calls/marks.h"
 #include "harness/run/calls/random_words.h"
 
 namespace fairdraw::harness {
@@ -44,6 +45,7 @@ Request outputs_of_one_row(const Request& row, std::uint64_t draws, std::uint64_
     request.logits.insert(request.logits.end(), row.logits.begin(), row.logits.end());
     request.allowed.insert(request.allowed.end(), row.allowed.begin(), row.allowed.end());
   }
+  if (!row.mark_key.empty()) vary_marks(mixed(~seed, 0), request);
   return request;
 }
 
@@ -75,16 +77,18 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
   const auto vocab = static_cast<std::uint64_t>(row.vocab);
   Counts counts;
   counts.of_token.resize(vocab);
+  const bool marked = !row.mark_key.empty();  // marked rows have one token each
+  const bool by_indices = description.indices && !marked;
 
   // Each output costs a pass over the row, while a further sample of the same output costs less. If
   // the sampler has samples, outputs take at most a quarter of the draws and, beyond 64 outputs, at
   // most 2^25 logits.
   std::uint64_t by_outputs = draws;
-  if (description.num_samples) {
+  if (description.num_samples && !marked) {
     by_outputs = std::min(draws / 4, std::max<std::uint64_t>(64, (1U << 25) / vocab));
   }
   const std::uint64_t outputs_a_call =
-      description.indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
+      by_indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
   std::uint64_t asked = 0;  // number of draws requested in the calls of all parts
   for (std::uint64_t call = 0; asked < draws && counts.trouble.empty(); ++call) {
     const bool as_outputs = asked < by_outputs;
@@ -96,9 +100,9 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
     const std::uint64_t call_seed = mixed(seed, call);
     const bool scalar = !description.per_request_seeds || call % 2 == 1;
     add_tokens(run_request(sampler,
-                           as_outputs ? outputs_of_one_row(row, of_call, call_seed, scalar,
-                                                           description.indices)
-                                      : samples_of_one_output(row, of_call, call_seed),
+                           as_outputs
+                               ? outputs_of_one_row(row, of_call, call_seed, scalar, by_indices)
+                               : samples_of_one_output(row, of_call, call_seed),
                            {}),
                counts);
   }

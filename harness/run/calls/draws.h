@@ -18,7 +18,8 @@ void add_tokens(const Response& response, Counts& counts);
 /// Makes `draws` draws from row 0 of `row`, which is a request of one row. Three methods alternate,
 /// as far as the sampler supports them: many samples of one output; many outputs of one row with an
 /// offset each, like consecutive steps of serving; and one scalar seed for many outputs. Each call
-/// has its own seed, which is mixed(seed, number of the call).
+/// has its own seed, which is mixed(seed, number of the call). Draws of a marked row have the marks
+/// of vary_marks(), so that they have the distribution of the row without marks.
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
 
 /// Makes the draws as samples, with one output per call. Precondition: the sampler supports

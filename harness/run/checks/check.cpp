@@ -7,6 +7,7 @@
 
 #include "harness/inputs/processing_rows.h"
 #include "harness/run/calls/kept_answers.h"
+#include "harness/run/calls/marks.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/row_probabilities.h"
 #include "reference/float32_bound.h"
@@ -123,6 +124,7 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
       if (((allowed[id / 32] >> (id % 32)) & 1U) == 0) values[id] = 0;
     }
   }
+  if (input.marked) mark_rows(*input.marked, mixed(input.seed, ~std::uint64_t{0}), request);
   return request;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct CheckInput {
   std::vector<reference::RowProcessing> processing;
   bool banned_tokens = false;  ///< true if the bitmask bans half of the ids, chosen per row; in
                                ///< rows of probabilities banned ids have probability 0
+  /// The scheme by which the draws of a row are marked, if any.
+  std::optional<MarkScheme> marked;
   std::int64_t first_row = 0;  ///< first row of `logits`; indices of parameters count from this row
   std::int64_t rows = 1;
   std::uint64_t draws = 0;

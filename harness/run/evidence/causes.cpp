@@ -24,6 +24,7 @@ enum class Step {
   reports,      ///< log-probabilities
   speculation,  ///< drafts
   operations,   ///< softmax, masks and renormalised rows
+  marks,        ///< watermarks, which need every step of a draw
 };
 
 enum class Kind {
@@ -105,6 +106,7 @@ constexpr CausePlace kPlaces[] = {
     {"log-probabilities", Step::reports, Kind::cause},
     {"speculative decoding", Step::speculation, Kind::symptom},
     {"row operations", Step::operations, Kind::symptom},
+    {"marks", Step::marks, Kind::cause},
 };
 
 constexpr std::string_view kDefinition = "definition of ";
@@ -200,6 +202,9 @@ bool can_show(std::string_view cause, const CausePlace& place, const CaseRecord&
     return record.check == "processing" || record.check == "sequences" ||
            record.id.find("/processed") != record.id.npos;
   }
+  if (place.step == Step::marks) {
+    return record.check == "marks" || record.id.find("/marked_") != record.id.npos;
+  }
   if (cause == "bitmask") {
     constexpr std::string_view kHaveNone[] = {"support",     "tokens",      "mask",   "boundaries",
                                               "chi_squared", "binomial",    "bets",   "pit",
@@ -220,11 +225,16 @@ bool depends_on_calls(const SamplerRecord& sampler) {
   });
 }
 
+/// Whether some case fails in which no mistake of processing, or none of marks, can show.
+struct FailsWithout {
+  bool processing = false, marks = false;
+};
+
 /// Returns whether everything that a case reports follows from the cause at `place`: symptoms of
 /// this step or of a later one. A cause that is itself only a symptom explains no
 /// symptoms of the same step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const CausePlace& place,
-                const SamplerRecord& sampler, bool fails_unprocessed) {
+                const SamplerRecord& sampler, const FailsWithout& fails) {
   // The gate observes a wrong write or a crash directly.
   if (place.step == Step::call) return false;
   // Dependence on other calls is the default hint of its check, and explains only itself.
@@ -240,9 +250,11 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const CausePla
            if (record.check == "batches" || (record.check == "sequences" && is_default)) {
              seen.step = std::max(seen.step, Step::draw);
            }
+           // A mistake that shows in rows without marks shows in marked rows, too.
+           if (fails.marks && seen.step == Step::marks) return true;
            // A mistake that shows in rows without processing shows in rows with it, too, whichever
            // step of processing the case resembles.
-           if (fails_unprocessed && seen.step == Step::processing && place.step > seen.step &&
+           if (fails.processing && seen.step == Step::processing && place.step > seen.step &&
                place.kind == Kind::cause) {
              return true;
            }
@@ -260,13 +272,13 @@ struct Support {
 };
 
 Support support_of(const CaseRecord& record, std::string_view cause, const CausePlace& place,
-                   const SamplerRecord& sampler, bool fails_unprocessed) {
+                   const SamplerRecord& sampler, const FailsWithout& fails) {
   double share = 1;
   for (const Suspect& hint : record.evidence.suspects) {
     if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, sampler) * share, &hint};
     share *= kOfLaterHint;
   }
-  if (!is_reached(record, cause, place, sampler, fails_unprocessed)) return {};
+  if (!is_reached(record, cause, place, sampler, fails)) return {};
   if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
   const SeenDefinition* const difference = sampler.seen ? seen_at(cause, *sampler.seen) : nullptr;
   const bool is_seen = difference != nullptr && follows_definitions(*sampler.seen);
@@ -283,7 +295,8 @@ class Ranking {
       : failures_(std::move(failures)), sampler_(sampler == nullptr ? SamplerRecord() : *sampler) {
     // The name "bad words" stands for any step of processing, because each of these steps shows
     // only in cases with processing.
-    fails_unprocessed_ = fails_without({"bad words", Step::processing, Kind::cause});
+    fails_.processing = fails_without({"bad words", Step::processing, Kind::cause});
+    fails_.marks = fails_without({"marks", Step::marks, Kind::cause});
   }
 
   std::vector<Cause> causes() {
@@ -326,7 +339,7 @@ class Ranking {
     std::map<std::string_view, std::pair<double, std::size_t>> checks;
     for (const Failure& one : failures_) {
       auto& [sum, count] = checks[one.record->check];
-      sum += support_of(*one.record, cause, place, sampler_, fails_unprocessed_).worth;
+      sum += support_of(*one.record, cause, place, sampler_, fails_).worth;
       ++count;
     }
     double score = 0;
@@ -335,9 +348,10 @@ class Ranking {
       const auto cases = static_cast<double>(count);
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
-    // A step of processing, or the bitmask, is at fault only if rows without this step are right.
-    const bool is_elsewhere =
-        (place.step == Step::processing || cause == "bitmask") && fails_without(place);
+    // A step of processing, the bitmask, or a mark is at fault only if rows without it are right.
+    const bool is_elsewhere = (place.step == Step::processing || place.step == Step::marks ||
+                               cause == "bitmask") &&
+                              fails_without(place);
     const bool is_condition = place.step == Step::batch && shows_in_some_rows_of_calls();
     // A wrong step of processing is named in most cases of processing: without this step alone the
     // rows are right. By chance they are in some cases of any mistake.
@@ -405,7 +419,7 @@ class Ranking {
     std::vector<std::size_t> reached;
     std::vector<Failure> left;
     for (const Failure& one : failures_) {
-      const Support support = support_of(*one.record, name, place, sampler_, fails_unprocessed_);
+      const Support support = support_of(*one.record, name, place, sampler_, fails_);
       if (support.worth <= 0) {
         left.push_back(one);
         continue;
@@ -447,7 +461,7 @@ class Ranking {
 
   std::vector<Failure> failures_;
   SamplerRecord sampler_;
-  bool fails_unprocessed_ = false;  ///< some failed case has no processing
+  FailsWithout fails_;
 };
 
 /// Returns the conditions as words: "rows with top_k and calls with logits processing".

@@ -338,6 +338,15 @@ constexpr Said kSaid[] = {
     {"another result asked for: ", "requested results"},
     {"all results asked for: ", "requested results"},
     {"long lists: ", "histories: long lists and many occurrences"},
+    {"marked rows in another order: ", "marks: the place in the batch"},
+    {"marked rows with other seeds: ", "marks: the seed"},
+    {"marked rows after other ids: ", "marks: ids before the context"},
+    {"marked rows among other keys: ", "marks: keys of other rows"},
+    {"unmarked rows among marked ones: ", "marks: unmarked rows"},
+    {"repeated contexts: ", "marks: repeated contexts"},
+    {"filters of marked rows: ", "marks: the filters"},
+    {"marked rows with other keys: ", "marks: the key is ignored"},
+    {"marked rows with another id ", "marks: an id of the context is ignored"},
     {"fault ", "bad values"},
     {"the sign of zeros: ", "ties: -0 and +0"},
     {"next_call", "shared random bits: with the next call"},
@@ -371,6 +380,12 @@ void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
 
 void suspect_the_process(const std::string& why, CheckOutcome& outcome) {
   outcome.evidence.suspects = {{"the sampler itself stops: " + as_name(why), why}};
+}
+
+void suspect_the_marks(CheckOutcome& outcome) {
+  outcome.evidence.suspects.push_back(
+      {"marks: the distribution over keys",
+       "draws with random keys, with repeated contexts and without keys differ from the row"});
 }
 
 void add_suspects(const std::string& check, CheckOutcome& outcome) {

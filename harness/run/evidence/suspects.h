@@ -14,6 +14,10 @@ namespace fairdraw::harness {
 /// bin strange if its exact binomial p-value, times the number of bins, is below 1e-6.
 void add_suspects(const std::string& check, CheckOutcome& outcome);
 
+/// Appends the cause that draws of marked rows, over random keys, do not have the distribution of
+/// unmarked rows.
+void suspect_the_marks(CheckOutcome& outcome);
+
 /// Names a crash as the only suspected cause of an outcome that failed because the sampler no
 /// longer answers (`why`), because the check's subject says nothing about a crash.
 void suspect_the_process(const std::string& why, CheckOutcome& outcome);

@@ -12,6 +12,7 @@
 #include "fairdraw/types.h"
 #include "harness/inputs/captured_logits.h"
 #include "harness/inputs/families.h"
+#include "harness/run/calls/marks.h"
 #include "harness/run/checks/checks.h"
 #include "suites/gate/cases/operation.h"
 #include "suites/gate/cases/sampled/sampled.h"
@@ -55,6 +56,8 @@ struct Case {
   bool banned_tokens = false;  ///< true if a bitmask bans half of the ids
   bool processed = false;      ///< true if each row has its own logits processing
   bool from_probs = false;     ///< true if the sampler gets probabilities instead of logits
+  /// Set if the draws of a row are marked.
+  std::optional<harness::MarkScheme> marked = {};
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;

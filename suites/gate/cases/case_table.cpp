@@ -8,6 +8,7 @@
 #include "suites/gate/cases/batch_cases.h"
 #include "suites/gate/cases/case.h"
 #include "suites/gate/cases/distribution_cases.h"
+#include "suites/gate/cases/mark_cases.h"
 #include "suites/gate/cases/narrow_speculation_cases.h"
 #include "suites/gate/cases/operation_lists.h"
 #include "suites/gate/cases/probability_cases.h"
@@ -41,6 +42,7 @@ class Table {
     entry.id += "/" + operations_name;
     if (entry.from_probs) entry.id += "/probs";
     if (entry.processed) entry.id += "/processed";
+    if (entry.marked) entry.id += fmt::format("/marked_{}", to_string(*entry.marked));
     if (entry.banned_tokens) entry.id += "/banned";
     if (is_statistical(entry.check) && entry.draws > 0) {
       entry.id += fmt::format("/n{}", entry.draws);
@@ -502,6 +504,7 @@ std::vector<Case> case_table(
   for (NamedCase& named : narrow_speculation_cases()) table.add(std::move(named));
   for (NamedCase& named : sequence_cases()) table.add(std::move(named));
   for (NamedCase& named : row_operation_cases()) table.add(std::move(named));
+  for (NamedCase& named : mark_cases()) table.add(std::move(named));
   for (const auto& file : captured) add_captured(table, file);
   return table.take();
 }

@@ -44,6 +44,10 @@ harness::Request shape_of(const Case& entry) {
   shape.filter_order = entry.operations.front().filter_order;
   if (entry.banned_tokens && !entry.from_probs) shape.allowed.resize(1);
   if (entry.processed) shape.processing.resize(1);
+  if (entry.marked) {
+    shape.mark_scheme = *entry.marked;
+    shape.mark_key.resize(1);
+  }
   return shape;
 }
 

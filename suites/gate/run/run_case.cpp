@@ -82,6 +82,7 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
                                    ? harness::processing_for_distribution(entry.input.vocab)
                                    : harness::processing_for_row(seed, at, entry.input.vocab));
   }
+  input.marked = entry.marked;
   input.first_row = entry.first_row;
   input.rows = entry.rows;
   input.draws = entry.draws;

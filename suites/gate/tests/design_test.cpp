@@ -24,6 +24,7 @@ class Refusing : public harness::Sampler {
     description_.from_probs = description_.chains = description_.allowed_mask = true;
     description_.speculation = description_.draft_tree_laws = true;
     description_.speculation_processing = true;
+    description_.marks_by_key = description_.marks_by_key_and_seed = true;
     description_.acceptance_rule = rule;
   }
   const harness::SamplerDescription& description() const override { return description_; }
