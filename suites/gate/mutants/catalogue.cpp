@@ -128,6 +128,7 @@ const std::vector<Mutant>& catalogue() {
       tokens_only_mutants(),
       typed_value_mutants(),
       acceptance_rule_mutants(),
+      mark_mutants(),
       sharded_mutants(),
       row_operation_mutants(),
   });

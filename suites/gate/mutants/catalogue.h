@@ -122,6 +122,7 @@ std::vector<Mutant> tokens_only_mutants();
 std::vector<Mutant> typed_value_mutants();
 std::vector<Mutant> acceptance_rule_mutants();
 std::vector<Twin> acceptance_rule_twins();
+std::vector<Mutant> mark_mutants();
 std::vector<Mutant> sharded_mutants();  ///< in a build without serving, there are none
 std::vector<Twin> sharded_twins();
 

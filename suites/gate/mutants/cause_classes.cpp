@@ -98,6 +98,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
                           batches,
                           {"mask", "boundary of the mask", "out of support", "lost tokens",
                            "truncation", "bad values", "numeric precision"}})},
+      {"marks", {"marks"}},
       {"chain-shapes", {"speculative decoding", "memory"}},
       {"penalties",
        {"repetition penalty",

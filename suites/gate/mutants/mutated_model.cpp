@@ -135,6 +135,10 @@ std::int32_t MutatedModel::choose(const reference::IntegerRow& row, std::uint64_
   return pick(drawn_, word);
 }
 
+std::uint64_t MutatedModel::word_of_mark(std::uint64_t word) {
+  return mutation_.word_of_mark ? mutation_.word_of_mark(word) : word;
+}
+
 std::int32_t MutatedModel::report_status(RowStatus status) {
   return mutation_.status ? mutation_.status(status) : ServingModel::report_status(status);
 }

@@ -102,6 +102,8 @@ class MutatedModel final : public harness::ServingModel {
     std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
     /// Returns whether an attempt accepts its proposed token.
     std::function<bool(const Proposal&)> accepts;
+    /// Changes the word by which a key marks a token.
+    std::function<std::uint64_t(std::uint64_t word)> word_of_mark;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
     /// Returns the log-probabilities of a row's tokens, and their order.
@@ -148,6 +150,7 @@ class MutatedModel final : public harness::ServingModel {
   bool accepts(const reference::IntegerRow& row, std::int32_t token,
                std::uint32_t attempt) override;
   std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word) override;
+  std::uint64_t word_of_mark(std::uint64_t word) override;
   std::int32_t report_status(RowStatus status) override;
   float report_probability(const reference::IntegerRow& row, std::int32_t token) override;
   reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,

@@ -111,6 +111,7 @@ void set(Mutation& steps, void (*change)(RowWeights&, const Row&)) {
   };
 }
 
+void set(Mutation& steps, std::uint64_t (*word)(std::uint64_t)) { steps.word_of_mark = word; }
 void set(Mutation& steps, std::uint64_t (*word)(const WordKey&)) { steps.word = word; }
 void set(Mutation& steps, std::int32_t (*pick)(const DrawWeights&, std::uint64_t)) {
   steps.pick = pick;

@@ -131,6 +131,7 @@ std::vector<const Mutant*> one_a_class() {
                            "tokens-last-tile-from-64-rows",
                            "engine-no-token-is-zero",
                            "tokens-k-of-vocab-keeps-half",
+                           "mark-context-off-by-one",
                            "shard-drops-cut-tiles",
                            "operation-k-plus-one"}) {
     mutants.push_back(&named(name));
