@@ -1,5 +1,5 @@
 # Builds an example plugin from only the installed headers, like its author, and judges it by the
-# smoke suite. Needs: example (c, operations, processing or cuda), build, source, scratch (folders),
+# smoke suite. Needs: example (c, marks, operations, processing or cuda), build, source, scratch (folders),
 # c_compiler, cxx_compiler, fairdraw; cuda: nvcc, and cuda_enabled where fairdraw has its CUDA part.
 # Prints "skipped: REASON" if something needed is missing.
 
@@ -47,6 +47,10 @@ endif()
 if(example STREQUAL processing)
   set(name penalties_and_bans)
   set(abilities "allowed_mask per_request_seeds processing")
+endif()
+if(example STREQUAL marks)
+  set(name marks_by_key)
+  set(abilities "status per_request_seeds marks_by_key")
 endif()
 if(example STREQUAL operations)
   set(name softmax_and_top_k)
@@ -107,6 +111,20 @@ if(example STREQUAL filters)
       message(FATAL_ERROR "without the token that crosses p, ${verb} ended with ${status}")
     endif()
   endforeach()
+endif()
+if(example STREQUAL marks)
+  # The changed plugin marks repeated contexts, too, which must be found.
+  file(READ ${scratch}/${name}.c text)
+  string(REPLACE "return 1;" "return 0;" text "${text}")
+  file(WRITE ${scratch}/spoiled.c "${text}")
+  run(${c_compiler} -std=c11 -O2 -I ${scratch}/prefix/include -shared -fPIC spoiled.c -lm
+    -o spoiled.so)
+  execute_process(COMMAND ${fairdraw} verify --suite smoke --sampler plugin:./spoiled.so --seed 7
+    --case "marks/*" WORKING_DIRECTORY ${scratch} RESULT_VARIABLE status
+    OUTPUT_QUIET ERROR_QUIET)
+  if(NOT status EQUAL 1)
+    message(FATAL_ERROR "with repeated contexts marked, verify ended with ${status}")
+  endif()
 endif()
 if(example STREQUAL operations)
   # The changed plugin keeps one token too many, which must be found.
