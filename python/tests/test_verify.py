@@ -40,6 +40,9 @@ def test_exact_callable_passes_the_smoke_suite():
     assert reasons_for_skips(report) == {
         *NO_OPERATIONS,
         "keeps no requests",
+        "marks no rows by a key alone",
+        "marks no rows by a key and a seed",
+        "marks no rows of this kind",
         "takes no bfloat16 logits",
         "takes no logits processing",
         "takes no probabilities",
