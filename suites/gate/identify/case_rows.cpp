@@ -25,6 +25,12 @@ bool breaks(const CaseRecord& one) {
   });
 }
 
+// Adds the kind of a row, unless it is known.
+void note(const harness::RowFacts& row, CaseRows::Kinds& kinds) {
+  const CaseRows::Kind kind = {held_by(row), row.vocab};
+  if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+}
+
 constexpr double kMaxCost = 1e8;  // of a case that is repeated
 
 // Returns a right sampler for a case. The model has no operations on rows.
@@ -78,22 +84,25 @@ const CaseRows::Kinds* CaseRows::of(const CaseRecord& one) {
   if (known != kinds_.end()) return &known->second;
   const Job* const job = limit_.is_over() ? nullptr : job_of(one);
   if (job == nullptr) return nullptr;
-  return &kinds_.emplace(one.id, of(*job)).first->second;
-}
-
-CaseRows::Kinds CaseRows::of(const Job& job) {
-  Kinds kinds;
-  Job noting = job;
+  Kinds& kinds = kinds_[one.id];
+  Job noting = *job;
   noting.make_sampler = [&] {
-    const auto note = [&kinds](const harness::RowFacts& row) {
-      const Kind kind = {held_by(row), row.vocab};
-      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
-      return true;
-    };
-    return std::make_unique<MixedSampler>(job.make_sampler(), nullptr, note);
+    return std::make_unique<MixedSampler>(job->make_sampler(), nullptr,
+                                          [&kinds](const harness::RowFacts& row) {
+                                            note(row, kinds);
+                                            return true;
+                                          });
   };
   harness::run_jobs({noting}, 1, {});
-  return kinds;
+  return &kinds;
+}
+
+Question::Question(const Job& job, std::string semantics)
+    : job_(&job), semantics_(std::move(semantics)) {
+  is_fair_ = passes([this](const harness::RowFacts& row) {
+    note(row, kinds_);
+    return false;
+  });
 }
 
 bool Question::passes(const harness::RowCondition& where) const {
@@ -105,13 +114,11 @@ bool Question::passes(const harness::RowCondition& where) const {
   return harness::run_jobs({job}, 1, {}).front().verdict == harness::Verdict::passed;
 }
 
-bool Question::is_fair() const {
-  return passes([](const harness::RowFacts&) { return false; });
-}
-
 bool Question::is_right_without(std::size_t condition) const {
   const auto has = [condition](const CaseRows::Kind& kind) { return kind.held[condition]; };
-  if (std::ranges::all_of(*kinds_, has)) return true;
+  if (std::ranges::all_of(kinds_, has)) return true;
+  // The sampler answers all rows then, as it did in the failed case.
+  if (std::ranges::none_of(kinds_, has)) return false;
   const Condition& of = asked_conditions()[condition];
   return passes([&of](const harness::RowFacts& row) { return !of.holds(row); });
 }
@@ -119,7 +126,7 @@ bool Question::is_right_without(std::size_t condition) const {
 std::vector<Question::RowClass> Question::classes(const Held& by, const Held& needed,
                                                   const harness::TimeLimit& limit) const {
   std::vector<RowClass> classes;
-  for (const CaseRows::Kind& kind : *kinds_) {
+  for (const CaseRows::Kind& kind : kinds_) {
     const Held held = kind.held & by;
     if (std::ranges::find(classes, held, &RowClass::held) == classes.end()) {
       classes.push_back({held});

@@ -48,11 +48,9 @@ class CaseRows {
   /// Returns the job that repeats a case; nullptr if the case costs too much or ends the sampler.
   const harness::Job* job_of(const harness::CaseRecord& one) const;
 
-  /// Returns the kinds of rows in all calls of a case; nullptr if the case cannot be repeated.
+  /// Returns the kinds of rows in all calls that a case made; nullptr if the case cannot be
+  /// repeated. A failed case ended at a wrong row, so that some of these rows are wrong.
   const Kinds* of(const harness::CaseRecord& one);
-
-  /// Returns the kinds of rows in all calls of a job's case.
-  static Kinds of(const harness::Job& job);
 
  private:
   const std::vector<harness::Job>& jobs_;
@@ -63,19 +61,20 @@ class CaseRows {
 /// A failed case that is judged again with some rows answered by a right sampler.
 class Question {
  public:
-  /// `job` and `kinds` must stay valid while this object exists.
-  Question(const harness::Job& job, const CaseRows::Kinds& kinds, std::string semantics)
-      : job_(&job), kinds_(&kinds), semantics_(std::move(semantics)) {}
+  /// `job` must stay valid while this object exists. A right sampler answers all rows of the case
+  /// once. It makes all calls of the case, and the judged sampler only those up to a failure.
+  Question(const harness::Job& job, std::string semantics);
 
   const harness::CaseRecord& record() const { return job_->record; }
-  const CaseRows::Kinds& kinds() const { return *kinds_; }
+  /// Returns the kinds of rows in all calls of the case.
+  const CaseRows::Kinds& kinds() const { return kinds_; }
 
   /// Returns whether a right sampler with the description of the judged one passes the case;
   /// otherwise the case tells nothing.
-  bool is_fair() const;
+  bool is_fair() const { return is_fair_; }
 
   /// Returns whether the sampler is right in the rows without a condition. True if all rows have
-  /// it.
+  /// it, and false if none has it.
   bool is_right_without(std::size_t condition) const;
 
   /// A class of rows that agree in some conditions.
@@ -95,8 +94,9 @@ class Question {
                   const harness::TimeLimit& limit) const;
 
   const harness::Job* job_;
-  const CaseRows::Kinds* kinds_;
   std::string semantics_;
+  CaseRows::Kinds kinds_;
+  bool is_fair_ = false;
 };
 
 }  // namespace fairdraw::suites

@@ -110,9 +110,7 @@ class Conditions {
         const Job* const job = rows_.job_of(*one);
         if (job == nullptr || (!again && !checks.insert(one->check).second)) continue;
         if (!tried.insert(one->id).second) continue;
-        const CaseRows::Kinds* const kinds = rows_.of(*one);
-        if (kinds == nullptr) continue;
-        const Question question(*job, *kinds, sampler_.semantics);
+        const Question question(*job, sampler_.semantics);
         if (question.is_fair()) ask(question);
       }
     }
@@ -128,8 +126,7 @@ class Conditions {
   void ask_shifted(const Job& job, std::int64_t shift) {
     const Job other = shifted(job, shift);
     if (harness::run_jobs({other}, 1, {}).front().verdict != Verdict::failed) return;
-    const CaseRows::Kinds kinds = CaseRows::of(other);
-    const Question question(other, kinds, sampler_.semantics);
+    const Question question(other, sampler_.semantics);
     if (question.is_fair()) ask(question);
   }
 
