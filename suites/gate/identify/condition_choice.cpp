@@ -53,6 +53,20 @@ Held ConditionChoice::shared() const {
   return shared;
 }
 
+Held ConditionChoice::undecided() const {
+  const Held of_all = shared() & left_;
+  Held undecided;
+  for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
+    const bool some_lack = std::ranges::any_of(strata_, [i](const Stratum& stratum) {
+      return stratum.told[i] && std::ranges::any_of(stratum.units, [i](const Unit& unit) {
+               return std::ranges::none_of(unit.kinds, [i](const Held& held) { return held[i]; });
+             });
+    });
+    undecided[i] = of_all[i] && some_lack && is_by_chance(i, {});
+  }
+  return undecided;
+}
+
 std::optional<std::size_t> ConditionChoice::least_by_chance(const Held& given,
                                                             const Held& but) const {
   std::map<std::string_view, std::size_t> by_subject;

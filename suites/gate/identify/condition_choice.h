@@ -61,6 +61,10 @@ class ConditionChoice {
   /// Returns the conditions that all wrong units have.
   Held shared() const;
 
+  /// Returns the conditions that all wrong units have, some unit lacks, and chance explains. More
+  /// units may decide about them.
+  Held undecided() const;
+
   /// Returns the condition that chance explains least, if chance does not explain it. Of the
   /// conditions on one subject the widest is taken, unless chance explains a narrower one among
   /// rows with the wider one in less than one of twenty runs. Rows of a call often have parameters

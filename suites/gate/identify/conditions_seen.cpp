@@ -50,6 +50,7 @@ class Conditions {
         is_exact_ || checks_.contains(kPaired) || std::ranges::any_of(checks_, is_in_one_call);
     if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
+    ask_shifted_cases();
     if (left_.any()) add_cases();
   }
 
@@ -89,8 +90,7 @@ class Conditions {
   // checks and cheap cases first, with different checks if possible. Ends when no condition is
   // left.
   void ask(const std::vector<std::size_t>& places) {
-    constexpr std::size_t kMax = 4, kTries = 8;
-    constexpr std::int64_t kMaxShift = 3;  // rows
+    constexpr std::size_t kTries = 8;
     const std::set<std::size_t> own(places.begin(), places.end());
     std::vector<std::pair<std::tuple<bool, bool, bool, double>, const CaseRecord*>> ranked;
     for (std::size_t i = 0; i < record_.cases.size(); ++i) {
@@ -105,7 +105,7 @@ class Conditions {
     std::set<std::string> checks, tried;
     for (const bool again : {false, true}) {
       for (const CaseRecord* one : cases) {
-        const bool is_enough = asked_ == kMax || tried.size() == kTries;
+        const bool is_enough = asked_ == kAsked || tried.size() == kTries;
         if (left_.none() || is_enough || limit_.is_over()) return;
         const Job* const job = rows_.job_of(*one);
         if (job == nullptr || (!again && !checks.insert(one->check).second)) continue;
@@ -114,26 +114,51 @@ class Conditions {
         if (question.is_fair()) ask(question);
       }
     }
+  }
+
+  // Asks the cases again with other logits, and with their rows at other places of the call. Ends
+  // when a few were asked and further ones would decide nothing. In some cases the steps of a row
+  // follow from its number, so that places alone count only after they were tried in other calls.
+  void ask_shifted_cases() {
+    constexpr std::int64_t kMaxShift = 3;  // rows
+    constexpr std::size_t kOfPlaces = 2, kMost = 2 * kAsked;
+    std::size_t asked_shifted = 0;
     for (std::int64_t shift = 1; shift <= kMaxShift; ++shift) {
       for (const Job* const job : varied_cases()) {
-        if (left_.none() || asked_ == kMax || limit_.is_over()) return;
-        if (classes_.contains(job->record.id)) ask_shifted(*job, shift);
+        if (left_.none() || asked_ >= kMost || limit_.is_over()) return;
+        const bool asks_places = (left_ & of_subject("row")).any() && asked_shifted < kOfPlaces;
+        if (asked_ >= kAsked && !asks_places && undecided().none()) return;
+        if (classes_.contains(job->record.id) && ask_shifted(*job, shift)) ++asked_shifted;
       }
     }
   }
 
-  // Asks a case with its rows at other places of the call.
-  void ask_shifted(const Job& job, std::int64_t shift) {
+  // Asks a case with its rows at other places of the call. Returns whether it could be asked.
+  bool ask_shifted(const Job& job, std::int64_t shift) {
     const Job other = shifted(job, shift);
-    if (harness::run_jobs({other}, 1, {}).front().verdict != Verdict::failed) return;
+    if (harness::run_jobs({other}, 1, {}).front().verdict != Verdict::failed) return false;
     const Question question(other, sampler_.semantics);
-    if (question.is_fair()) ask(question);
+    if (!question.is_fair()) return false;
+    ask(question);
+    return true;
+  }
+
+  // Returns the conditions about which further cases may decide.
+  Held undecided() const {
+    std::vector<Stratum> strata = strata_;
+    Stratum of_rows = {of_parameters()};
+    for (const auto& [id, units] : classes_) {
+      of_rows.units.insert(of_rows.units.end(), units.begin(), units.end());
+    }
+    strata.push_back(std::move(of_rows));
+    return ConditionChoice(strata, left_, paired_).undecided();
   }
 
   void ask(const Question& question) {
     ++asked_;
     refute(question);
-    divide(question, of_parameters());
+    classes_[question.record().id];
+    if ((left_ & of_parameters()).any()) divide(question, of_parameters());
     for (const Held& by : {of_subject("row"), of_subject("batch")}) {
       if ((left_ & by & can_refute(question)).any()) divide(question, by);
     }
@@ -311,6 +336,8 @@ class Conditions {
   // Checks whose rows have no processing: their passed cases tell that processing is a condition.
   static inline const std::set<std::string> kOfDraws = {"mask", "tokens", "support"};
   static constexpr const char* kProcessed = "cases with and without processing";
+  // Number of failed cases that are asked, if they suffice to decide.
+  static constexpr std::size_t kAsked = 4;
   // Cases of a check that are repeated to learn their rows: so many failed and so many passed ones.
   static constexpr std::size_t kOfCheck = 6;
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <utility>
+#include <vector>
 
 namespace fairdraw::suites {
 namespace {
@@ -24,6 +26,29 @@ TEST(ConditionChoice, TheChanceIsTheShareOfSetsThatHaveTheCondition) {
             << units << " " << with << " " << wrong;
       }
     }
+  }
+}
+
+// With n wrong units that have a condition and n right ones that lack it, the chance is 1 in
+// "2n choose n": 1 / 70 for 4, and 1 / 3432 for 7. Three conditions on types share a ninth of
+// 0.05, so that 0.0019 is the largest chance that decides.
+TEST(ConditionChoice, MoreUnitsDecideAboutACondition) {
+  const Held narrow = conditions_where(
+      [](const harness::Condition& one) { return one.text == "rows of 16 bits"; });
+  ASSERT_EQ(narrow.count(), 1U);
+  for (const auto& [pairs, decides] : {std::pair{4, false}, {7, true}}) {
+    Stratum stratum = {of_parameters()};
+    for (int i = 0; i < pairs; ++i) {
+      stratum.units.push_back({{narrow}, true});
+      stratum.units.push_back({{Held()}, false});
+    }
+    std::vector<Stratum> strata = {stratum};
+    EXPECT_EQ(ConditionChoice(strata, ~Held(), {}).undecided(), decides ? Held() : narrow);
+    // A wrong unit without the condition refutes it, and units that all have it tell nothing.
+    strata.front().units.push_back({{Held()}, true});
+    EXPECT_TRUE(ConditionChoice(strata, ~Held(), {}).undecided().none());
+    strata.front().units.assign(3, {{narrow}, true});
+    EXPECT_TRUE(ConditionChoice(strata, ~Held(), {}).undecided().none());
   }
 }
 
