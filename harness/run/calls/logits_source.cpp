@@ -38,6 +38,26 @@ class FamilySource final : public LogitsSource {
   float added_;
 };
 
+class Float32Source final : public LogitsSource {
+ public:
+  Float32Source(std::unique_ptr<LogitsSource> source, float divisor)
+      : source_(std::move(source)), divisor_(divisor) {}
+
+  std::string name() const override { return source_->name(); }
+  DType dtype() const override { return DType::float32; }
+  std::int64_t vocab() const override { return source_->vocab(); }
+  std::int64_t rows() const override { return source_->rows(); }
+
+  void fill(std::int64_t row, std::span<float> out) const override {
+    source_->fill(row, out);
+    for (float& value : out) value /= divisor_;
+  }
+
+ private:
+  std::unique_ptr<LogitsSource> source_;
+  float divisor_;
+};
+
 class CapturedSource final : public LogitsSource {
  public:
   explicit CapturedSource(std::shared_ptr<const CapturedLogits> captured)
@@ -74,6 +94,10 @@ float rounded_to(DType dtype, float value) {
 std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, std::int64_t vocab,
                                             DType dtype, float added) {
   return std::make_unique<FamilySource>(family, seed, vocab, dtype, added);
+}
+
+std::unique_ptr<LogitsSource> float32_source(std::unique_ptr<LogitsSource> source, float divisor) {
+  return std::make_unique<Float32Source>(std::move(source), divisor);
 }
 
 std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured) {

@@ -29,6 +29,10 @@ class LogitsSource {
 std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, std::int64_t vocab,
                                             DType dtype, float added = 0);
 
+/// Returns a source of the same values, divided by `divisor`, in float32.
+std::unique_ptr<LogitsSource> float32_source(std::unique_ptr<LogitsSource> source,
+                                             float divisor = 1);
+
 std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured);
 
 /// Returns `value` rounded to dtype and converted back to float32.

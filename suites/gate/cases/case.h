@@ -37,7 +37,9 @@ struct Input {
   std::shared_ptr<const harness::CapturedLogits> captured;
   std::int64_t vocab = 0;
   DType dtype = DType::float32;
-  float added = 0;  ///< number that is added to all logits of the family
+  float added = 0;       ///< number that is added to all logits of the family
+  bool widened = false;  ///< true if the values of `dtype` are stored in float32
+  float divisor = 1;     ///< number by which the values of float32 rows are divided at last
 };
 
 struct Case {

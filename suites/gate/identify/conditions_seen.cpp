@@ -27,6 +27,10 @@ bool failed(const CaseRecord& one) {
   return one.verdict == Verdict::failed && one.check != harness::kGlobalCheck;
 }
 
+bool is_decided(const CaseRecord& one) {
+  return one.verdict == Verdict::passed || one.verdict == Verdict::failed;
+}
+
 class Conditions {
  public:
   Conditions(const std::vector<Job>& jobs, const harness::TimeLimit& limit,
@@ -51,6 +55,9 @@ class Conditions {
     if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
     ask_shifted_cases();
+    for (const char* const subject : {"dtype", "top_k", "temperature"}) {
+      if ((left_ & of_subject(subject)).any()) say_without(subject);
+    }
     if (left_.any()) add_cases();
   }
 
@@ -206,6 +213,57 @@ class Conditions {
     for (const Question::RowClass& one : classes) {
       units.push_back({{one.held}, one.wrong});
     }
+  }
+
+  // Repeats failed cases with other logits, as they are and with rows that say the same without a
+  // parameter. A mistake that needs the parameter shows in the former alone. A few failed cases may
+  // all have a parameter by chance, and these pairs tell whether it matters.
+  void say_without(std::string_view subject) {
+    constexpr std::size_t kCases = 4, kTries = 8, kWrong = 6;
+    constexpr std::uint64_t kSeeds = 6;
+    constexpr double kMaxValues = 3e9;  // that all repeated cases read, together
+    const Held of = of_subject(subject);
+    struct Said {
+      const Job* job;
+      std::vector<Held> with, without;
+    };
+    std::vector<Said> cases;
+    std::size_t tries = 0;
+    for (const Job* const job : varied_cases()) {
+      if (cases.size() == kCases || tries++ == kTries || limit_.is_over()) break;
+      const Job other = resaid(*job, 0, subject);
+      const Question with(*job, sampler_.semantics), without(other, sampler_.semantics);
+      Said one = {job, held_in(with.kinds(), of), held_in(without.kinds(), of)};
+      if (one.with != one.without && without.is_fair()) cases.push_back(std::move(one));
+    }
+    Stratum pairs = {of};
+    std::size_t wrong = 0, wrong_without = 0;
+    double values = 0;
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      for (const Said& one : cases) {
+        if (wrong == kWrong || wrong_without > 0 || limit_.is_over()) break;
+        values += 2 * cost_of(one.job->record);
+        if (values > kMaxValues) break;
+        const std::vector<CaseRecord> pair =
+            harness::run_jobs({resaid(*one.job, seed, {}), resaid(*one.job, seed, subject)}, 1, {});
+        if (!std::ranges::all_of(pair, is_decided)) continue;
+        pairs.units.push_back({one.with, failed(pair.front())});
+        pairs.units.push_back({one.without, failed(pair.back())});
+        wrong += failed(pair.front()) ? 1 : 0;
+        wrong_without += failed(pair.back()) ? 1 : 0;
+      }
+    }
+    if (!pairs.units.empty()) strata_.push_back(std::move(pairs));
+  }
+
+  // Returns the different sets of conditions among `of` that rows have.
+  static std::vector<Held> held_in(const CaseRows::Kinds& kinds, const Held& of) {
+    std::vector<Held> all;
+    for (const CaseRows::Kind& kind : kinds) {
+      const Held held = kind.held & of;
+      if (std::ranges::find(all, held) == all.end()) all.push_back(held);
+    }
+    return all;
   }
 
   // Adds the classes of rows of each check's cases as a stratum.

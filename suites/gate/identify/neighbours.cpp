@@ -84,6 +84,10 @@ std::int64_t largest_call_without(const harness::Condition& condition) {
   return row.rows - 1;
 }
 
+Job resaid(const Job& job, std::uint64_t seed, std::string_view subject) {
+  return job.neighbour({.seed = seed, .without = subject});
+}
+
 Job shifted(const Job& job, std::int64_t shift) {
   Variation other = {.seed = static_cast<std::uint64_t>(shift)};
   const auto rows = static_cast<std::int64_t>(job.record.rows);

@@ -48,11 +48,14 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
                          const reference::Semantics& semantics, std::uint64_t rows_seed,
                          std::uint64_t seed, double false_fail_rate,
                          const std::function<CheckOutcome(const CheckInput&)>& check) {
-  const std::unique_ptr<harness::LogitsSource> logits =
+  std::unique_ptr<harness::LogitsSource> logits =
       entry.input.captured
           ? harness::captured_source(entry.input.captured)
           : harness::family_source(entry.input.family, rows_seed, entry.input.vocab,
                                    entry.input.dtype, entry.input.added);
+  if (entry.input.widened) {
+    logits = harness::float32_source(std::move(logits), entry.input.divisor);
+  }
   CheckInput input;
   input.sampler = &sampler;
   input.semantics = semantics;
@@ -177,9 +180,34 @@ harness::Job judging_job(const Case& entry, const std::string& sampler_name,
   return job;
 }
 
-// Returns the case with other values. Rows keep their operations.
+// Returns the case with rows that say the same without a parameter: values of 16 bits in float32,
+// quotients in place of logits and a temperature, no top_k in place of one that keeps the whole
+// vocabulary. Probabilities are rounded to the type of their rows, so they stay as they are.
+Case said_without(Case entry, std::string_view subject) {
+  Input& input = entry.input;
+  const bool is_float32 = input.dtype == DType::float32 || input.widened;
+  if (entry.from_probs) return entry;
+  if (subject == "dtype") input.widened = true;
+  if (subject == "top_k") {
+    for (Operation& one : entry.operations) {
+      if (one.parameters.top_k >= input.vocab) one.parameters.top_k = 0;
+    }
+  }
+  if (subject == "temperature" && is_float32 && entry.operations.size() == 1) {
+    float& temperature = entry.operations.front().parameters.temperature;
+    if (!(temperature > 0)) return entry;
+    input.widened = true;
+    input.divisor = temperature;
+    temperature = 1;
+  }
+  return entry;
+}
+
+// Returns the case with other values. Rows keep their operations, unless these are said in another
+// way.
 Case varied(Case entry, const harness::Variation& given) {
   if (given.vocab > 0) entry.input.vocab = given.vocab;
+  if (!given.without.empty()) entry = said_without(std::move(entry), given.without);
   if (given.seed != 0 && entry.sampled) {
     entry.sampled->rows_seed = harness::mixed(entry.sampled->rows_seed, given.seed);
   }

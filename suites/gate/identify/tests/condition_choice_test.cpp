@@ -33,8 +33,8 @@ TEST(ConditionChoice, TheChanceIsTheShareOfSetsThatHaveTheCondition) {
 // "2n choose n": 1 / 70 for 4, and 1 / 3432 for 7. Three conditions on types share a ninth of
 // 0.05, so that 0.0019 is the largest chance that decides.
 TEST(ConditionChoice, MoreUnitsDecideAboutACondition) {
-  const Held narrow = conditions_where(
-      [](const harness::Condition& one) { return one.text == "rows of 16 bits"; });
+  const Held narrow =
+      conditions_where([](const harness::Condition& one) { return one.text == "rows of 16 bits"; });
   ASSERT_EQ(narrow.count(), 1U);
   for (const auto& [pairs, decides] : {std::pair{4, false}, {7, true}}) {
     Stratum stratum = {of_parameters()};

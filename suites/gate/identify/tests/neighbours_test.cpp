@@ -1,13 +1,18 @@
-// Tests of failed cases that a right sampler answers in part.
-#include "suites/gate/identify/case_rows.h"
+// Tests of the cases by which a failed run learns in which rows a sampler is wrong: failed cases
+// that a right sampler answers in part, and neighbours whose rows say the same in another way.
+#include "suites/gate/identify/neighbours.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/run/calls/forwarding_sampler.h"
+#include "harness/run/calls/logits_source.h"
+#include "suites/gate/identify/case_rows.h"
+#include "suites/gate/identify/conditions_seen.h"
 #include "suites/gate/run/plan.h"
 
 namespace fairdraw::suites {
@@ -15,6 +20,7 @@ namespace {
 
 using harness::Condition;
 using harness::Job;
+using harness::Verdict;
 
 /// A sampler whose tokens are all the next ones of the right tokens.
 class NextTokens final : public harness::ForwardingSampler {
@@ -43,9 +49,10 @@ std::size_t index_of(const std::string& text) {
   return static_cast<std::size_t>(found - all.begin());
 }
 
-// Returns the job of a case for the integer model that is wrong in the rows with a condition.
-Job job_of(const std::string& case_id, const std::string& condition) {
+// Returns a plan of cases for the integer model that is wrong in the rows with a condition.
+PlanOptions options_of(const std::string& cases, const std::string& condition) {
   PlanOptions options;
+  options.suite = Suite::smoke;
   options.samplers = {"wrong in some rows"};
   options.make_sampler = [holds = asked_conditions()[index_of(condition)].holds](
                              const std::string&) -> std::unique_ptr<harness::Sampler> {
@@ -53,10 +60,16 @@ Job job_of(const std::string& case_id, const std::string& condition) {
         std::make_unique<NextTokens>(harness::make_builtin_sampler("model")),
         harness::make_builtin_sampler("model"), holds);
   };
-  options.case_glob = case_id;
+  options.case_glob = cases;
   options.seed = 1;
-  return make_plan(options).jobs.front();
+  return options;
 }
+
+Job job_of(const std::string& case_id, const std::string& condition) {
+  return make_plan(options_of(case_id, condition)).jobs.front();
+}
+
+Verdict verdict_of(const Job& job) { return harness::run_jobs({job}, 1, {}).front().verdict; }
 
 // Each boundary row has a call of its own, and the first one has top_p. So the judged sampler fails
 // in the first call, and only the right sampler makes all calls.
@@ -71,6 +84,80 @@ TEST(Question, KnowsTheRowsBehindTheFirstFailure) {
   EXPECT_FALSE(std::ranges::all_of(question.kinds(), has));
   EXPECT_TRUE(question.is_right_without(at));
   EXPECT_FALSE(question.is_right_without(index_of("rows with min_p")));
+}
+
+struct Resaid {
+  const char *subject, *condition, *case_id;
+};
+
+class ResaidRows : public testing::TestWithParam<Resaid> {};
+
+// Rows that say the same without the parameter are right, and rows with other logits stay wrong.
+TEST_P(ResaidRows, LackTheParameter) {
+  const auto [subject, condition, case_id] = GetParam();
+  const Job job = job_of(case_id, condition);
+  ASSERT_EQ(verdict_of(job), Verdict::failed);
+  for (const std::uint64_t seed : {0U, 1U, 2U}) {
+    EXPECT_EQ(verdict_of(resaid(job, seed, "")), Verdict::failed) << seed;
+    EXPECT_EQ(verdict_of(resaid(job, seed, subject)), Verdict::passed) << seed;
+  }
+  // Rows without another parameter stay wrong.
+  for (const char* const other : {"dtype", "top_k", "temperature"}) {
+    if (other != std::string(subject)) {
+      EXPECT_EQ(verdict_of(resaid(job, 1, other)), Verdict::failed) << other;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Neighbours, ResaidRows,
+    testing::Values(Resaid{"dtype", "rows of 16 bits", "tokens/gaussian_wide/v1000/bfloat16/edges"},
+                    Resaid{"top_k", "rows with a top_k of the vocabulary",
+                           "tokens/gaussian_wide/v1000/edges"},
+                    Resaid{"temperature", "rows at temperatures other than 1",
+                           "chi_squared/gaussian_wide/v1000/none/t0.7/*"}),
+    [](const testing::TestParamInfo<Resaid>& of) { return std::string(of.param.subject); });
+
+struct OneFailure {
+  const char *subject, *condition, *cases;
+};
+
+class FewFailures : public testing::TestWithParam<OneFailure> {};
+
+// One case alone fails. Its rows have several things in common, and its pairs tell what matters.
+TEST_P(FewFailures, ShowTheirCondition) {
+  const auto [subject, condition, cases] = GetParam();
+  const PlanOptions options = options_of(cases, condition);
+  const Plan plan = make_plan(options);
+  harness::RunRecord record = run_plan(plan, options, 1, {});
+  ASSERT_EQ(std::ranges::count(record.cases, Verdict::failed, &harness::CaseRecord::verdict), 1);
+  constexpr double kSeconds = 600;  // a loaded machine takes longer, and changes no result
+  note_conditions(plan.jobs, kSeconds, record);
+  const std::vector<harness::SharedCondition>& found = record.samplers.front().conditions;
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().subject, subject);
+  EXPECT_EQ(found.front().text, condition);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Neighbours, FewFailures,
+    testing::Values(OneFailure{"dtype", "rows of 16 bits", "chi_squared/*/none/t0.6/*"},
+                    OneFailure{"temperature", "rows at temperatures other than 1",
+                               "chi_squared/gaussian_wide/v1000/none/*"}),
+    [](const testing::TestParamInfo<OneFailure>& of) { return std::string(of.param.subject); });
+
+TEST(Float32Source, HasTheValuesOfTheNarrowType) {
+  const auto source = [] {
+    return harness::family_source(harness::Family::gaussian, 1, 31, DType::bfloat16);
+  };
+  std::vector<float> narrow(31), wide(31), halved(31);
+  source()->fill(5, narrow);
+  const auto same = harness::float32_source(source());
+  EXPECT_EQ(same->dtype(), DType::float32);
+  same->fill(5, wide);
+  EXPECT_EQ(wide, narrow);
+  harness::float32_source(source(), 2)->fill(5, halved);
+  for (std::size_t i = 0; i < narrow.size(); ++i) EXPECT_EQ(2 * halved[i], narrow[i]);
 }
 
 }  // namespace
