@@ -43,10 +43,10 @@ class MarkedHistories {
   explicit MarkedHistories(const fairdraw_batch& batch) : batch_(batch) {
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       const std::int32_t* const first = batch.mark_output + row * batch.mark_output_size;
-      const auto missing = static_cast<std::int32_t>(
-          std::find_if(first, first + batch.mark_output_size, [](std::int32_t id) {
-            return id >= 0;
-          }) - first);
+      const auto missing =
+          static_cast<std::int32_t>(std::find_if(first, first + batch.mark_output_size,
+                                                 [](std::int32_t id) { return id >= 0; }) -
+                                    first);
       begins_.push_back(row * batch.mark_output_size + missing);
       lengths_.push_back(static_cast<std::int32_t>(batch.mark_output_size) - missing);
     }

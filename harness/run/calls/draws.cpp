@@ -99,12 +99,12 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
     if (call % part.parts != part.part - 1) continue;
     const std::uint64_t call_seed = mixed(seed, call);
     const bool scalar = !description.per_request_seeds || call % 2 == 1;
-    add_tokens(run_request(sampler,
-                           as_outputs
-                               ? outputs_of_one_row(row, of_call, call_seed, scalar, by_indices)
+    add_tokens(
+        run_request(sampler,
+                    as_outputs ? outputs_of_one_row(row, of_call, call_seed, scalar, by_indices)
                                : samples_of_one_output(row, of_call, call_seed),
-                           {}),
-               counts);
+                    {}),
+        counts);
   }
   return counts;
 }

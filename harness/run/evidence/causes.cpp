@@ -225,7 +225,7 @@ bool depends_on_calls(const SamplerRecord& sampler) {
   });
 }
 
-/// Whether some case fails in which no mistake of processing, or none of marks, can show.
+/// Steps without which a run still fails: in some failed case, no mistake of the step can show.
 struct FailsWithout {
   bool processing = false, marks = false;
 };
@@ -349,9 +349,9 @@ class Ranking {
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
     // A step of processing, the bitmask, or a mark is at fault only if rows without it are right.
-    const bool is_elsewhere = (place.step == Step::processing || place.step == Step::marks ||
-                               cause == "bitmask") &&
-                              fails_without(place);
+    const bool is_elsewhere =
+        (place.step == Step::processing || place.step == Step::marks || cause == "bitmask") &&
+        fails_without(place);
     const bool is_condition = place.step == Step::batch && shows_in_some_rows_of_calls();
     // A wrong step of processing is named in most cases of processing: without this step alone the
     // rows are right. By chance they are in some cases of any mistake.

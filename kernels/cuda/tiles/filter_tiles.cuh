@@ -39,22 +39,22 @@
 // all other rows. Calls in which each block has an SM of its own use an instance with 128 registers
 // per thread (filter_few_tiles.cu).
 //
-// The table has microseconds on an H100: V = 128256, float32, parameters in arrays, cold L2 cache,
+// The table has microseconds on an H200: V = 128256, float32, parameters in arrays, cold L2 cache,
 // graph replays in turns with the floor alone, median of 30, 512 threads. The floor is one read of
 // the rows. Where peaked and flat logits are not named, the time is that of the slower of the two.
 //   rows (blocks of each)     1 (16)        8 (8)         64 (2)        256 (1)
-//   floor                      5.7           7.4          19.6          55.4
-//   no filter                 11.2          13.4          24.8          67.7
-//   greedy                     9.2          10.8          22.7          61.5
-//   min_p 0.05, peaked        12.0          13.7          27.0          67.9
-//   min_p 0.05, flat          12.9          15.0          36.6         105.4
-//   top_k 50                  17.3          18.4          29.3          71.7
-//   top_k 50 and top_p 0.9    19.1          20.0          30.8          72.9
-//   top_k 1000                28.6          28.7          41.3          91.9
-//   top_p 0.9, peaked         14.4          22.6          38.2          98.1
-//   top_p 0.9, flat           21.3          23.2          43.9         101.1
-//   top_p 0.5, peaked         14.5          22.7          39.9          93.1
-//   top_p 0.5, flat           21.4          23.6          52.3         121.3
+//   floor                      5.5           6.8          15.7          41.6
+//   no filter                 10.4          12.4          20.6          50.7
+//   greedy                     8.6           9.9          18.4          45.5
+//   min_p 0.05, peaked        11.4          12.5          22.8          52.3
+//   min_p 0.05, flat          12.1          14.1          30.8          83.1
+//   top_k 50                  15.3          16.8          24.2          55.4
+//   top_k 50 and top_p 0.9    16.1          17.5          25.1          56.2
+//   top_k 1000                26.5          27.1          35.4          73.5
+//   top_p 0.9, peaked         13.7          20.2          32.7          88.0
+//   top_p 0.9, flat           19.8          21.0          37.1          89.6
+//   top_p 0.5, peaked         13.8          20.9          35.6          82.0
+//   top_p 0.5, flat           19.4          21.2          39.0         100.7
 // Measurements of other shapes are in reports/baselines/cuda_shapes.json. One flat row
 // of top_p 0.9 takes, in thousands of cycles: tiles 7, barrier 1, sums 2, proposals and their
 // bounds 4.5, decision 1.5, order 2, pass 4.5, barrier 1, decision 1.5. The draw without filters

@@ -64,10 +64,10 @@ using Change = std::variant<
     // Steps that change weights for drawing; masks, support sizes and probabilities stay right. An
     // id outside the mask stays outside, and a row that would lose all its weights keeps them.
     void (*)(RowWeights&), void (*)(RowWeights&, const Row&),
-    // Steps for the word of a mark, for the random word of a draw, for the token of a word, and for the acceptance of a
-    // proposed token.
-    std::uint64_t (*)(std::uint64_t word), std::uint64_t (*)(const WordKey&), std::int32_t (*)(const DrawWeights&, std::uint64_t word),
-    bool (*)(const Proposal&),
+    // Steps for the word of a mark, for the random word of a draw, for the token of a word, and for
+    // the acceptance of a proposed token.
+    std::uint64_t (*)(std::uint64_t word), std::uint64_t (*)(const WordKey&),
+    std::int32_t (*)(const DrawWeights&, std::uint64_t word), bool (*)(const Proposal&),
     // Steps that change a chain, each position with a token, or the call.
     void (*)(Chain&), void (*)(Chain&, std::size_t position), void (*)(fairdraw_chain&, Storage&),
     // Steps that change a request with drafted tokens, its outcome, or the call.

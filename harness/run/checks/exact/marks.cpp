@@ -4,13 +4,14 @@
 // The relations hold for every sampler that marks, whatever its words are. How often marked tokens
 // are drawn is judged by the statistical checks, whose draws vary_marks() marks. This check cannot
 // detect words that are not random, nor a green list that is the same for all contexts.
+#include "harness/run/calls/marks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "harness/run/calls/marks.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 
@@ -162,8 +163,8 @@ class MarkedRows {
       const std::int32_t token = tokens[in_reverse ? tokens.size() - 1 - row : row];
       if (token == expected[row]) continue;
       outcome_.fail(fmt::format("{}: {}, row {} ({}) gives token {} instead of {}", relation,
-                                to_string(base_.mark_scheme), row,
-                                describe(base_.parameters[row]), token, expected[row]));
+                                to_string(base_.mark_scheme), row, describe(base_.parameters[row]),
+                                token, expected[row]));
     }
   }
 
@@ -182,9 +183,9 @@ class MarkedRows {
             /*step=*/2);
     Request repeated = base_;
     for (std::int64_t row = 0; row < repeated.rows; ++row) {
-      std::ranges::copy(repeated_context(mixed(input_.seed, static_cast<std::uint64_t>(row)),
-                                         repeated.vocab),
-                        ids_of(repeated, row));
+      std::ranges::copy(
+          repeated_context(mixed(input_.seed, static_cast<std::uint64_t>(row)), repeated.vocab),
+          ids_of(repeated, row));
     }
     compare("repeated contexts", repeated, unmarked);
   }
@@ -200,15 +201,16 @@ class MarkedRows {
       const std::int32_t token = tokens_[at];
       const bool in_range = token >= 0 && token < base_.vocab;
       const bool is_out =
-          in_range && (base_.mark_scheme == MarkScheme::green_list
-                           ? std::isinf(base_.row(row)[token])
-                           : distribution.membership[static_cast<std::size_t>(token)] ==
-                                 Membership::out);
+          in_range &&
+          (base_.mark_scheme == MarkScheme::green_list
+               ? std::isinf(base_.row(row)[token])
+               : distribution.membership[static_cast<std::size_t>(token)] == Membership::out);
       if (in_range && !is_out) continue;
-      outcome_.fail(fmt::format("filters of marked rows: {}, row {} ({}): token {} is outside of "
-                                "the {}",
-                                to_string(base_.mark_scheme), row, describe(base_.parameters[at]),
-                                token, in_range ? "support" : "vocabulary"));
+      outcome_.fail(
+          fmt::format("filters of marked rows: {}, row {} ({}): token {} is outside of "
+                      "the {}",
+                      to_string(base_.mark_scheme), row, describe(base_.parameters[at]), token,
+                      in_range ? "support" : "vocabulary"));
     }
   }
 
@@ -222,11 +224,10 @@ class MarkedRows {
     std::size_t equal = 0, changed = 0;
     for (std::size_t row = 0; row < tokens.size(); ++row) {
       const auto first = static_cast<std::ptrdiff_t>(row) * kMarkOutput;
-      const bool is_changed =
-          request.mark_key[row] != base_.mark_key[row] ||
-          !std::equal(request.mark_output.begin() + first,
-                      request.mark_output.begin() + first + kMarkOutput,
-                      base_.mark_output.begin() + first);
+      const bool is_changed = request.mark_key[row] != base_.mark_key[row] ||
+                              !std::equal(request.mark_output.begin() + first,
+                                          request.mark_output.begin() + first + kMarkOutput,
+                                          base_.mark_output.begin() + first);
       if (!is_changed) continue;
       ++changed;
       if (tokens[row] == tokens_[row]) ++equal;

@@ -69,8 +69,7 @@ constexpr Entry kMarks[] = {
          return std::uint64_t{of.mark_key[row] == 0 ? 0U : 1U};
        });
      }},
-    {"mark-neighbours", "unmarked rows next to a marked row get its key",
-     mark_neighbours},
+    {"mark-neighbours", "unmarked rows next to a marked row get its key", mark_neighbours},
     {"engine-mark-neighbours",
      "with a generator of its own: unmarked rows next to a marked row get its key", Base::engine,
      mark_neighbours},
