@@ -249,8 +249,8 @@ class Conditions {
         if (!std::ranges::all_of(pair, is_decided)) continue;
         pairs.units.push_back({one.with, failed(pair.front())});
         pairs.units.push_back({one.without, failed(pair.back())});
-        wrong += failed(pair.front()) ? 1 : 0;
-        wrong_without += failed(pair.back()) ? 1 : 0;
+        wrong += failed(pair.front()) ? 1U : 0U;
+        wrong_without += failed(pair.back()) ? 1U : 0U;
       }
     }
     if (!pairs.units.empty()) strata_.push_back(std::move(pairs));
