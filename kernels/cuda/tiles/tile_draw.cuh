@@ -174,7 +174,7 @@ class IndexedRow {
   }
 
   /// Returns the token that a random word selects, on all lanes of one warp, and -1 to all other
-  /// warps. All threads of a block must call this function with the same word. `of_warp` is in
+  /// warps. All threads of a block must call this function with the same word. `scratch` is in
   /// shared memory. Precondition: at least one tile has a weight.
   __device__ __forceinline__ DrawnToken draw_by_block(BlockScratch<uint128_t>& scratch,
                                                       std::uint64_t word) const {
