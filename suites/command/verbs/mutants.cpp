@@ -85,7 +85,9 @@ std::vector<const Mutant*> chosen(const MutantOptions& options) {
     kinds.insert(mutant.kind);
     names.insert(mutant.name);
     if (!options.kind.empty() && mutant.kind != options.kind) continue;
-    if (options.only_tuning && suites::is_held_out(mutant.name)) continue;
+    const bool only_tuning =
+        options.only_tuning || (options.conditions > 0 && !options.only_held_out);
+    if (only_tuning && suites::is_held_out(mutant.name)) continue;
     if (options.only_held_out && !suites::is_held_out(mutant.name)) continue;
     if (options.only_trial && std::ranges::find(trial, &mutant) == trial.end()) continue;
     if (!options.only.empty() && fnmatch(options.only.c_str(), mutant.name.c_str(), 0) != 0) {
@@ -272,13 +274,14 @@ void write_record(const std::string& folder, const std::string& name,
   OutputFile("--records", folder + "/" + name + ".json").write(reports::to_json(record));
 }
 
-// Runs mutants under random conditions: the mutants that were held out, or those used for tuning.
-int run_conditions(const MutantOptions& options, const suites::KillOptions& kill) {
+// Runs mutants under random conditions.
+int run_conditions(const std::vector<const Mutant*>& mutants, const MutantOptions& options,
+                   const suites::KillOptions& kill) {
   const auto count = static_cast<std::size_t>(options.conditions);
   RunProgress progress(count, {static_cast<double>(count), kill.threads}, options.verbosity,
                        "wrong");
   const auto outcomes = suites::run_conditional_trial(
-      options.only_held_out, count, kill,
+      mutants, count, kill,
       {.begun = [&progress](const std::string& name) { progress.begun(name, 1); },
        .ended = [&progress](const std::string& name, const std::string& line,
                             bool) { progress.ended(name, line, false); }});
@@ -326,7 +329,7 @@ int run(const MutantOptions& options) {
   kill.seed = seed.value;
   kill.captured = load_all_captured({}, "");
   kill.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
-  if (options.conditions > 0) return run_conditions(options, kill);
+  if (options.conditions > 0) return run_conditions(mutants, options, kill);
   if (!options.verbosity.quiet) {
     print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(), seed.value,
           seed.source);

@@ -26,7 +26,8 @@ struct Moot {
 const std::vector<Moot>& moot() {
   static const std::vector<Moot> all = {
       {"top_k", {"top_k", "top-k", "topk", "largest", "filter"}},
-      {"top_p", {"top_p", "top-p", "topp", "nucleus", "filter"}},
+      // Rows with top_p alone are drawn by proposals.
+      {"top_p", {"top_p", "top-p", "topp", "nucleus", "filter", "propos"}},
       {"min_p", {"min_p", "min-p", "minp", "filter"}},
       {"temperature", {"temperature", "greedy", "argmax"}},
       {"dtype", {"16", "half"}},
@@ -137,15 +138,11 @@ std::string ConditionalOutcome::line() const {
                      outcome.causes.empty() ? "" : outcome.causes.front().text.sentence);
 }
 
-std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
-                                                      const KillOptions& options,
+std::vector<ConditionalOutcome> run_conditional_trial(std::vector<const Mutant*> mutants,
+                                                      std::size_t count, const KillOptions& options,
                                                       const KillProgress& progress) {
   constexpr std::size_t kRounds = 3;
-  std::vector<const Mutant*> mutants;
-  for (const Mutant& mutant : catalogue()) {
-    if (is_held_out(mutant.name) != held_out || !mutant.unreachable_reason.empty()) continue;
-    mutants.push_back(&mutant);
-  }
+  std::erase_if(mutants, [](const Mutant* one) { return !one->unreachable_reason.empty(); });
   std::ranges::sort(mutants, {},
                     [&](const Mutant* one) { return rank_of(one->name, options.seed); });
   mutants.resize(std::min(mutants.size(), count));

@@ -46,12 +46,12 @@ struct ConditionalOutcome {
   std::string line() const;
 };
 
-/// Runs the first `count` of the held-out mutants, or of all other mutants, by a hash of the run's
-/// seed and their names, each under its first condition under which suite smoke finds it. So a
-/// fresh seed is a fresh trial. Mutants that suite smoke finds under none of their first three
-/// conditions are left out, because they say nothing about causes.
-std::vector<ConditionalOutcome> run_conditional_trial(bool held_out, std::size_t count,
-                                                      const KillOptions& options,
+/// Runs the first `count` of the mutants, by a hash of the run's seed and their names, each under
+/// its first condition under which suite smoke finds it. So a fresh seed is a fresh trial. Mutants
+/// that suite smoke finds under none of their first three conditions are left out, because they say
+/// nothing about causes.
+std::vector<ConditionalOutcome> run_conditional_trial(std::vector<const Mutant*> mutants,
+                                                      std::size_t count, const KillOptions& options,
                                                       const KillProgress& progress);
 
 }  // namespace fairdraw::suites
