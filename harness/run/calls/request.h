@@ -60,6 +60,10 @@ struct Request {
   /// `indices` may be.
   std::int64_t row_of(std::int64_t output) const;
   const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
+  /// Returns whether a row is none of padding.
+  bool is_active(std::int64_t row) const {
+    return active.empty() || active[static_cast<std::size_t>(row)] != 0;
+  }
 };
 
 /// The log-probabilities that are requested, as engines report them (fairdraw/log_probabilities.h).

@@ -188,7 +188,10 @@ struct LooksAtPadding : ModelSampler {
 
 TEST(Padding, IsPassedOver) {
   ShiftedByPadding shifted;
-  EXPECT_TRUE(judge(shifted, expect_padding_passed_over).failed());
+  const CheckOutcome disturbed = judge(shifted, expect_padding_passed_over);
+  EXPECT_TRUE(disturbed.failed());
+  ASSERT_EQ(disturbed.evidence.suspects.size(), 1U) << disturbed.message;
+  EXPECT_EQ(disturbed.evidence.suspects.front().bug, "batches: rows of padding");
   LooksAtPadding looking;
   EXPECT_TRUE(judge(looking, expect_padding_passed_over).failed());
 }
@@ -236,6 +239,15 @@ struct BySlot : ModelSampler {
   std::int64_t row_ = 0;
   std::map<std::int64_t, RowProcessing> slots_;
 };
+
+// A step that is wrong in a call of its own, too, is named; state is not at fault.
+TEST(RunningBatch, NamesTheStepThatIsWrong) {
+  Changed sampler([](RowProcessing& row, std::size_t) { row.frequency_penalty *= 2; });
+  const CheckOutcome outcome = judge(sampler, expect_running_batch);
+  EXPECT_TRUE(outcome.failed());
+  ASSERT_FALSE(outcome.evidence.suspects.empty()) << outcome.message;
+  EXPECT_EQ(outcome.evidence.suspects.front().bug, "frequency penalty");
+}
 
 TEST(RunningBatch, SeesStateThatIsNotTheRequests) {
   ByRequest restored;

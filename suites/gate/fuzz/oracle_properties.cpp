@@ -64,7 +64,7 @@ Judgement rows_of_the_model(Subject& subject) {
   const Response& response = subject.response();
   if (response.mask.empty() && response.probs.empty()) return not_applicable("reports no rows");
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    if (!is_active(request, row)) continue;
+    if (!request.is_active(row)) continue;
     const reference::IntegerRow& model = subject.model(row);
     for (std::int64_t id = 0; id < request.vocab; ++id) {
       const bool kept =
@@ -94,7 +94,7 @@ Judgement bits_behind_the_vocabulary(Subject& subject) {
   if (response.mask.empty() || request.vocab % 32 == 0) return not_applicable("has no such bits");
   const std::int64_t words = harness::words_for(request.vocab);
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    if (!is_active(request, row)) continue;
+    if (!request.is_active(row)) continue;
     const std::uint32_t last = response.mask[static_cast<std::size_t>((row + 1) * words - 1)];
     if ((last >> (request.vocab % 32)) == 0) continue;
     return fails(fmt::format("row {}: the mask's last word is {:#x}, with bits beyond token {}",
@@ -112,7 +112,7 @@ Judgement oracle_intervals(Subject& subject) {
   bool judged = false;
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
     const std::int64_t row = request.row_of(output);
-    if (row < 0 || row >= request.rows || !is_active(request, row)) continue;
+    if (row < 0 || row >= request.rows || !request.is_active(row)) continue;
     const reference::RealDistribution distribution = harness::distribution_of(input, request, row);
     if (!distribution.defined && !distribution.must_fail) continue;
     judged = true;
@@ -164,7 +164,7 @@ Judgement answers_agree(Subject& subject) {
   const Response& response = subject.response();
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
     const std::int64_t row = request.row_of(output);
-    if (row < 0 || row >= request.rows || !is_active(request, row)) continue;
+    if (row < 0 || row >= request.rows || !request.is_active(row)) continue;
     const auto at = static_cast<std::size_t>(output);
     std::int64_t kept = 0;
     double sum = 0;
@@ -218,7 +218,7 @@ Judgement answers_agree(Subject& subject) {
 Judgement kept_tokens_are_drawn(Subject& subject) {
   constexpr std::uint64_t kDraws = 128;
   const Request& given = subject.request();
-  if (given.rows == 0 || !is_active(given, 0)) return not_applicable("has no such row");
+  if (given.rows == 0 || !given.is_active(0)) return not_applicable("has no such row");
   if (!given.processing.empty()) return not_applicable("is of rows as they come");
   Request row = harness::pick_rows(given, {0});
   row.num_samples = 1;

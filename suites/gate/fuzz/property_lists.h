@@ -25,9 +25,6 @@ std::vector<Property> distribution_properties();  ///< draws, by evidence
 /// applies only to samplers that draw with the seeds of the call.
 Judgement expect_same(Subject& subject, const char* what, const harness::Request& changed);
 
-/// Returns whether a row of the request is active.
-bool is_active(const harness::Request& request, std::int64_t row);
-
 /// Returns whether every id in the request's processing is a token, or the placeholder -1 of a
 /// history.
 bool has_tokens_alone(const harness::Request& request);

@@ -159,7 +159,7 @@ Judgement nested(Subject& subject) {
       p.min_p = step == 0 ? 0.0F : step == 1 ? std::nextafter(p.min_p, 0.0F) : p.min_p / 2;
       changed = true;
     }
-    comparable.push_back(changed && is_active(request, row));
+    comparable.push_back(changed && request.is_active(row));
   }
   if (std::find(comparable.begin(), comparable.end(), true) == comparable.end()) {
     return not_applicable("no row has that filter");
@@ -198,7 +198,7 @@ Judgement permuted(Subject& subject) {
     return fails("permuted vocabulary: statuses differ");
   }
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    if (!is_active(request, row) || is_greedy(request, row)) continue;
+    if (!request.is_active(row) || is_greedy(request, row)) continue;
     if (!harness::is_free_of_tiles(request, row)) continue;
     for (std::int64_t id = 0; id < request.vocab; ++id) {
       const std::int64_t before = ids[static_cast<std::size_t>(id)];
@@ -273,7 +273,7 @@ Judgement padded(Subject& subject) {
     return fails(fmt::format("{}: statuses differ", what));
   }
   for (std::int64_t row = 0; row < request.rows && !expected.mask.empty(); ++row) {
-    for (std::int64_t id = 0; id < changed.vocab && is_active(request, row); ++id) {
+    for (std::int64_t id = 0; id < changed.vocab && request.is_active(row); ++id) {
       const bool before = id < request.vocab && expected.kept(row, request.vocab, id);
       if (response.kept(row, changed.vocab, id) == before) continue;
       return fails(fmt::format("{}: row {}: token {} is {}, and was not", what, row, id,
@@ -306,10 +306,6 @@ Judgement spelled(Subject& subject) {
 }
 
 }  // namespace
-
-bool is_active(const Request& request, std::int64_t row) {
-  return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
-}
 
 Judgement expect_same(Subject& subject, const char* what, const Request& changed) {
   if (!subject.description().per_request_seeds) return not_applicable("has no per-request seeds");

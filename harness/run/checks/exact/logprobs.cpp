@@ -8,7 +8,9 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/logprob_rows.h"
+#include "harness/run/checks/exact/processing_batches.h"
 #include "harness/run/evidence/logprob_suspects.h"
+#include "harness/run/evidence/mask_suspects.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -29,6 +31,22 @@ Request request_as_asked(const CheckInput& input, std::int64_t first, std::int64
     request.offset.push_back(0);
   }
   return request;
+}
+
+// Adds the mistake in the filters that gives a call wrong masks, if its masks are wrong.
+void note_wrong_masks(const CheckInput& input, Request request, CheckOutcome& outcome) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!sampler.reports_mask || request.input != RowInput::logits) return;
+  request.with_indices = false;
+  request.indices.clear();
+  request.num_samples = 1;
+  request.seed.resize(static_cast<std::size_t>(request.rows));
+  request.offset.resize(static_cast<std::size_t>(request.rows));
+  const Response masks = run_request(
+      *input.sampler, request, reported(sampler, request, {.support_size = true, .mask = true}));
+  if (!masks.ran()) return;
+  const bool is_plain = request.processing.empty();
+  note_mask_mistakes(input, is_plain ? request : processed_beforehand(request), masks, outcome);
 }
 
 // Makes one call with some rows of the input, and judges it.
@@ -64,6 +82,8 @@ void ask(const CheckInput& input, std::int64_t first, std::int64_t count,
   if (found.values > 0) outcome.measures["values"] += static_cast<double>(found.values);
   if (found.wrong.empty()) return;
   outcome.fail(found.wrong);
+  if (!is_raw(asked.report.mode)) note_wrong_masks(input, request, outcome);
+  if (!outcome.evidence.suspects.empty()) return;
   note_logprob_mistakes({input, request, asked, response, expected, bound}, outcome);
 }
 

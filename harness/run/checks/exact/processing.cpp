@@ -156,8 +156,7 @@ Response run_processed(const CheckInput& input, const Request& request,
   const Request plain = processed_beforehand(request);
   std::vector<bool> asked;
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    const bool padding =
-        !request.active.empty() && request.active[static_cast<std::size_t>(row)] == 0;
+    const bool padding = !request.is_active(row);
     asked.push_back(!padding && !may_end_the_call(input, plain, request, row));
     if (!padding && !asked.back()) response.refused.clear();
   }
@@ -293,7 +292,7 @@ bool is_wrong_without_steps(const CheckInput& input, Request request, CheckOutco
   if (!response.ran()) return false;
   const Request plain = processed_beforehand(request);
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    if (wrong_in(input, request, plain, response, row).empty()) continue;
+    if (!request.is_active(row) || wrong_in(input, request, plain, response, row).empty()) continue;
     CheckOutcome noted;
     note_mask_mistakes(input, plain, response, noted);
     const std::vector<Suspect>& mistakes = noted.evidence.suspects;
@@ -303,20 +302,23 @@ bool is_wrong_without_steps(const CheckInput& input, Request request, CheckOutco
   return false;
 }
 
-// Leaves out one step at a time, in the row alone. If the row is right without a step, that step is
-// wrong. If the row is right without any of several steps, it hardly matters which of them is
-// wrong, and none is named.
+// Leaves out one step at a time, in the row alone of the whole call. If the row is right without a
+// step, that step is wrong. If the row is right without any of several steps, it hardly matters
+// which of them is wrong, and none is named.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
                    CheckOutcome& outcome) {
   constexpr std::size_t kMaxSteps = 2;
+  const auto answer = [&input](const Request& asked) {
+    return run_request(*input.sampler, asked,
+                       reported(input.sampler->description(), asked, kWanted));
+  };
   std::vector<Suspect> named;
   for (const Step& step : all_steps()) {
-    Request without = one_row(request, row);
-    step.leave_out(without.processing.front());
-    const Response response = run_request(*input.sampler, without,
-                                          reported(input.sampler->description(), without, kWanted));
+    Request without = request;
+    step.leave_out(without.processing[static_cast<std::size_t>(row)]);
+    const Response response = answer(without);
     if (!response.ran() ||
-        !wrong_in(input, without, processed_beforehand(without), response, 0).empty()) {
+        !wrong_in(input, without, processed_beforehand(without), response, row).empty()) {
       continue;
     }
     named.push_back({step.name, fmt::format("row {} is right without it", row)});
@@ -325,14 +327,23 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
     outcome.evidence.suspects.insert(outcome.evidence.suspects.end(), named.begin(), named.end());
   }
   if (!outcome.evidence.suspects.empty()) return;
-  const Request one = one_row(request, row);
-  const Response response =
-      run_request(*input.sampler, one, reported(input.sampler->description(), one, kWanted));
-  for (std::int64_t id = 0; response.ran() && !response.mask.empty() && id < one.vocab; ++id) {
-    if (!response.kept(0, one.vocab, id) || !is_banned(one, 0, id)) continue;
-    return note_ban(one, 0, id, "kept", outcome);
+  const Response response = answer(request);
+  for (std::int64_t id = 0; response.ran() && !response.mask.empty() && id < request.vocab; ++id) {
+    if (!response.kept(row, request.vocab, id) || !is_banned(request, row, id)) continue;
+    return note_ban(request, row, id, "kept", outcome);
   }
 }
+
+}  // namespace
+
+void note_wrong_step(const CheckInput& input, const Request& request, std::int64_t row,
+                     CheckOutcome& outcome) {
+  // A row of a mistake in no step may be right without a step by chance.
+  if (is_wrong_without_steps(input, request, outcome)) return;
+  name_the_step(input, request, row, outcome);
+}
+
+namespace {
 
 void compare_with_oracle(const CheckInput& input, const Request& request, std::int64_t first,
                          CheckOutcome& outcome) {
@@ -350,10 +361,7 @@ void compare_with_oracle(const CheckInput& input, const Request& request, std::i
     if (wrong.empty()) continue;
     outcome.fail(fmt::format("row {} ({}): {}", first + row,
                              describe(request.parameters[static_cast<std::size_t>(row)]), wrong));
-    // A row of a mistake in no step may be right without a step by chance.
-    if (!is_wrong_without_steps(input, request, outcome)) {
-      name_the_step(input, request, row, outcome);
-    }
+    note_wrong_step(input, request, row, outcome);
     return;
   }
 }
@@ -448,6 +456,10 @@ void expect_same(const CheckInput& input, const char* relation, const Response& 
     }
     if (wrong.empty()) continue;
     outcome.fail(fmt::format("{}: row {}: {}", relation, i, wrong));
+    if (response.tokens[at] == expected.tokens[i]) {
+      outcome.evidence.suspects.push_back(
+          {"log-probabilities: values", "the tokens of both calls are equal"});
+    }
     return;
   }
 }

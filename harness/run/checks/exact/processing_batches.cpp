@@ -11,6 +11,7 @@
 #include "harness/inputs/narrow_floats.h"
 #include "harness/inputs/processing_rows.h"
 #include "harness/run/calls/random_words.h"
+#include "harness/run/checks/exact/replay_relations.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -20,13 +21,11 @@ using reference::RowProcessing;
 constexpr WantedResults kAllOfBatches = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 
+constexpr const char* kPadding = "batches: rows of padding";
+
 // Other checks judge wider rows one by one, because the effects of a batch do not depend on the
 // width.
 constexpr std::int64_t kMaxTokensOfBatches = 4096;
-
-bool is_active(const Request& request, std::int64_t row) {
-  return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
-}
 
 std::string wrong_of_padding(const CheckInput& input, const Response& response, std::int64_t row) {
   const auto at = static_cast<std::size_t>(row);
@@ -39,6 +38,24 @@ std::string wrong_of_padding(const CheckInput& input, const Response& response, 
   }
   return fmt::format("status {} for a row that is padding, expected {}", response.statuses[at],
                      to_string(RowStatus::inactive));
+}
+
+// Returns whether a row of a call with padding is right if the padding rows are left out.
+bool is_right_without_padding(const CheckInput& input, const Request& request, std::int64_t row) {
+  if (std::ranges::find(request.active, 0) == request.active.end()) return false;
+  std::vector<std::int64_t> picks;
+  for (std::int64_t i = 0; i < request.rows; ++i) {
+    if (request.is_active(i)) picks.push_back(i);
+  }
+  Request active = pick_rows(request, picks);
+  active.history_form = request.history_form;
+  for (const std::int64_t pick : picks) {
+    active.processing.push_back(request.processing[static_cast<std::size_t>(pick)]);
+  }
+  const std::int64_t at = std::ranges::find(picks, row) - picks.begin();
+  const Response response = run_processed(input, active, kAllOfBatches);
+  const Request plain = input.exact() ? Request{} : processed_beforehand(active);
+  return response.ran() && wrong_in(input, active, plain, response, at).empty();
 }
 
 // Compares every row of a batch with the answer of its oracle. Returns the tokens, or an empty list
@@ -54,7 +71,7 @@ std::vector<std::int32_t> expect_right(const CheckInput& input, const std::strin
   for (std::int64_t row = 0; row < request.rows; ++row) {
     ++outcome.draws;
     std::string wrong;
-    if (!is_active(request, row)) {  // mask and probabilities of padding are undefined
+    if (!request.is_active(row)) {  // mask and probabilities of padding are undefined
       wrong = wrong_of_padding(input, response, row);
     } else if (input.exact() || processed_row(request, row).status == RowStatus::ok) {
       wrong = wrong_in(input, request, plain, response, row);
@@ -62,6 +79,12 @@ std::vector<std::int32_t> expect_right(const CheckInput& input, const std::strin
     if (wrong.empty()) continue;
     outcome.fail(fmt::format("{}: row {} ({}): {}", what, row,
                              describe(request.parameters[static_cast<std::size_t>(row)]), wrong));
+    if (!request.is_active(row)) return {};
+    if (is_right_without_padding(input, request, row)) {
+      outcome.evidence.suspects.push_back({kPadding, "without the padding the row is right"});
+    } else {
+      note_wrong_step(input, request, row, outcome);
+    }
     return {};
   }
   return response.tokens;
@@ -236,6 +259,7 @@ void expect_padding_passed_over(const CheckInput& input, CheckOutcome& outcome) 
       if (active && among[at] != before.tokens[at]) {
         outcome.fail(fmt::format("row {} has token {} among padding and {} among rows", at,
                                  among[at], before.tokens[at]));
+        outcome.evidence.suspects.push_back({kPadding, "the same row among rows is right"});
       }
       if (after.tokens[at] != before.tokens[at]) {
         outcome.fail(fmt::format("row {} has token {} after a call with padding and {} before it",

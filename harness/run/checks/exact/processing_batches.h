@@ -24,6 +24,11 @@ Response run_processed(const CheckInput& input, const Request& request,
 std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
                      const Response& response, std::int64_t row);
 
+/// Adds the step of processing that is wrong in a row to the outcome's suspects. If rows are wrong
+/// without any step, too, a mistake in the filters is added, if one alone explains the masks.
+void note_wrong_step(const CheckInput& input, const Request& request, std::int64_t row,
+                     CheckOutcome& outcome);
+
 /// Judges tokens that occur as often as 8 and 16 bits can count, once less, and once more. If a
 /// count saturates or wraps around, another token has the largest logit.
 void expect_large_counts(const CheckInput& input, CheckOutcome& outcome);

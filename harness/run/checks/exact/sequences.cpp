@@ -10,11 +10,13 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/sequence_event.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/processing_batches.h"
+#include "harness/run/evidence/token_suspects.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -233,7 +235,22 @@ class Sequence {
           fmt::format("step {}, row {} of {}: slot {}, request {} ({}; offset {}, {}{}): {}", step_,
                       row, slots.size(), slots[row], held.number, held.came, held.offset,
                       describe(parameters_of(held)), held.processed ? ", processed" : "", wrong));
+      note_mistake(request, plain, at);
       return;
+    }
+  }
+
+  // Adds the mistake of a row that is wrong in a call with all values of the request, too. Then the
+  // state is not at fault.
+  void note_mistake(const Request& request, const Request& plain, std::int64_t row) {
+    const Response given = run_request(*input_.sampler, request, {});
+    if (!given.ran() || wrong_in(input_, request, plain, given, row).empty()) return;
+    if (!request.processing.empty()) {
+      note_wrong_step(input_, request, row, outcome_);
+    } else if (input_.exact()) {
+      std::vector<reference::IntegerRow> models;
+      for (std::int64_t i = 0; i < request.rows; ++i) models.push_back(model_of(request, i));
+      note_wrong_draw(input_, request, given, models, 0, row, 0, outcome_);
     }
   }
 

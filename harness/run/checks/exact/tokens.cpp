@@ -184,7 +184,7 @@ const char* fault_of(const Request& request, const Response& response,
                      std::int32_t token) {
   const bool in_range = token >= 0 && token < request.vocab;
   const std::int64_t row = request.row_of(output);
-  const bool active = request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
+  const bool active = request.is_active(row);
   if (distribution.must_fail || !active) {
     if (token != -1) return active ? "for a row that must fail" : "for an inactive row";
   } else if (!in_range) {
