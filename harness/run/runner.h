@@ -24,8 +24,8 @@ struct Variation {
   std::int64_t vocab = 0;                ///< 0: the case's own
   std::int64_t first_row = 0, rows = 0;  ///< the rows of the case that are judged; 0 rows: all
   std::uint64_t seed = 0;                ///< other than 0: chooses other logits and random words
-  /// The subject of conditions (calls/conditions.h) that the rows no longer have, if they can say
-  /// the same without it; empty: the rows stay as they are.
+  /// The subject of conditions (calls/conditions.h) that the rows no longer have; they say the same
+  /// without it, if they can. Empty: the rows stay as they are.
   std::string_view without = {};
 };
 

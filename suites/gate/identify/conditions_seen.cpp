@@ -55,7 +55,7 @@ class Conditions {
     if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
     ask_shifted_cases();
-    for (const char* const subject : {"dtype", "top_k", "temperature"}) {
+    for (const char* const subject : {"dtype", "top_k", "temperature", "top_p", "min_p"}) {
       if ((left_ & of_subject(subject)).any()) say_without(subject);
     }
     if (left_.any()) add_cases();
@@ -127,7 +127,7 @@ class Conditions {
   // when a few were asked and further ones would decide nothing. In some cases the steps of a row
   // follow from its number, so that places alone count only after they were tried in other calls.
   void ask_shifted_cases() {
-    constexpr std::int64_t kMaxShift = 3;  // rows
+    constexpr std::int64_t kMaxShift = 12;  // rows
     constexpr std::size_t kOfPlaces = 2, kMost = 2 * kAsked;
     std::size_t asked_shifted = 0;
     for (std::int64_t shift = 1; shift <= kMaxShift; ++shift) {
@@ -215,12 +215,12 @@ class Conditions {
     }
   }
 
-  // Repeats failed cases with other logits, as they are and with rows that say the same without a
-  // parameter. A mistake that needs the parameter shows in the former alone. A few failed cases may
-  // all have a parameter by chance, and these pairs tell whether it matters.
+  // Repeats failed cases with other logits, as they are and with rows without a parameter, which
+  // say the same if they can. A mistake that needs the parameter shows in the former alone. A few
+  // failed cases may all have a parameter by chance, and these pairs tell whether it matters.
   void say_without(std::string_view subject) {
     constexpr std::size_t kCases = 4, kTries = 8, kWrong = 6;
-    constexpr std::uint64_t kSeeds = 6;
+    constexpr std::uint64_t kSeeds = 64;
     constexpr double kMaxValues = 3e9;  // that all repeated cases read, together
     const Held of = of_subject(subject);
     struct Said {

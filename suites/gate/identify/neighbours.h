@@ -1,6 +1,6 @@
 // Neighbours of a failed case: the same case with a smaller vocabulary, with fewer rows in a call,
-// with its rows at other places, or with rows that say the same in another way. They tell
-// conditions that the rows of a single case cannot tell.
+// with its rows at other places, or with rows without a parameter. They tell conditions that the
+// rows of a single case cannot tell.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ bool is_right_in_calls_of(const harness::Job& job, std::int64_t rows);
 /// Returns the largest number of rows of a call for which a condition on this number does not hold.
 std::int64_t largest_call_without(const harness::Condition& condition);
 
-/// Returns a failed case with other logits and random words, which `seed` chooses (0: its own).
-/// Rows say the same without the parameter `subject`, if they can. An empty subject leaves them as
-/// they are.
+/// Returns a failed case with other logits and random words, which `seed` chooses (0: its own), and
+/// with rows without the parameter `subject`, which say the same if they can. An empty subject
+/// leaves them as they are.
 harness::Job resaid(const harness::Job& job, std::uint64_t seed, std::string_view subject);
 
 /// Returns a case with other logits, and with each row `shift` places further to the front of its

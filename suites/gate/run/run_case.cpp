@@ -180,25 +180,37 @@ harness::Job judging_job(const Case& entry, const std::string& sampler_name,
   return job;
 }
 
-// Returns the case with rows that say the same without a parameter: values of 16 bits in float32,
-// quotients in place of logits and a temperature, no top_k in place of one that keeps the whole
-// vocabulary. Probabilities are rounded to the type of their rows, so they stay as they are.
+// Returns the case with rows without a parameter. The rows say the same, if they can: values of 16
+// bits in float32, quotients in place of logits and a temperature, no top_k in place of one that
+// keeps the whole vocabulary. Otherwise the parameter is off. Probabilities are rounded to the type
+// of their rows, so they stay as they are.
 Case said_without(Case entry, std::string_view subject) {
   Input& input = entry.input;
   const bool is_float32 = input.dtype == DType::float32 || input.widened;
-  if (entry.from_probs) return entry;
-  if (subject == "dtype") input.widened = true;
+  const auto change = [&entry](auto of) {
+    for (Operation& one : entry.operations) of(one.parameters);
+  };
+  if (subject == "dtype" && !entry.from_probs) input.widened = true;
+  if (subject == "top_p") change([](reference::RowParameters& one) { one.top_p = 1; });
+  if (subject == "min_p") change([](reference::RowParameters& one) { one.min_p = 0; });
   if (subject == "top_k") {
-    for (Operation& one : entry.operations) {
-      if (one.parameters.top_k >= input.vocab) one.parameters.top_k = 0;
-    }
+    const bool is_off = std::ranges::all_of(entry.operations, [&input](const Operation& one) {
+      return one.parameters.top_k <= 0 || one.parameters.top_k >= input.vocab;
+    });
+    change([&](reference::RowParameters& one) {
+      if (!is_off || one.top_k >= input.vocab) one.top_k = 0;
+    });
   }
-  if (subject == "temperature" && is_float32 && entry.operations.size() == 1) {
-    float& temperature = entry.operations.front().parameters.temperature;
-    if (!(temperature > 0)) return entry;
-    input.widened = true;
-    input.divisor = temperature;
-    temperature = 1;
+  if (subject == "temperature") {
+    const bool says_same = is_float32 && entry.operations.size() == 1 && !entry.from_probs;
+    const float first = entry.operations.front().parameters.temperature;
+    if (says_same && first > 0) {
+      input.widened = true;
+      input.divisor = first;
+    }
+    change([](reference::RowParameters& one) {
+      if (one.temperature > 0) one.temperature = 1;
+    });
   }
   return entry;
 }

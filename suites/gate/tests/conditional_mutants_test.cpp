@@ -93,6 +93,12 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"ties-at-k-dropped", "rows of 16 bits"},
         // Its failed cases have no rows with repeated ids in small calls.
         Planted{"repetition-by-count", "rows at temperatures other than 1"},
+        // The single case that finds it is one of a running batch.
+        Planted{"dry-allows-one-more", "rows of 16 bits"},
+        // Reported values are wrong in cases of processing, whose tokens are right.
+        Planted{"processed-logprobs-of-the-prompt", "rows 0, 3, 6, ... of a call"},
+        // Only the cases of processing have padding in calls with it.
+        Planted{"tokens-row-behind-padding-is-greedy", "calls with logits processing"},
         // A single case finds it.
         Planted{"slot-keeps-processing", "vocabularies of more than 200 tokens"},
         // No case repeats operations, or reported values, in calls of other numbers of rows.

@@ -1,5 +1,5 @@
 // Tests of the cases by which a failed run learns in which rows a sampler is wrong: failed cases
-// that a right sampler answers in part, and neighbours whose rows say the same in another way.
+// that a right sampler answers in part, and neighbours whose rows lack a parameter.
 #include "suites/gate/identify/neighbours.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ struct Resaid {
 
 class ResaidRows : public testing::TestWithParam<Resaid> {};
 
-// Rows that say the same without the parameter are right, and rows with other logits stay wrong.
+// Rows without the parameter are right, and rows with other logits stay wrong.
 TEST_P(ResaidRows, LackTheParameter) {
   const auto [subject, condition, case_id] = GetParam();
   const Job job = job_of(case_id, condition);
@@ -102,7 +102,7 @@ TEST_P(ResaidRows, LackTheParameter) {
     EXPECT_EQ(verdict_of(resaid(job, seed, subject)), Verdict::passed) << seed;
   }
   // Rows without another parameter stay wrong.
-  for (const char* const other : {"dtype", "top_k", "temperature"}) {
+  for (const char* const other : {"dtype", "top_k", "temperature", "top_p", "min_p"}) {
     if (other != std::string(subject)) {
       EXPECT_EQ(verdict_of(resaid(job, 1, other)), Verdict::failed) << other;
     }
@@ -114,6 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Resaid{"dtype", "rows of 16 bits", "tokens/gaussian_wide/v1000/bfloat16/edges"},
                     Resaid{"top_k", "rows with a top_k of the vocabulary",
                            "tokens/gaussian_wide/v1000/edges"},
+                    Resaid{"top_p", "rows with top_p", "tokens/gaussian_wide/v1000/edges"},
+                    Resaid{"min_p", "rows with min_p", "tokens/gaussian_wide/v1000/edges"},
                     Resaid{"temperature", "rows at temperatures other than 1",
                            "chi_squared/gaussian_wide/v1000/none/t0.7/*"}),
     [](const testing::TestParamInfo<Resaid>& of) { return std::string(of.param.subject); });
