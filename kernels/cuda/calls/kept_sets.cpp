@@ -17,6 +17,8 @@ class KeptTask final : public SurvivorsTask {
  public:
   explicit KeptTask(const KeptSets& kept) : kept_(kept) {}
 
+  bool writes_sizes() const override { return true; }
+
   Error check(const SampleRequest& request) const override {
     return check_kept(kept_, outputs_of(request));
   }
@@ -34,12 +36,13 @@ class KeptTask final : public SurvivorsTask {
   }
 
   /// Marks the survivors of filtered rows and packs them.
-  Error enqueue(const SampleRequest& request, const SampleResult& result,
-                const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
+  Error enqueue(const SampleRequest& request, const SampleResult& result, const SurvivorRows& rows,
                 cudaStream_t stream) const override {
     if (request.logits.rows > 0) {
-      const MarkTask mark{
-          filtered, {keys.data, keys.rows, keys.row_stride}, workspace_.marks, workspace_.words};
+      const MarkTask mark{rows.filtered,
+                          {rows.keys.data, rows.keys.rows, rows.keys.row_stride},
+                          workspace_.marks,
+                          workspace_.words};
       if (Error error = check_launch("mark_kept", mark_kept(mark, stream))) return error;
     }
     PackTask pack;

@@ -3,10 +3,10 @@
 //
 // If one token is drawn per row, and only tokens and statuses are requested, the row kernel does
 // all the work and stores no records. All other results need the records of the row kernel, one per
-// row in the workspace, and one of the following steps.
+// row in the workspace, and one of the following steps, in this order.
+//   the task options.survivors, which may change tokens and statuses;
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
 //   write_rows    for masks and probabilities;
-//   the task options.survivors;
 //   row_logprobs  for reports (log_probabilities.cpp).
 // Reports of given tokens do not need the row kernel if they use the caller's own rows. No kernel
 // is enqueued until all arguments have been checked.
@@ -62,6 +62,12 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   return pointers.error();
 }
 
+/// Returns whether the call itself writes the sizes of the sets of survivors.
+bool writes_sizes(const SampleResult& result, const SampleOptions& options) {
+  return result.support_size.given() &&
+         (options.survivors == nullptr || !options.survivors->writes_sizes());
+}
+
 /// Kernels of a call.
 struct Plan {
   bool draws_in_row_kernel;  ///< whether the row kernel writes tokens and statuses, with one draw
@@ -79,9 +85,8 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
              const SampleOptions& options) {
   const bool any_outputs = outputs_of(request) > 0;
   const bool one_a_row = !request.indices.given() && request.num_samples == 1;
-  // The sizes of kept sets are written together with the sets.
-  const bool measures = (result.support_size.given() && options.survivors == nullptr) ||
-                        result.logprob.given() || result.logprob_filtered.given();
+  const bool measures =
+      writes_sizes(result, options) || result.logprob.given() || result.logprob_filtered.given();
   Plan plan{};
   plan.draws_in_row_kernel = options.wants_tokens && one_a_row && any_outputs;
   plan.has_outputs = options.wants_tokens && any_outputs && (!one_a_row || measures);
@@ -125,7 +130,8 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
   return task;
 }
 
-OutputsTask outputs_task(const SampleRequest& request, const SampleResult& result, const Plan& plan,
+OutputsTask outputs_task(const SampleRequest& request, const SampleResult& result,
+                         const SampleOptions& options, const Plan& plan,
                          const FilteredRows& filtered) {
   OutputsTask task;
   task.filtered = filtered;
@@ -138,7 +144,7 @@ OutputsTask outputs_task(const SampleRequest& request, const SampleResult& resul
   task.tokens_are_drawn = plan.draws_in_row_kernel;
   task.tokens = result.tokens.data;
   task.statuses = plan.draws_in_row_kernel ? nullptr : result.statuses.data;
-  task.support_size = plan.has_survivors ? nullptr : result.support_size.data;
+  if (writes_sizes(result, options)) task.support_size = result.support_size.data;
   task.logprob = result.logprob.data;
   task.logprob_filtered = result.logprob_filtered.data;
   return task;
@@ -209,8 +215,12 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
       is_processed(request.processing) ? BitRows<const std::uint32_t>{} : request.allowed,
       workspace.edits,
       only_raw ? nullptr : workspace.records};
+  if (plan.has_survivors) {
+    const SurvivorRows rows{filtered, workspace.records, keys, path};
+    if (Error error = options.survivors->enqueue(request, result, rows, stream)) return error;
+  }
   if (plan.has_outputs) {
-    const OutputsTask outputs = outputs_task(request, result, plan, filtered);
+    const OutputsTask outputs = outputs_task(request, result, options, plan, filtered);
     if (Error error = check_launch("draw_outputs", draw_outputs(outputs, stream))) return error;
   }
   if (plan.has_rows) {
@@ -220,11 +230,6 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
     rows.probs = result.probs;
     rows.statuses = plan.writes_statuses_by_row ? result.statuses.data : nullptr;
     if (Error error = check_launch("write_rows", write_rows(rows, stream))) return error;
-  }
-  if (plan.has_survivors) {
-    if (Error error = options.survivors->enqueue(request, result, filtered, keys, stream)) {
-      return error;
-    }
   }
   if (!plan.has_reports) return {};
   return enqueue_reports(logprobs_task(request, result, options, filtered, workspace),

@@ -17,12 +17,21 @@ namespace fairdraw::cuda {
 /// has fewer than 2^31 blocks.
 inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 22) - 1;
 
-/// Task on the survivors of a call's rows, which runs after the kernels of the call itself. The
-/// task also writes the sizes of the sets of survivors, so that the call does not write
-/// SampleResult::support_size.
+/// Rows that the row kernel has filtered, for a task on their survivors.
+struct SurvivorRows {
+  FilteredRows filtered;
+  RowRecord* records;           ///< [rows]; the records of `filtered`, which the task may change
+  TileRows<std::int32_t> keys;  ///< keys of the tiles of all rows whose status is ok
+  Path path;
+};
+
+/// Task on the survivors of a call's rows, which runs between the row kernel and the kernels that
+/// write the other results.
 class SurvivorsTask {
  public:
   virtual ~SurvivorsTask() = default;
+  /// Returns whether the task writes SampleResult::support_size, in place of the call.
+  virtual bool writes_sizes() const = 0;
   /// Checks the arrays of the task, for a request that has already been checked: first the lengths,
   /// then the pointers.
   virtual Error check(const SampleRequest& request) const = 0;
@@ -30,10 +39,9 @@ class SurvivorsTask {
   /// Allocates the task's part of the workspace, and returns the array into which the row kernel
   /// writes the keys of tiles.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
-  /// Enqueues the task. `keys` has the keys of the tiles of all rows whose status is ok.
+  /// Enqueues the task.
   virtual Error enqueue(const SampleRequest& request, const SampleResult& result,
-                        const FilteredRows& filtered, const TileRows<std::int32_t>& keys,
-                        cudaStream_t stream) const = 0;
+                        const SurvivorRows& rows, cudaStream_t stream) const = 0;
 };
 
 struct SampleOptions {
