@@ -75,7 +75,7 @@ ROOMS = {
     _CUDA + "rows": {"kernels/common", _CUDA + "device"},
     _CUDA + "tiles": {"kernels/common", _CUDA + "device", _CUDA + "rows"},
     _CUDA + "processing": _TILES,
-    _CUDA + "outputs": _TILES,
+    _CUDA + "outputs": _TILES | {_RULES},
     _CUDA + "speculation": _TILES | {_RULES},
     _CUDA + "sharded": _TILES | {_CUDA + "outputs"},
     _CUDA + "beams": _TILES | {_CUDA + "outputs", _RULES},
@@ -93,14 +93,14 @@ SERVING = tuple(
     for folder, names in {
         "kernels/include/fairdraw/": """
             batch_state.h beam_search.h cuda_beam_ cuda_fused_ cuda_kept_sets.h cuda_sharded.h
-            cuda_speculative.h cuda_stop_criteria.h fused_sampling_processor.h kept_sets.h
-            parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
+            cuda_speculative.h cuda_stop_criteria.h cuda_watermark.h fused_sampling_processor.h
+            kept_sets.h parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
         """,
         "kernels/": "serving/ sharded/",
-        "kernels/cuda/": "batch/ beams/ sharded/ speculation/ outputs/kept_sets.",
+        "kernels/cuda/": "batch/ beams/ sharded/ speculation/ outputs/kept_sets. outputs/mark_rows.",
         "kernels/cuda/calls/": """
             beam_search.cpp chain_speculative_sampling.cpp kept_ no_cuda_serving.cpp sharded
-            speculation.cpp stop_criteria.cu
+            speculation.cpp stop_criteria.cu watermark.cpp
         """,
         "kernels/tests/": "arguments/ serving/ sharded/ speculation/ sample/kept_ cuda/serving/",
         "harness/adapters/": """

@@ -10,11 +10,15 @@
 #include "fairdraw/cuda_sharded.h"
 #include "fairdraw/cuda_speculative.h"
 #include "fairdraw/cuda_stop_criteria.h"
+#include "fairdraw/cuda_watermark.h"
 
 namespace fairdraw::cuda {
 
 FAIRDRAW_NO_BYTES(const SampleRequest&, const LogprobsResult&, const KeptSets&)
 FAIRDRAW_NO_CALL(sample_with_kept_sets, const SampleRequest&, const SampleResult&, const KeptSets&,
+                 const Execution&)
+FAIRDRAW_NO_BYTES(const SampleRequest&, const LogprobsResult&, const Watermark&)
+FAIRDRAW_NO_CALL(sample_marked, const SampleRequest&, const Watermark&, const SampleResult&,
                  const Execution&)
 FAIRDRAW_NO_BYTES(const KeptMask&)
 FAIRDRAW_NO_CALL(kept_sets_of_mask, const KeptMask&, const KeptSets&, const Execution&)

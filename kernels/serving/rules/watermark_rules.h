@@ -41,10 +41,12 @@ FAIRDRAW_HOST_DEVICE inline std::uint64_t keyed_word(std::uint64_t context_key,
 }
 
 /// Returns whether the output had its last `window` ids before. A context that reaches before the
-/// first id is new.
+/// first id is new. Threads that share the places have `first` apart, and their number as `step`.
 FAIRDRAW_HOST_DEVICE inline bool context_is_repeated(const std::int32_t* output,
-                                                     std::int64_t length, std::int32_t window) {
-  for (std::int64_t end = window; end < length; ++end) {
+                                                     std::int64_t length, std::int32_t window,
+                                                     std::int64_t first = 0,
+                                                     std::int64_t step = 1) {
+  for (std::int64_t end = window + first; end < length; end += step) {
     std::int32_t same = 0;
     while (same < window && output[end - 1 - same] == output[length - 1 - same]) ++same;
     if (same == window) return true;

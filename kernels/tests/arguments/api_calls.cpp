@@ -8,6 +8,7 @@
 #include "fairdraw/cuda_kept_sets.h"
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/cuda_tile_index.h"
+#include "fairdraw/cuda_watermark.h"
 #include "fairdraw/fused_sampling_processor.h"
 #include "fairdraw/tile_index.h"
 #include "tests/arguments/api_arguments.h"
@@ -294,6 +295,7 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         by_mask ? "prompt as bits" : "prompt as lists");
   }
   for (const bool by_mask : {false, true}) {
+    const char* variant = by_mask ? "prompt as bits" : "prompt as lists";
     add_call(
         all, "watermark.h sample_marked",
         [by_mask](const Shared& s, Arrays& a) {
@@ -303,7 +305,17 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
               [](const auto&... x) { return sample_marked(x...); }, marked_rows(a, by_mask),
               watermark_of(a), sample_result(a, kRows), Execution{CpuTarget::best, 1});
         },
-        by_mask ? "prompt as bits" : "prompt as lists");
+        variant);
+    add_call(
+        all, "cuda_watermark.h sample_marked",
+        [by_mask](const Shared& s, Arrays& a) {
+          return call_of(
+              s, ",watermark,result,execution",
+              {"watermark.green_bias", "execution.workspace_bytes"},
+              [](const auto&... x) { return cuda::sample_marked(x...); }, marked_rows(a, by_mask),
+              watermark_of(a), sample_result(a, kRows), cuda::Execution{});
+        },
+        variant);
   }
   add_call(all, "watermark.h detect_watermark", [](const Shared& s, Arrays& a) {
     return call_of(
