@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "fairdraw/cuda_memory.h"
 #include "fairdraw/cuda_speculative.h"
+#include "fairdraw/cuda_watermark.h"
 #include "fairdraw/watermark.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
@@ -52,18 +54,41 @@ class MarkedHistories {
     }
   }
 
-  TokenLists lists() const {
-    return {batch_.mark_output,
-            batch_.rows * batch_.mark_output_size,
-            {begins_.data(), batch_.rows},
-            {lengths_.data(), batch_.rows}};
+  TokenLists lists() const { return lists_of(batch_.mark_output, begins_.data(), lengths_.data()); }
+
+  /// Returns the same lists in device memory: `ids` are those of the batch, and `places` holds the
+  /// beginnings and the lengths.
+  Error copy_places(const std::int32_t* ids, cuda::DeviceBuffer& places, const cuda::Stream& stream,
+                    TokenLists& lists) const {
+    const std::int64_t of_begins = batch_.rows * static_cast<std::int64_t>(sizeof(std::int64_t));
+    const std::int64_t of_lengths = batch_.rows * static_cast<std::int64_t>(sizeof(std::int32_t));
+    if (Error error = places.reserve(of_begins + of_lengths)) return error;
+    if (Error error = places.upload(0, begins_.data(), of_begins, stream)) return error;
+    if (Error error = places.upload(of_begins, lengths_.data(), of_lengths, stream)) return error;
+    auto* const begins = static_cast<std::int64_t*>(places.data());
+    lists = lists_of(ids, begins, reinterpret_cast<std::int32_t*>(begins + batch_.rows));
+    return {};
   }
 
  private:
+  TokenLists lists_of(const std::int32_t* ids, const std::int64_t* begins,
+                      const std::int32_t* lengths) const {
+    return {
+        ids, batch_.rows * batch_.mark_output_size, {begins, batch_.rows}, {lengths, batch_.rows}};
+  }
+
   const fairdraw_batch& batch_;
   std::vector<std::int64_t> begins_;
   std::vector<std::int32_t> lengths_;
 };
+
+Watermark watermark_of(const fairdraw_batch& batch) {
+  Watermark watermark;
+  watermark.key = {batch.mark_key, batch.rows};
+  watermark.rule.window = batch.mark_window;
+  watermark.rule.scheme = static_cast<WatermarkScheme>(batch.mark_scheme);
+  return watermark;
+}
 
 class CpuServing final : public ServingSampler {
  public:
@@ -111,12 +136,8 @@ class CpuServing final : public ServingSampler {
     const MarkedHistories histories(batch);
     SampleRequest request = sample_request_of(batch);
     request.processing.output = histories.lists();
-    Watermark watermark;
-    watermark.key = {batch.mark_key, batch.rows};
-    watermark.rule.window = batch.mark_window;
-    watermark.rule.scheme = static_cast<WatermarkScheme>(batch.mark_scheme);
-    const Error error =
-        sample_marked(request, watermark, sample_result_of(batch, view_of(statuses)), execution_);
+    const Error error = sample_marked(request, watermark_of(batch),
+                                      sample_result_of(batch, view_of(statuses)), execution_);
     if (error) return error.message;
     write_statuses(statuses, batch.statuses);
     return {};
@@ -129,7 +150,14 @@ class CpuServing final : public ServingSampler {
 class CudaServing final : public ServingSampler {
  public:
   CudaServing(std::unique_ptr<Sampler> rows, cuda::Path path)
-      : ServingSampler(std::move(rows)), path_(path) {}
+      : ServingSampler(std::move(rows)), path_(path) {
+    description_.marks_by_key = true;
+  }
+
+  std::string run(const fairdraw_batch& batch) override {
+    if (batch.mark_key == nullptr) return ServingSampler::run(batch);
+    return on_device([&](DeviceState& state) { return run_marked_on(state, batch); });
+  }
 
   std::string run_chain(const fairdraw_chain& chain) override {
     if (chain.accept_words != nullptr) return "takes no random words";
@@ -141,6 +169,27 @@ class CudaServing final : public ServingSampler {
   }
 
  private:
+  Error run_marked_on(DeviceState& state, const fairdraw_batch& given) const {
+    DeviceCall<fairdraw_batch> call(given);
+    if (Error error = call.upload(state)) return error;
+    keep_host_seed(given, call.call());
+    const fairdraw_batch& batch = call.call();
+    SampleRequest request = sample_request_of(batch);
+    cuda::DeviceBuffer places;
+    if (Error error = MarkedHistories(given).copy_places(batch.mark_output, places, state.stream,
+                                                         request.processing.output)) {
+      return error;
+    }
+    const SampleResult result = sample_result_of(batch, statuses_of(batch.statuses, batch.outputs));
+    const Watermark watermark = watermark_of(batch);
+
+    cuda::Execution execution{.path = path_};
+    const std::int64_t workspace = cuda::workspace_bytes(request, result.logprobs, watermark);
+    if (Error error = prepare(state, workspace, execution)) return error;
+    if (Error error = cuda::sample_marked(request, watermark, result, execution)) return error;
+    return call.download(state);  // waits for the kernels, so `places` may be freed
+  }
+
   Error run_chain_on(DeviceState& state, const fairdraw_chain& given) const {
     DeviceCall<fairdraw_chain> call(given);
     if (Error error = call.upload(state)) return error;
