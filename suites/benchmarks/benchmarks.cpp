@@ -342,8 +342,8 @@ bool is_cuda_backend(const std::string& backend) {
 
 bool is_cuda_operation(const std::string& name) {
   const auto begins = [&](const char* prefix) { return name.starts_with(prefix); };
-  return begins("from_probs/") || begins("kept/") || begins("step/") || begins("logprobs/") ||
-         begins("verify_") || begins("chain_speculative_sampling_");
+  return begins("from_probs/") || begins("kept/") || begins("marked/") || begins("step/") ||
+         begins("logprobs/") || begins("verify_") || begins("chain_speculative_sampling_");
 }
 
 double median(std::vector<double> values) {

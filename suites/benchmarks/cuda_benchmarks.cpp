@@ -64,19 +64,26 @@ CudaOperation operation_of(const std::string& name, bool by_arrays) {
     expect_from_probs(name, operation);
     return {"from_probs/" + operation_name(operation),
             Lists::probabilities,
-            sample_call(operation, {by_arrays, true, false, {}}),
+            sample_call(operation, {.by_arrays = by_arrays, .from_probs = true}),
             {}};
   }
   if (const auto filters = after("kept/", name)) {
     const Operation operation = sample_operation(*filters);
     return {"kept/" + call_name(operation, "none"),
             Lists::table,
-            sample_call(operation, {by_arrays, false, true, {}}),
+            sample_call(operation, {.by_arrays = by_arrays, .kept_sets = true}),
+            {}};
+  }
+  if (const auto filters = after("marked/", name)) {
+    const Operation operation = sample_operation(*filters);
+    return {"marked/" + call_name(operation, "none"),
+            Lists::serving,
+            sample_call(operation, {.marks = true}),
             {}};
   }
   if (const auto report = after("logprobs/", name)) {
     const std::string mode = report->substr(0, report->find('+'));
-    const SampleForm form = {true, false, false, parse_report(name, mode)};
+    const SampleForm form = {.report = parse_report(name, mode)};
     if (mode == *report) throw UsageError(fmt::format("operation {}: '+FILTERS' is missing", name));
     const Operation operation = sample_operation(report->substr(mode.size() + 1));
     return {name, Lists::serving, sample_call(operation, form), {}};
@@ -88,7 +95,7 @@ CudaOperation operation_of(const std::string& name, bool by_arrays) {
   const Operation operation = sample_operation(name);
   return {call_name(operation, "none"),
           Lists::table,
-          sample_call(operation, {by_arrays, false, false, {}}),
+          sample_call(operation, {.by_arrays = by_arrays}),
           {}};
 }
 

@@ -22,6 +22,7 @@ bool is_cuda_operation(const std::string& name);
 ///   from_probs/FILTERS        the operation of fairdraw/sampling.h that takes probabilities and
 ///                             has these filters, given the softmax of the logits
 ///   kept/FILTERS              `sample` with kept sets, relative to the same call without them
+///   marked/FILTERS            `sample_marked` by a race, relative to `sample` without marks
 ///   logprobs/MODE/N+FILTERS   `sample` with a report, relative to the same call without it
 ///   step/FILTERS              cuda_step_benchmarks.h describes it
 ///   calls with N drafted tokens or beams: cuda_calls.h describes them

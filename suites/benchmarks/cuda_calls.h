@@ -85,12 +85,13 @@ struct SampleForm {
                           ///< per call
   bool from_probs = false;
   bool kept_sets = false;
-  Report report;
+  bool marks = false;  ///< true if each row is marked by a key of its own, in a race
+  Report report = {};
 };
 MakeCall sample_call(const Operation& operation, const SampleForm& form);
 
 /// Returns a function that makes calls with N drafted tokens or beams per request (README.md has
-/// the names). Returns nothing for all other names. Returns nothing for all other names.
+/// the names). Returns nothing for all other names.
 std::optional<MakeCall> serving_call(const std::string& name);
 
 /// Returns a text with backend, operation and rows of a benchmark record, for messages.

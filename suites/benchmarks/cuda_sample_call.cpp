@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "fairdraw/cuda_kept_sets.h"
+#include "fairdraw/cuda_watermark.h"
 #include "fairdraw/sampling.h"
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/cuda_calls.h"
@@ -12,6 +14,9 @@
 namespace fairdraw::suites {
 namespace {
 
+constexpr std::int64_t kGenerated = 512;  // number of ids that the request of a marked row has
+                                          // generated
+constexpr std::uint64_t kFirstKey = 1;    // key of the first row of a marked call
 constexpr std::int64_t kCheckedRows = 8;  // number of rows of a cell that are compared with the CPU
 
 /// Runs the operation of fairdraw/sampling.h that has a request's filters; the type of `execution`
@@ -79,21 +84,33 @@ class SampleCall final : public CudaCall {
                arrays_.view(repeated(batch + 1, std::int64_t{-1})),
                arrays_.view(repeated(batch, std::uint8_t{1}))};
     }
-    reserve_workspace(form.kept_sets ? cuda::workspace_bytes(request_, {}, kept_)
-                                     : cuda::workspace_bytes(request_, result_.logprobs));
+    marked_ = request_;
+    if (form.marks) {
+      ids_.resize(static_cast<std::size_t>(kGenerated));
+      std::iota(ids_.begin(), ids_.end(), 0);  // no context is repeated
+      const auto length = static_cast<std::int32_t>(kGenerated);
+      marked_.processing.output = {arrays_.in(ids_), kGenerated,
+                                   read_only(arrays_.view(repeated(batch, std::int64_t{0}))),
+                                   read_only(arrays_.view(repeated(batch, length)))};
+      watermark_.key = per_request(counted_from(kFirstKey, batch));
+    }
+    reserve_workspace(form.marks       ? cuda::workspace_bytes(marked_, {}, watermark_)
+                      : form.kept_sets ? cuda::workspace_bytes(request_, {}, kept_)
+                                       : cuda::workspace_bytes(request_, result_.logprobs));
   }
 
   void enqueue(cuda::Path path) const override {
-    expect_success(form_.from_probs
-                       ? draw_from_probs(request_, result_, operation_.parameters, execution(path))
-                   : form_.kept_sets
-                       ? cuda::sample_with_kept_sets(request_, result_, kept_, execution(path))
-                       : cuda::sample(request_, result_, execution(path)),
-                   "the call");
+    expect_success(
+        form_.from_probs
+            ? draw_from_probs(request_, result_, operation_.parameters, execution(path))
+        : form_.marks     ? cuda::sample_marked(marked_, watermark_, result_, execution(path))
+        : form_.kept_sets ? cuda::sample_with_kept_sets(request_, result_, kept_, execution(path))
+                          : cuda::sample(request_, result_, execution(path)),
+        "the call");
   }
   std::string base() const override {
     if (form_.report.given()) return call_name(operation_, "none");
-    return form_.kept_sets ? "sample" : "";
+    return form_.kept_sets || form_.marks ? "sample" : "";
   }
   void enqueue_base(cuda::Path path) const override {
     expect_success(cuda::sample(request_, plain_, execution(path)), "the plain call");
@@ -116,7 +133,9 @@ class SampleCall final : public CudaCall {
       const bool spread = form_.by_arrays && checked > 1;
       const std::int64_t row = spread ? i * (batch_ - 1) / (checked - 1) : i;
       const auto at = static_cast<std::size_t>(row);
-      const std::int32_t expected = cpu_token(row, form_.by_arrays ? &offsets[at] : nullptr);
+      const std::int32_t expected = form_.marks
+                                        ? cpu_marked_token(row)
+                                        : cpu_token(row, form_.by_arrays ? &offsets[at] : nullptr);
       if (tokens[at] != expected) {
         return fmt::format("row {} has token {}, on the CPU {}", row, tokens[at], expected);
       }
@@ -161,6 +180,23 @@ class SampleCall final : public CudaCall {
     return tokens.back();
   }
 
+  std::int32_t cpu_marked_token(std::int64_t row) const {
+    const std::int64_t begin = 0;
+    const auto length = static_cast<std::int32_t>(kGenerated);
+    SampleRequest request = on_cpu_;
+    request.logits = rows_.view();
+    request.logits.rows = 1;
+    request.logits.data = rows_.values.data() + row % rows_.batch * rows_.vocab;
+    request.processing.output = {ids_.data(), kGenerated, {&begin, 1}, {&length, 1}};
+    Watermark watermark;
+    watermark.key = kFirstKey + static_cast<std::uint64_t>(row);
+    std::int32_t token = -1;
+    SampleResult result;
+    result.tokens = {&token, 1};
+    expect_success(sample_marked(request, watermark, result), "the CPU's marked token");
+    return token;
+  }
+
   std::vector<std::int32_t> cpu_set(std::int64_t row) const {
     const std::vector<std::int32_t> indices = {static_cast<std::int32_t>(row % rows_.batch)};
     std::vector<std::int32_t> ids(static_cast<std::size_t>(rows_.vocab));
@@ -192,6 +228,9 @@ class SampleCall final : public CudaCall {
   SampleResult result_, plain_;  ///< result of the call; plain_ is the same result without a report
   View<std::uint64_t> offsets_;  ///< offsets on the device, if each row has one
   KeptSets kept_;
+  SampleRequest marked_;           ///< the request with the ids that each request has generated
+  std::vector<std::int32_t> ids_;  ///< the same for all rows
+  Watermark watermark_;
 };
 
 }  // namespace
