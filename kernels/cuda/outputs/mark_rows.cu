@@ -111,7 +111,7 @@ class Race {
   double least_ = INFINITY;
 };
 
-/// What a row's mark and its output ask for.
+/// Fate of a row, by its mark and its output.
 enum class Fate {
   stays,         ///< the row is not marked
   races,         ///< the row's token is that of the race
