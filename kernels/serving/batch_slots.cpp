@@ -89,13 +89,12 @@ void BatchSlots::write_list(ListName name, std::int32_t slot,
 /// sorted once, and each step reads each different token of the prompt once, in the order of the
 /// logits.
 void BatchSlots::write_prompt_to_read(std::int32_t slot, const BatchRequest& request) {
-  const bool is_read = options.history == HistoryForm::lists && request.repetition_of_prompt &&
-                       request.repetition_penalty != 1.0F;
+  const bool can_be_read = options.history == HistoryForm::lists && request.repetition_of_prompt;
   std::int32_t* const ids = list(ListName::prompt_to_read).list(slot);
   std::int32_t* end = ids;
-  if (has_history_rule(slot)) {
+  if (can_be_read && has_history_rule(slot)) {
     end = std::copy(request.prompt.begin(), request.prompt.end(), ids);
-  } else if (is_read) {
+  } else if (can_be_read && request.repetition_penalty != 1.0F) {
     end = std::copy_if(request.prompt.begin(), request.prompt.end(), ids,
                        [](std::int32_t id) { return id >= 0; });  // placeholders do not stand for
                                                                   // tokens

@@ -90,11 +90,12 @@ RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
 /// Returns the prompt in the form that a call with lists has: whole if the request has a rule of
 /// histories, and otherwise its distinct tokens if the repetition penalty reads them.
 Ids prompt_to_read(const BatchRequest& request) {
+  if (!request.repetition_of_prompt) return {};
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) \
   if (request.name != (neutral)) return request.prompt;
 #include "fairdraw/processing_parameters.inc"
   std::set<std::int32_t> ids;
-  if (request.repetition_of_prompt && request.repetition_penalty != 1.0F) {
+  if (request.repetition_penalty != 1.0F) {
     ids.insert(request.prompt.begin(), request.prompt.end());
     ids.erase(-1);
   }
