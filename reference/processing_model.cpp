@@ -79,7 +79,9 @@ RowStatus check_parameters(const RowProcessing& row) {
   const bool good = row.penalty_window >= -1 && is_switch(row.counts_of_prompt) &&
                     row.no_repeat_ngram_size >= 0 && within(row.dry_multiplier, 0, kLargest) &&
                     within(row.dry_base, 1, kLargest) && row.dry_allowed_length > 0 &&
-                    row.dry_window >= -1 && row.forced_after >= -1 && row.forced_delay >= 0;
+                    row.dry_window >= -1 && row.forced_after >= -1 && row.forced_delay >= 0 &&
+                    row.top_p_decay > 0 && row.top_p_decay <= 1 && row.top_p_min > 0 &&
+                    row.top_p_min <= 1 && row.top_p_reset_id >= -1;
   return good ? RowStatus::ok : RowStatus::invalid_history_rule;
 }
 
@@ -362,6 +364,17 @@ std::optional<std::int32_t> forced_token(const RowProcessing& row) {
   return row.forced_tokens[after.size() - delay];
 }
 
+float decayed_top_p(const RowProcessing& row, float top_p) {
+  float now = top_p;
+  if (row.top_p_decay == 1 || top_p == 0) return now;
+  if (!within(top_p, 0, 1) || check_parameters(row) != RowStatus::ok) return now;
+  for (const std::int32_t id : row.output) {
+    const bool resets = id >= 0 && id == row.top_p_reset_id;
+    now = resets ? top_p : std::max(now * row.top_p_decay, row.top_p_min);
+  }
+  return now;
+}
+
 bool has_history_rule(const RowProcessing& row) {
   bool has_rule = false;
 #define FAIRDRAW_HISTORY_RULE(type, name, neutral) has_rule = has_rule || row.name != (neutral);
@@ -453,7 +466,9 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   const bool parameters_ok =
       integer_model(std::span(&zero, 1), {}, parameters).status == RowStatus::ok;
   const ProcessedRow processed = process_row(logits, allowed, processing);
-  IntegerRow row = integer_model(processed.logits, {}, parameters, tie_rule, filter_order);
+  RowParameters now = parameters;
+  now.top_p = decayed_top_p(processing, parameters.top_p);
+  IntegerRow row = integer_model(processed.logits, {}, now, tie_rule, filter_order);
   if (parameters_ok) row.status = processed.status;
   return row;
 }

@@ -56,6 +56,9 @@ std::vector<std::int32_t> ends_of_ngrams(std::span<const std::int32_t> history, 
 std::map<std::int32_t, std::size_t> repetitions(const RowProcessing& row);
 /// Returns the entry of forced_tokens that is forced, if one is.
 std::optional<std::int32_t> forced_token(const RowProcessing& row);
+/// Returns the top_p of the row's next token, if that of the request is `top_p`. Rows with faulty
+/// parameters keep it.
+float decayed_top_p(const RowProcessing& row, float top_p);
 
 /// Returns the processing of row `row` of a call. The function reads nothing outside the call's
 /// buffers.

@@ -59,6 +59,9 @@ typedef struct fairdraw_token_lists {
  *      times xtc_probability. 1, 0, 0, 0, 1 and xtc_probability 0 are off. Samplers that claim
  *      FAIRDRAW_EXACT_INTEGER have the filters in the integers of fairdraw's specification
  *
+ * top_p_decay d below 1 changes no logit, but the row's top_p, in float32: after each token of the
+ * output, top_p is max(top_p * d, top_p_min), or after top_p_reset_id that of the batch. 0 stays 0.
+ *
  * A banned token has the logit -inf. Each operation on logits is a float32 operation, rounded to
  * nearest, with subnormals, and not contracted with the next operation. The number count is how
  * often a token occurs in the output (or its entry of output_counts, if given), as the nearest
@@ -120,6 +123,9 @@ typedef struct fairdraw_processing {
   const int32_t* dry_window;           /**< [rows], >= 0; -1: all tokens */
   const int32_t* forced_after;         /**< [rows], an id, or -1: the beginning of the output */
   const int32_t* forced_delay;         /**< [rows], >= 0 */
+  const float* top_p_decay;            /**< [rows], above 0, up to 1; 1: off */
+  const float* top_p_min;              /**< [rows], above 0, up to 1 */
+  const int32_t* top_p_reset_id;       /**< [rows], an id, or -1: none */
 } fairdraw_processing;
 
 /* The ways in which keyed words choose tokens: the values of fairdraw_batch.mark_scheme. */

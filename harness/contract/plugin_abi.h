@@ -78,7 +78,7 @@ extern "C" {
 #define FAIRDRAW_KEEPS_STATE (UINT64_C(1) << 30) /**< keeps the requests of a running batch */
 /** fairdraw_processing.typical_p to xtc_seed */
 #define FAIRDRAW_CAN_PROBABILITY_FILTERS (UINT64_C(1) << 31)
-/** fairdraw_processing.penalty_window to forced_delay, forced_tokens and dry_breakers */
+/** fairdraw_processing.penalty_window to top_p_reset_id, forced_tokens and dry_breakers */
 #define FAIRDRAW_CAN_HISTORY_RULES (UINT64_C(1) << 32)
 #define FAIRDRAW_CAN_MARK_BY_KEY (UINT64_C(1) << 33)          /**< mark_scheme 0 */
 #define FAIRDRAW_CAN_MARK_BY_KEY_AND_SEED (UINT64_C(1) << 34) /**< mark_scheme 1 */

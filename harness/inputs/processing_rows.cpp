@@ -163,6 +163,13 @@ void force_tokens(reference::RowProcessing& row, std::mt19937_64& random, std::i
   row.forced_delay = std::max(0, after - pick(random, {-1, 0, 0, 1, 2}));
 }
 
+/// Lets top_p decay, in most rows by enough that a token more or less changes what it keeps.
+void decay_top_p(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab) {
+  row.top_p_decay = pick(random, {0.5F, 0.7F, 0.9F, 0.97F, 0.999F, 0x1p-149F});
+  row.top_p_min = pick(random, {1e-6F, 1e-6F, 0.1F, 0.3F, 0.6F, 1.0F});
+  if (random() % 3 != 0) row.top_p_reset_id = id_of_history(row, random, vocab);
+}
+
 }  // namespace
 
 void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab) {
@@ -175,6 +182,7 @@ void add_random_rules(reference::RowProcessing& row, std::mt19937_64& random, st
     repeat_ids(row, random, static_cast<std::size_t>(repeated) + random() % 3);
   }
   if (random() % 3 == 0) force_tokens(row, random, vocab);
+  if (random() % 2 == 0) decay_top_p(row, random, vocab);
 }
 
 void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {

@@ -100,12 +100,15 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
       replace_one(dice,
                   *dice.pick({&arrays.min_tokens, &arrays.output_lengths, &arrays.output_counts}),
                   -1);
+      replace_one(
+          dice,
+          *dice.pick({&arrays.counts_of_prompt, &arrays.penalty_window,
+                      &arrays.no_repeat_ngram_size, &arrays.dry_allowed_length, &arrays.dry_window,
+                      &arrays.forced_after, &arrays.forced_delay, &arrays.top_p_reset_id}),
+          -2);
       replace_one(dice,
-                  *dice.pick({&arrays.counts_of_prompt, &arrays.penalty_window,
-                              &arrays.no_repeat_ngram_size, &arrays.dry_allowed_length,
-                              &arrays.dry_window, &arrays.forced_after, &arrays.forced_delay}),
-                  -2);
-      replace_one(dice, *dice.pick({&arrays.dry_multiplier, &arrays.dry_base}),
+                  *dice.pick({&arrays.dry_multiplier, &arrays.dry_base, &arrays.top_p_decay,
+                              &arrays.top_p_min}),
                   dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
       break;
     default:

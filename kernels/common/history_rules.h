@@ -1,5 +1,5 @@
 // Rules of histories: parameters of a row that say which tokens of prompt and output the penalties
-// count, which repetitions are penalised or banned, and when tokens are forced
+// count, which repetitions are penalised or banned, when tokens are forced, and how top_p decays
 // (fairdraw/logits_processing.h, steps 1, 2, 3, 5 and 6).
 //
 // Here the history is the prompt and the output, one after the other, as lists. Packed prompts and
@@ -66,7 +66,9 @@ struct HistoryRules {
     return penalty_window >= -1 && (counts_of_prompt == 0 || counts_of_prompt == 1) &&
            no_repeat_ngram_size >= 0 && dry_multiplier >= 0.0F &&
            dry_multiplier <= kLargestPenalty && dry_base >= 1.0F && dry_base <= kLargestPenalty &&
-           dry_allowed_length >= 1 && dry_window >= -1 && forced_after >= -1 && forced_delay >= 0;
+           dry_allowed_length >= 1 && dry_window >= -1 && forced_after >= -1 && forced_delay >= 0 &&
+           top_p_decay > 0.0F && top_p_decay <= 1.0F && top_p_min > 0.0F && top_p_min <= 1.0F &&
+           top_p_reset_id >= -1;
   }
 };
 

@@ -10,7 +10,7 @@
 // Numerics. Each of the following operations is one float32 operation, which is rounded to nearest
 // and keeps subnormal numbers.
 //   1. x / r or x * r;   2. float(count), f * float(count), x - that product;   x - p;   3. x + b,
-//   and a product by dry_base for each id, and x - the last product.
+//   and a product by dry_base for each id, and x - the last product;   top_p * d.
 // The value float(count) is the float32 nearest to the count, from which it may differ from 2^24 +
 // 1 on. If the parameters are in their ranges, no step makes a NaN: products stay below 2^(64 +
 // 31), no penalty is infinite, and -inf plus or minus a finite value is -inf. Only the logit x
@@ -258,6 +258,45 @@ class RepetitionPenalty {
 
   const HistoryRules& rules_;
 };
+
+/// Returns whether a top_p of a call may decay.
+inline bool decays(const LogitsProcessing& processing) {
+  return processing.top_p_decay.is_array() || processing.top_p_decay.scalar != 1.0F;
+}
+
+/// Returns the top_p of a row, of which the request's own is `top_p`, after `tokens` ids of the
+/// output that do not reset it. If the top_p or a rule is out of its range, the top_p stays as it
+/// is, so that the row fails because of that.
+///
+/// Products never grow, so that the largest of the last product and top_p_min is the same as if
+/// each product were compared. So only one product in kAtOnce is, which a GPU would wait for.
+FAIRDRAW_HOST_DEVICE inline float decayed_top_p(float top_p, const HistoryRules& rules,
+                                                std::int32_t tokens) {
+  constexpr std::int32_t kAtOnce = 16;
+  const bool in_range = top_p > 0.0F && top_p <= 1.0F && rules.are_valid();
+  if (!in_range || rules.top_p_decay == 1.0F || tokens == 0) return top_p;
+  while (tokens > 0 && top_p > rules.top_p_min) {
+    for (std::int32_t i = 0; i < kAtOnce; ++i) {
+      if (i < tokens) top_p = rounded::multiply(top_p, rules.top_p_decay);
+    }
+    tokens -= kAtOnce;
+  }
+  return top_p > rules.top_p_min ? top_p : rules.top_p_min;
+}
+
+/// Returns the top_p of a row's next token, on the host.
+inline float top_p_now(const LogitsProcessing& processing, std::int64_t row, float top_p) {
+  if (processing.top_p_decay.at(row) == 1.0F) return top_p;
+  const HistoryRules rules = HistoryRules::of(processing, row);
+  const RowList output = list_of(processing.output, row);
+  std::int32_t after_reset = 0;
+  while (after_reset < output.length) {
+    const std::int32_t id = output.ids[output.length - 1 - after_reset];
+    if (id >= 0 && id == rules.top_p_reset_id) break;
+    ++after_reset;
+  }
+  return decayed_top_p(top_p, rules, after_reset);
+}
 
 /// Applies step 3 of processing to the logit x with a bias that is not a ban.
 FAIRDRAW_HOST_DEVICE inline float biased(float x, float bias) { return rounded::add(x, bias); }

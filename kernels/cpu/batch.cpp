@@ -176,6 +176,8 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_
   RowStatus status = check(parameters, options.tie_rule, options.filter_order);
   if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
   if (status != RowStatus::ok) return status;
+  RowParameters now = parameters;
+  now.top_p = top_p_now(request.processing, row, parameters.top_p);
   const std::uint32_t* allowed =
       request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
   const RowsView& logits = request.logits;
@@ -185,7 +187,7 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_
                : worker.reader.read(*worker.passes, logits, logit_row, allowed, options.from_probs,
                                     status);
   if (status != RowStatus::ok) return status;
-  return worker.sampler.filter(values, static_cast<std::size_t>(logits.vocab), parameters, options);
+  return worker.sampler.filter(values, static_cast<std::size_t>(logits.vocab), now, options);
 }
 
 RowStatus filter_row(const SampleRequest& request, std::int64_t row,

@@ -95,8 +95,13 @@ Error check_history_rules(const BatchRequest& request, const BatchStateOptions& 
   if (Error e = check_lists("no_repeat_ngram_size", request.no_repeat_ngram_size, 0)) return e;
   if (Error e = check_lists("dry_multiplier", request.dry_multiplier, 0.0F)) return e;
   if (Error e = check_lists("forced_after", request.forced_after, -1)) return e;
-  if (!request.forced_tokens.empty() && options.history == HistoryForm::dense) {
-    return out_of_range("forced_tokens", "given", "none with HistoryForm::dense");
+  if (options.history == HistoryForm::dense) {
+    if (!request.forced_tokens.empty()) {
+      return out_of_range("forced_tokens", "given", "none with HistoryForm::dense");
+    }
+    if (request.top_p_decay != 1.0F) {
+      return out_of_range("top_p_decay", text_of(request.top_p_decay), "1 with HistoryForm::dense");
+    }
   }
   if (Error error = check_at_least("no_repeat_ngram_size", request.no_repeat_ngram_size, 0)) {
     return error;
@@ -116,6 +121,18 @@ Error check_history_rules(const BatchRequest& request, const BatchStateOptions& 
     return no_token("forced_after", request.forced_after, -1, options.vocab);
   }
   if (Error error = check_at_least("forced_delay", request.forced_delay, 0)) return error;
+  constexpr const char* kShare = "above 0, up to 1";
+  if (Error error = check_between("top_p_decay", request.top_p_decay,
+                                  std::numeric_limits<float>::denorm_min(), 1, kShare)) {
+    return error;
+  }
+  if (Error error = check_between("top_p_min", request.top_p_min,
+                                  std::numeric_limits<float>::denorm_min(), 1, kShare)) {
+    return error;
+  }
+  if (request.top_p_reset_id < -1 || request.top_p_reset_id >= options.vocab) {
+    return no_token("top_p_reset_id", request.top_p_reset_id, -1, options.vocab);
+  }
   if (Error error = check_at_least("penalty_window", request.penalty_window, -1)) return error;
   if (request.counts_of_prompt != 0 && request.counts_of_prompt != 1) {
     return out_of_range("counts_of_prompt", std::to_string(request.counts_of_prompt), "0 or 1");

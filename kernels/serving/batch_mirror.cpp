@@ -31,13 +31,14 @@ void BatchMirror::update() {
     if (entry != 0 && entry != slots_.arrays.entry[slot]) places.emplace(entry, slot);
   }
   changed_.clear();
-  uses_processing_ = false;
+  uses_processing_ = decays_ = false;
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {
     const auto s = static_cast<std::size_t>(slot);
     const std::uint64_t entry = slots_.arrays.entry[slot];
     from_[s] = -1;
     if (entry == 0) continue;
     uses_processing_ = uses_processing_ || has_processing(slot);
+    decays_ = decays_ || slots_.arrays.top_p_decay[slot] != 1.0F;
     if (entry == held[s]) {
       from_[s] = slot;
       continue;

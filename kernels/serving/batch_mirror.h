@@ -61,6 +61,8 @@ class BatchMirror {
   bool has_new_bitmask() const { return has_new_bitmask_; }
   /// Returns whether any request uses logits processing.
   bool uses_processing() const { return uses_processing_; }
+  /// Returns whether the top_p of any request decays.
+  bool decays() const { return decays_; }
 
   // The following functions deliver tokens from the copy.
 
@@ -89,6 +91,7 @@ class BatchMirror {
   std::vector<std::int32_t> from_, changed_;
   bool has_new_bitmask_ = false;
   bool uses_processing_ = false;
+  bool decays_ = false;
 };
 
 }  // namespace fairdraw::serving

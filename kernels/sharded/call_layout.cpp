@@ -5,6 +5,7 @@
 
 #include "common/arguments.h"
 #include "common/parameters.h"
+#include "common/processing_rules.h"
 #include "common/top_n_sigma.h"
 
 namespace fairdraw::sharded {
@@ -56,13 +57,15 @@ bool wants_columns_alone(const SampleResult& result) {
 /// assumed to contain any value.
 bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLie arrays) {
   const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
-                      request.top_p.is_array() || request.min_p.is_array();
+                      request.top_p.is_array() || request.min_p.is_array() ||
+                      decays(request.processing);
   if (by_row && arrays == ArraysLie::on_device) return true;
   const std::int64_t rows =
       by_row ? request.logits.rows : std::min<std::int64_t>(request.logits.rows, 1);
   for (std::int64_t row = 0; row < rows; ++row) {
     const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
-                                   request.top_p.at(row), request.min_p.at(row)};
+                                   top_p_now(request.processing, row, request.top_p.at(row)),
+                                   request.min_p.at(row)};
     if (check(parameters) == RowStatus::ok && rules.filters(parameters)) return true;
   }
   return false;
@@ -80,7 +83,8 @@ bool may_be_wide(const ShardedRequest& request, const SampleResult& result,
   const bool without_top_k =
       rows.top_k.is_array() || !top_k_is_on(rows.top_k.scalar, rules.partition.vocab());
   const bool without_min_p = rows.min_p.is_array() || !(rows.min_p.scalar > 0.0F);
-  const bool with_top_p = rows.top_p.is_array() || rows.top_p.scalar < 1.0F;
+  const bool with_top_p =
+      rows.top_p.is_array() || rows.top_p.scalar < 1.0F || decays(rows.processing);
   return !wants_threshold && !request.words.given() && without_top_k && without_min_p && with_top_p;
 }
 

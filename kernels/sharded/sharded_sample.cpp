@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/arguments.h"
+#include "common/processing_rules.h"
 #include "cpu/batch.h"
 #include "cpu/outputs_by_row.h"
 #include "fairdraw/sharded.h"
@@ -70,7 +71,8 @@ Error ShardedSample::Call::begin(const ShardedRequest& request, const SampleResu
   for (std::int64_t row = 0; row < rows.logits.rows; ++row) {
     in_call[static_cast<std::size_t>(row)] = {
         is_active(row),
-        {rows.temperature.at(row), rows.top_k.at(row), rows.top_p.at(row), rows.min_p.at(row)},
+        {rows.temperature.at(row), rows.top_k.at(row),
+         top_p_now(rows.processing, row, rows.top_p.at(row)), rows.min_p.at(row)},
         words_of_row(row)};
   }
   rows_.begin(rows, rules_, request.shard, execution, std::move(in_call));

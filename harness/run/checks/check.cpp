@@ -166,6 +166,15 @@ reference::ProcessedRow processed_row(const Request& request, std::int64_t row) 
       allowed_of(request, row), request.processing[static_cast<std::size_t>(row)]);
 }
 
+reference::RowParameters parameters_now(const Request& request, std::int64_t row) {
+  const auto at = static_cast<std::size_t>(row);
+  reference::RowParameters parameters = request.parameters[at];
+  if (!request.processing.empty()) {
+    parameters.top_p = reference::decayed_top_p(request.processing[at], parameters.top_p);
+  }
+  return parameters;
+}
+
 reference::RealDistribution distribution_of(const CheckInput& input, const Request& request,
                                             std::int64_t row) {
   return distribution_under(effective_semantics(input), input, request, row);
@@ -212,8 +221,8 @@ reference::RealDistribution oracles_answer(const reference::Semantics& profile,
     const bool has_bad_logits =
         processed.status == RowStatus::nan_input || processed.status == RowStatus::infinite_input;
     if (!has_bad_logits) {  // rows with bad logits are judged below
-      reference::RealDistribution distribution =
-          reference::real_oracle(processed.logits, {}, parameters, semantics, bound);
+      reference::RealDistribution distribution = reference::real_oracle(
+          processed.logits, {}, parameters_now(request, row), semantics, bound);
       distribution.must_fail =
           distribution.must_fail ||
           (processed.status != RowStatus::ok && processed.status != RowStatus::no_allowed_token);

@@ -215,6 +215,7 @@ Error FusedSamplingProcessor::Device::enqueue_call(std::int64_t call) {
       plan.is_captured ? options.processing : batch.mirror().uses_processing();
   const bool with_bitmask = plan.is_captured ? options.bitmask : batch.uses_bitmask();
   SampleRequest request = batch.call(rows, with_processing, with_bitmask);
+  if (!plan.is_captured && !batch.mirror().decays()) request.processing.top_p_decay = 1.0F;
   if (plan.rows_by != RowsBy::slots) request.active = {active, plan.slots};
   SampleResult result;
   result.tokens = {drawn, plan.slots};

@@ -18,6 +18,7 @@
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/draw_outputs.h"
 #include "cuda/outputs/write_rows.h"
+#include "cuda/processing/decay_top_p.h"
 #include "cuda/processing/edit_rows.h"
 
 namespace fairdraw::cuda {
@@ -111,6 +112,7 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
   task.temperature = request.temperature;
   task.top_k = request.top_k;
   task.top_p = request.top_p;
+  if (workspace.top_p != nullptr) task.top_p = {workspace.top_p, request.logits.rows};
   task.min_p = request.min_p;
   task.allowed = request.allowed;
   task.active = request.active;
@@ -201,6 +203,11 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   if (request.logits.rows > 0 && filters && !only_raw) {
     const RowsTask task = rows_task(request, result, options, plan, workspace, survivor_keys);
     keys = task.keys;
+    if (workspace.top_p != nullptr) {
+      const DecayTask decay{request.logits.rows, request.active, request.processing, request.top_p,
+                            workspace.top_p};
+      if (Error error = check_launch("decay_top_p", decay_top_p(decay, stream))) return error;
+    }
     if (task.edits.given()) {
       const EditTask edits{request.logits, request.allowed, request.active, request.processing,
                            task.edits};

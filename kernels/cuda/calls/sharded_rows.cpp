@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/arguments.h"
+#include "common/processing_rules.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/processing/apply_edits.h"
@@ -99,6 +100,11 @@ void place_processing(const ShardedRequest& request, ShardedTask& task, Processe
   task.is_processed = is_processed(rows.processing);
   if (!task.is_processed) return;
   task.processing = processing_of_columns(rows);
+  if (decays(task.processing)) {
+    float* const now = memory.allocate<float>(task.rows());
+    processed.decay = {task.rows(), rows.active, task.processing, rows.top_p, now};
+    task.top_p = {now, task.rows()};
+  }
   if (task.columns.vocab == 0 || task.rows() == 0) return;
   EditTask& edits = processed.edits;
   edits.rows = rows.logits;
@@ -261,6 +267,11 @@ Error decide_none(const ShardedTask& task, cudaStream_t stream) {
 
 Error index_sharded_rows(const ShardedTask& task, const ProcessedColumns& processed,
                          const TileSpread& spread, cudaStream_t stream) {
+  if (processed.decay.rows > 0) {
+    if (Error error = check_launch("decay_top_p", decay_top_p(processed.decay, stream))) {
+      return error;
+    }
+  }
   if (processed.edits.edits.given()) {
     if (Error error = check_launch("edit_rows", edit_rows(processed.edits, stream))) return error;
     if (Error error =

@@ -5,15 +5,17 @@
 
 #include "common/bump_allocator.h"
 #include "cuda/device/tile_spread.h"
+#include "cuda/processing/decay_top_p.h"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/sharded/sharded_task.h"
 #include "fairdraw/cuda_sharded.h"
 
 namespace fairdraw::cuda {
 
-/// Processed columns of a shard, which the kernels of a sharded call read in place of the caller's
-/// columns.
+/// Processed columns of a shard, and the top_p of its rows, which the kernels of a sharded call
+/// read in place of the caller's.
 struct ProcessedColumns {
+  DecayTask decay;   ///< task of decay_top_p, which has no rows if no top_p of the call decays
   EditTask edits;    ///< task of edit_rows; the member `edits` is not set if the call has no logits
                      ///< processing
   FloatRows values;  ///< the processed columns

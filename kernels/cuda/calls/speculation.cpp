@@ -2,6 +2,7 @@
 // checks, the workspace, and the kernels of a call.
 //
 //   drafted_rows   finds the rows that count, and their parameters;
+//   decay_top_p    changes the top_p of rows whose top_p decays;
 //   edit_rows      finds the changes of processing, if it is asked for;
 //   filter_rows    filters the target's rows, all at once, and draws a token at each; also the
 //                  draft's rows, if its distribution is known and needed;
@@ -17,6 +18,7 @@
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/processing/decay_top_p.h"
 #include "cuda/processing/edit_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 #include "fairdraw/cuda_kept_sets.h"
@@ -178,6 +180,11 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
   task.statuses = draft.draws.statuses;
   task.records = workspace.target.records;
   task.keys = workspace.kept.keys;  // set in calls that request kept sets
+  if (float* const now = workspace.target.top_p; now != nullptr) {
+    const DecayTask decay{n, task.active, request.processing, task.top_p, now};
+    if (Error e = check_launch("decay_top_p", decay_top_p(decay, stream))) return e;
+    task.top_p = {now, n};
+  }
   if (task.edits.given()) {
     const EditTask edits{task.rows, task.allowed, task.active, request.processing, task.edits};
     if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/arguments.h"
+#include "common/processing_rules.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -75,6 +76,7 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
   if (is_processed(request.processing) && rows > 0) {
     const auto vocab = std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab);
     workspace.edits = edit_planes(rows, vocab, memory);
+    if (decays(request.processing)) memory.allocate(workspace.top_p, rows);
   }
   if (reports) workspace.index = index_of(rows, request.logits.vocab, memory);
   return workspace;

@@ -1,5 +1,5 @@
 // Layout of a call's workspace: first the records of filtered rows, then the edits of processed
-// rows, then the data for reports of log-probabilities.
+// rows and the top_p of rows whose top_p decays, then the data for reports of log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ bool is_processed(const LogitsProcessing& processing);
 struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
   EditPlanes edits;              ///< not set if the call has no logits processing
+  float* top_p = nullptr;        ///< [rows], which is not set if no top_p of the call decays
   TileIndexResult index;  ///< index of the rows, which is not set if no log-probabilities are
                           ///< reported
 

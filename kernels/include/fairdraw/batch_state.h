@@ -132,6 +132,11 @@ struct BatchRequest {
   std::int32_t forced_after = -1;          ///< id in [0, vocab), or -1: the beginning of the output
   std::int32_t forced_delay = 0;           ///< number of ids in between, >= 0
   std::vector<std::int32_t> forced_tokens;  ///< tokens that are forced then; none: off
+  // The rule of top_p, which needs HistoryForm::lists alone.
+  float top_p_decay = 1.0F;          ///< factor of top_p after each token, above 0, up to 1; 1: off
+  float top_p_min = 1e-6F;           ///< least top_p that decays, above 0, up to 1
+  std::int32_t top_p_reset_id = -1;  ///< id in [0, vocab) after which top_p is the request's own
+                                     ///< again, or -1: none
 
   std::vector<std::int32_t> prompt;  ///< ids of the prompt; -1 at a position that is not text
 };

@@ -61,6 +61,10 @@
 //      top_p; llama.cpp's chain has the temperature last, typical_p after top_k, and xtc after
 //      min_p. The typical_p of llama.cpp adds a token even if the mass is exactly t, and leaves
 //      ties to its sort, as its xtc does.
+// top_p_decay d changes no logit, but the row's top_p: the first token of the output is drawn with
+// the top_p of the request, and after each token t of the output
+//        top_p = t is top_p_reset_id ? the top_p of the request : max(top_p * d, top_p_min).
+// A top_p of 0 stays 0, so that no greedy request becomes another.
 // A row is checked for NaN and +inf before the first step, and a finite logit that a step makes
 // infinite fails its row (processing_overflow). A step with a neutral parameter (r = 1; f = 0; p =
 // 0) does not change the logit. A row that has no token left fails with no_allowed_token. If a row
@@ -73,11 +77,12 @@
 // checked, except of allowed_ids while a token is forced, and in histories: ids of `prompt` are
 // checked only if r is not 1 or the prompt is counted, and ids of `output`, or `output_counts`,
 // only if a penalty is not neutral; ids before the penalty window are not checked. Ids are compared
-// with the entries of dry_breakers without a check of either.
+// with the entries of dry_breakers, and with top_p_reset_id, without a check of either.
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
 // top_n_sigma, penalty_window, counts_of_prompt, which is always on in llama.cpp, dry_multiplier
 // with single ids as breakers, and xtc_threshold; vLLM's thinking_token_budget for forced_tokens;
+// TensorRT-LLM's top_p_decay, top_p_min and top_p_reset_ids for top_p_decay;
 // transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
 // and eta_cutoff, and the chain of llama.cpp for their place before the temperature; Tan et al.
 // 2025 (arXiv 2509.23234) for p_less; Potraghloo et al. 2025 (arXiv 2509.02510) for top_h, where
@@ -170,6 +175,9 @@ struct LogitsProcessing {
   PerRequest<std::int32_t> forced_after = -1;  ///< scalar or [rows]; an id, or -1: the beginning of
                                                ///< the output; an id that is no token is not found
   PerRequest<std::int32_t> forced_delay = 0;   ///< scalar or [rows], >= 0
+  PerRequest<float> top_p_decay = 1.0F;        ///< scalar or [rows], above 0, up to 1; off at 1
+  PerRequest<float> top_p_min = 1e-6F;         ///< scalar or [rows], above 0, up to 1
+  PerRequest<std::int32_t> top_p_reset_id = -1;  ///< scalar or [rows]; an id, or -1: none
 
   /// Returns true if a member could change a row or make it fail, as a negative length does.
   constexpr bool given() const {
@@ -185,7 +193,8 @@ struct LogitsProcessing {
            is_on(penalty_window, -1) || is_on(counts_of_prompt, 0) ||
            is_on(no_repeat_ngram_size, 0) || is_on(dry_multiplier, 0.0F) ||
            is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) || is_on(dry_window, -1) ||
-           is_on(forced_after, -1) || is_on(forced_delay, 0);
+           is_on(forced_after, -1) || is_on(forced_delay, 0) || is_on(top_p_decay, 1.0F) ||
+           is_on(top_p_min, 1e-6F) || is_on(top_p_reset_id, -1);
   }
 };
 

@@ -84,7 +84,7 @@ enum class RowStatus : std::int32_t {
   invalid_filter_order = 25,   ///< the order is neither top_k_first nor joint
   invalid_probability_filter = 26,  ///< a filter by probability (typical_p to xtc_threshold in
                                     ///< fairdraw/logits_processing.h) is not in [0, 1]
-  invalid_history_rule = 27,  ///< a rule of histories (penalty_window to forced_delay) is out of
+  invalid_history_rule = 27,  ///< a rule of histories (penalty_window to top_p_reset_id) is out of
                               ///< its range
 };
 

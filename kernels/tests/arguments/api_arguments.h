@@ -42,6 +42,9 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
     processing.dry_breakers = a.lists(rows, 1);
     processing.forced_after = a.each<std::int32_t>(rows, 4);
     processing.forced_delay = a.each<std::int32_t>(rows, 1);
+    processing.top_p_decay = a.each(rows, 0.75F);
+    processing.top_p_min = a.each(rows, 0.5F);
+    processing.top_p_reset_id = a.each<std::int32_t>(rows, 2);
     processing.forced_tokens = a.lists(rows, 2);
   }
   processing.output = a.lists(rows, 5);

@@ -57,6 +57,16 @@ struct Processed {
         process_logits({request.logits, request.processing, request.allowed, {}},
                        {{values.data(), given.rows, given.vocab}, {statuses.data(), given.rows}});
     EXPECT_FALSE(error) << error.message;
+    call.top_p.make_array(given.rows);
+    for (std::int64_t row = 0; row < given.rows; ++row) {
+      const float top_p = call.top_p.set(row) = given.top_p.at(row);
+      const bool is_good = statuses[static_cast<std::size_t>(row)] == RowStatus::ok;
+      if (!is_good || !(top_p >= 0 && top_p <= 1)) continue;
+      call.top_p.set(row) = reference::decayed_top_p(
+          reference::processing_of_row(request.processing, row,
+                                       static_cast<std::size_t>(given.vocab)),
+          top_p);
+    }
     call.processing = {};
     call.allowed.clear();
     call.allocate(DType::float32, given.rows, given.vocab, given.vocab, 0);

@@ -1,11 +1,14 @@
 // The rules of histories are tested by hand, on histories of a few ids.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "common/processing_rules.h"
+#include "fairdraw/sample.h"
 #include "tests/processing/processed_row.h"
 
 namespace fairdraw::suites {
@@ -226,6 +229,91 @@ TEST(HistoryRules, AForcedTokenStandsInPlaceOfTheAllowedIds) {
   EXPECT_EQ(process({1, 2, 3, 4, 5, 6}, row).status, RowStatus::invalid_allowed_ids);
 }
 
+/// Returns the number of tokens that a row with the probabilities 1/2, 1/4, 1/8, 1/16, 1/16 keeps.
+std::int32_t kept_at(float top_p, const RowProcessing& row) {
+  const std::array<float, 5> logits = {std::log(16.0F), std::log(8.0F), std::log(4.0F),
+                                       std::log(2.0F), std::log(2.0F)};
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 5, {});
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, 1, 5, 5};
+  request.processing = arrays.view();
+  request.top_p = top_p;
+  std::int32_t token = -7, kept = -7;
+  SampleResult result;
+  result.tokens = {&token, 1};
+  result.support_size = {&kept, 1};
+  const Error error = sample(request, result);
+  EXPECT_FALSE(error) << error.message;
+  return kept;
+}
+
+TEST(HistoryRules, TopPDecaysAfterEachTokenOfTheOutput) {
+  RowProcessing row;
+  row.top_p_decay = 0.8F;  // 1, 0.8, 0.64, 0.512, 0.41
+  row.top_p_min = 0.1F;
+  row.prompt = {0, 1, 2};
+  EXPECT_EQ(kept_at(1, row), 5);
+  row.output = {3};
+  EXPECT_EQ(kept_at(1, row), 3);
+  row.output = {3, -1};  // a token that is not known yet
+  EXPECT_EQ(kept_at(1, row), 2);
+  row.output = {3, 3, 1};
+  EXPECT_EQ(kept_at(1, row), 2);
+  row.output = {3, 3, 1, 0};
+  EXPECT_EQ(kept_at(1, row), 1);
+  row.top_p_min = 0.6F;
+  EXPECT_EQ(kept_at(1, row), 2);
+  row.top_p_min = 0.9F;
+  EXPECT_EQ(kept_at(0.3F, row), 5) << "a top_p below the minimum is raised to it";
+  EXPECT_EQ(kept_at(0, row), 1) << "but a greedy request stays greedy";
+  row.output.clear();
+  EXPECT_EQ(kept_at(0.3F, row), 1);
+  row.output = {3, 3, 1, 0};
+  row.top_p_decay = 1;
+  EXPECT_EQ(kept_at(0.3F, row), 1) << "without a decay there is no minimum";
+}
+
+/// The kernels compare one product in many with the minimum, and the reference each product.
+TEST(HistoryRules, TopPHasTheBitsOfOneProductAfterAnother) {
+  RowProcessing row;
+  for (const float decay : {0x1p-149F, 0.3F, 0.9F, 0.999F, 0x1.fffffep-1F}) {
+    for (const float least : {0x1p-149F, 1e-6F, 0.2F, 0.7F, 1.0F}) {
+      row.top_p_decay = decay;
+      row.top_p_min = least;
+      HistoryRules rules;
+      rules.top_p_decay = decay;
+      rules.top_p_min = least;
+      row.output.clear();
+      for (std::int32_t tokens = 0; tokens < 300; ++tokens) {
+        for (const float top_p : {1.0F, 0.9F, 0.2F, 0x1p-149F, 0.0F}) {
+          EXPECT_EQ(decayed_top_p(top_p, rules, tokens), reference::decayed_top_p(row, top_p))
+              << top_p << " after " << tokens << " tokens, by " << decay << " to " << least;
+        }
+        row.output.push_back(0);
+      }
+    }
+  }
+}
+
+TEST(HistoryRules, ATokenOfTheOutputResetsTopP) {
+  RowProcessing row;
+  row.top_p_decay = 0.5F;
+  row.top_p_reset_id = 2;
+  row.prompt = {2};
+  row.output = {0, 0};
+  EXPECT_EQ(kept_at(1, row), 1);
+  row.output = {0, 2};
+  EXPECT_EQ(kept_at(1, row), 5);
+  row.output = {2, 0, 2, 0};
+  EXPECT_EQ(kept_at(1, row), 1);
+  EXPECT_EQ(kept_at(0.75F, row), 1);
+  row.output = {2, 0, 2};
+  EXPECT_EQ(kept_at(0.75F, row), 2);
+  row.top_p_reset_id = -1;
+  row.output = {0, -1};  // no id resets
+  EXPECT_EQ(kept_at(1, row), 1);
+}
+
 TEST(HistoryRules, ValuesBeyondTheirRangesFail) {
   const float nan = std::nanf("");
   const auto status = [](auto change) {
@@ -248,6 +336,14 @@ TEST(HistoryRules, ValuesBeyondTheirRangesFail) {
               RowStatus::invalid_history_rule);
   }
   EXPECT_EQ(status([](RowProcessing& row) { row.forced_delay = -1; }),
+            RowStatus::invalid_history_rule);
+  for (const auto member : {&RowProcessing::top_p_decay, &RowProcessing::top_p_min}) {
+    for (const float bad : {nan, 0.0F, -0x1p-149F, 0x1.000002p0F}) {
+      EXPECT_EQ(status([&](RowProcessing& row) { row.*member = bad; }),
+                RowStatus::invalid_history_rule);
+    }
+  }
+  EXPECT_EQ(status([](RowProcessing& row) { row.top_p_reset_id = -2; }),
             RowStatus::invalid_history_rule);
 }
 

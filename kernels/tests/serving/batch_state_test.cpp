@@ -138,6 +138,10 @@ TEST(BatchState, RefusesParametersOutOfTheirRanges) {
       {[](auto& r) { r.forced_delay = -1; }, "forced_delay is -1; allowed: >= 0"},
       {[](auto& r) { r.forced_tokens = {100}; }, "forced_tokens[0] is 100; allowed: 0 to 99"},
       {[](auto& r) { r.dry_breakers = {-1}; }, "dry_breakers[0] is -1; allowed: 0 to 99"},
+      {[](auto& r) { r.top_p_decay = 0; }, "top_p_decay is 0; allowed: above 0, up to 1"},
+      {[](auto& r) { r.top_p_decay = NAN; }, "top_p_decay is nan; allowed: above 0, up to 1"},
+      {[](auto& r) { r.top_p_min = 1.5F; }, "top_p_min is 1.5; allowed: above 0, up to 1"},
+      {[](auto& r) { r.top_p_reset_id = 100; }, "top_p_reset_id is 100; allowed: -1 to 99"},
       {[](auto& r) { r.penalty_window = -2; }, "penalty_window is -2; allowed: >= -1"},
       {[](auto& r) { r.counts_of_prompt = 2; }, "counts_of_prompt is 2; allowed: 0 or 1"},
       {[](auto& r) { r.no_repeat_ngram_size = -1; }, "no_repeat_ngram_size is -1; allowed: >= 0"},
@@ -185,6 +189,9 @@ TEST(BatchState, RefusesRulesOfHistoriesThatDenseHistoriesCannotFollow) {
   expect_refused(state->add(1, request),
                  "penalty_window is 3; allowed: -1 with HistoryForm::dense");
   request.penalty_window = -1;
+  request.top_p_decay = 0.5F;
+  expect_refused(state->add(1, request), "top_p_decay is 0.5; allowed: 1 with HistoryForm::dense");
+  request.top_p_decay = 1;
   EXPECT_FALSE(state->add(1, request));
 }
 

@@ -97,6 +97,11 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
       request.forced_tokens = random_list(dice, options, std::min(3, options.max_forced_tokens));
     }
   }
+  if (options.history == HistoryForm::lists && dice.once_in(4)) {
+    request.top_p_decay = dice.pick({0.5F, 0.9F, 0.99F});
+    request.top_p_min = dice.pick({1e-6F, 0.3F});
+    request.top_p_reset_id = dice.pick({-1, static_cast<std::int32_t>(options.vocab - 1)});
+  }
   return request;
 }
 

@@ -110,6 +110,7 @@ Request processed_beforehand(const Request& request) {
     const reference::ProcessedRow processed = processed_row(request, row);
     std::copy(processed.logits.begin(), processed.logits.end(),
               plain.logits.begin() + static_cast<std::ptrdiff_t>(row * request.vocab));
+    plain.parameters[static_cast<std::size_t>(row)] = parameters_now(request, row);
   }
   plain.processing.clear();
   plain.allowed.clear();
@@ -277,7 +278,8 @@ const std::vector<Step>& all_steps() {
       {"counts_of_prompt", [](RowProcessing& p) { p.counts_of_prompt = 0; }},
       {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }},
       {"penalty of repetitions", [](RowProcessing& p) { p.dry_multiplier = 0; }},
-      {"forced tokens", [](RowProcessing& p) { p.forced_tokens.clear(); }}};
+      {"forced tokens", [](RowProcessing& p) { p.forced_tokens.clear(); }},
+      {"top_p_decay", [](RowProcessing& p) { p.top_p_decay = 1; }}};
   return all;
 }
 

@@ -70,6 +70,12 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
     values.push_back(
         {"forced_delay -1", [](RowProcessing& row, std::span<float>) { row.forced_delay = -1; }});
     values.push_back(
+        {"top_p_decay 0", [](RowProcessing& row, std::span<float>) { row.top_p_decay = 0; }});
+    values.push_back({"top_p_min above 1", [](RowProcessing& row, std::span<float>) {
+                        row.top_p_decay = 0.5F;
+                        row.top_p_min = 2;
+                      }});
+    values.push_back(
         {"a forced token beyond the vocabulary", [](RowProcessing& row, std::span<float> logits) {
            row.forced_tokens.push_back(static_cast<std::int32_t>(logits.size()));
          }});
