@@ -66,6 +66,7 @@ constexpr CausePlace kPlaces[] = {
     {"no_repeat_ngram_size", Step::processing, Kind::cause},
     {"penalty of repetitions", Step::processing, Kind::cause},
     {"forced tokens", Step::processing, Kind::cause},
+    {"top_p_decay", Step::processing, Kind::cause},
     {"histories", Step::processing, Kind::cause},
     {"processing", Step::processing, Kind::symptom},
     {"temperature: the distribution is too steep", Step::draw, Kind::symptom},

@@ -175,6 +175,7 @@ reference::RowProcessing with_tokens(const reference::RowProcessing& row,
     if (list == &copy.allowed_ids && had_some && list->empty()) list->push_back(0);
   }
   copy.forced_after = kept(copy.forced_after) ? place(copy.forced_after) : -1;
+  copy.top_p_reset_id = kept(copy.top_p_reset_id) ? place(copy.top_p_reset_id) : -1;
   std::erase_if(copy.biases, [&](const auto& bias) { return !kept(bias.id); });
   for (auto& bias : copy.biases) bias.id = place(bias.id);
   copy.bad_words.clear();

@@ -140,6 +140,11 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
         row.forced_after = row.output.empty() || dice.once_in(2) ? -1 : row.output.front();
         row.forced_delay = dice.pick({0, 1, 2, static_cast<std::int32_t>(row.output.size())});
       }
+      if (dice.once_in(2)) {
+        row.top_p_decay = dice.pick({0.5F, 0.9F, 0.99F});
+        row.top_p_min = dice.pick({1e-6F, 1e-6F, 0.2F});
+        if (!row.output.empty() && dice.once_in(2)) row.top_p_reset_id = row.output.front();
+      }
     }
   }
   return result;

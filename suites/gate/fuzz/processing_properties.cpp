@@ -51,6 +51,7 @@ Judgement beforehand(Subject& subject) {
     }
     std::copy(processed.logits.begin(), processed.logits.end(),
               changed.logits.begin() + static_cast<std::ptrdiff_t>(row * request.vocab));
+    changed.parameters[static_cast<std::size_t>(row)] = harness::parameters_now(request, row);
   }
   return expect_same(subject, "rows processed beforehand", changed);
 }

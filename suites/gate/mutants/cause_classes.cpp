@@ -120,6 +120,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
         "no_repeat_ngram_size",
         "penalty of repetitions",
         "forced tokens",
+        "top_p_decay",
         "bitmask",
         "histories",
         "processing",

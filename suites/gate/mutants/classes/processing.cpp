@@ -463,6 +463,15 @@ void ban(RowProcessing& processing, const Row& row, const Ids& ids) {
   }
 }
 
+/// Gives a row whose top_p decays another top_p of its next token.
+void with_top_p(RowProcessing& processing, Row& row,
+                float (*wrong)(RowProcessing processing, float top_p)) {
+  float& top_p = row.parameters.top_p;
+  if (processing.top_p_decay == 1 || top_p == 0) return;
+  top_p = wrong(processing, top_p);
+  processing.top_p_decay = 1;
+}
+
 constexpr Entry kHistoryRules[] = {
     {"dry-of-output-alone", "the penalty of repetitions does not see the prompt",
      [](RowProcessing& p) {
@@ -506,6 +515,40 @@ constexpr Entry kHistoryRules[] = {
        p.forced_delay -= static_cast<std::int32_t>(last.base() - 1 - first);
        if (p.forced_delay < 0) p.forced_tokens.clear();
        p.forced_delay = std::max(p.forced_delay, 0);
+     }},
+    {"decay-one-early", "top_p has decayed once before the first token",
+     [](RowProcessing& p, Row& row) {
+       with_top_p(p, row, [](RowProcessing of, float top_p) {
+         return std::max(reference::decayed_top_p(of, top_p) * of.top_p_decay, of.top_p_min);
+       });
+     }},
+    {"decay-by-the-length", "top_p decays with the length of prompt and output together",
+     [](RowProcessing& p, Row& row) {
+       with_top_p(p, row, [](RowProcessing of, float top_p) {
+         of.output = reference::whole_history(of);
+         return reference::decayed_top_p(of, top_p);
+       });
+     }},
+    {"decay-without-reset", "top_p_reset_id is ignored",
+     [](RowProcessing& p) { p.top_p_reset_id = -1; }},
+    {"decay-at-the-reset", "the token that resets top_p decays it at once",
+     [](RowProcessing& p, Row& row) {
+       with_top_p(p, row, [](RowProcessing of, float top_p) {
+         const auto reset = std::ranges::find(of.output, of.top_p_reset_id);
+         if (of.top_p_reset_id < 0 || reset == of.output.end()) {
+           return reference::decayed_top_p(of, top_p);
+         }
+         return std::max(reference::decayed_top_p(of, top_p) * of.top_p_decay, of.top_p_min);
+       });
+     }},
+    {"decay-without-minimum", "top_p_min is ignored",
+     [](RowProcessing& p) { p.top_p_min = std::numeric_limits<float>::min(); }},
+    {"decay-minimum-is-a-share", "top_p_min is a share of the request's top_p",
+     [](RowProcessing& p, Row& row) {
+       with_top_p(p, row, [](RowProcessing of, float top_p) {
+         of.top_p_min *= top_p;
+         return reference::decayed_top_p(of, top_p);
+       });
      }},
     {"window-plus-one", "the penalties see one token more than their window has",
      [](RowProcessing& p) {
