@@ -108,6 +108,10 @@ class RequestParameters:
     forced_tokens: Ids = ()
     forced_after: int = -1
     forced_delay: int = 0
+    #: The factor of top_p after each token, as RequestProcessing has it; 1: off.
+    top_p_decay: float = 1.0
+    top_p_min: float = 1e-6
+    top_p_reset_id: int = -1
     logit_bias: Biases = field(default_factory=dict)
     bad_words: Sequence[Ids] = ()
     allowed_ids: Ids = ()  #: empty: all
@@ -221,6 +225,11 @@ class RequestParameters:
                 f"forced_{name}": getattr(self, f"forced_{name}")
                 for name in ("tokens", "after", "delay")
             }
+        if self.top_p_decay != 1:
+            rules |= {
+                f"top_p_{name}": getattr(self, f"top_p_{name}")
+                for name in ("decay", "min", "reset_id")
+            }
         if counted and self.counts_of_prompt:
             rules["counts_of_prompt"] = 1
         if counted or self.repetition_penalty != 1:
@@ -300,7 +309,8 @@ class TensorRtLlmRequest:
     A request is greedy if temperature or top_p is 0, top_k is 1 or min_p is 1, or if temperature,
     top_k and top_p are all unset. A greedy request with n or best_of above 1 is refused. In all
     other requests, unset values and values of 0 are neutral. Beam search has width best_of, and by
-    default length_penalty 0 and early_stopping 1.
+    default length_penalty 0 and early_stopping 1. With a top_p_decay below 1, a request with unset
+    values is not greedy, and top_p_min and top_p_reset_ids have a meaning.
 
     If a request has no seed, the engine uses seed 0, so that equal prompts always get equal tokens.
     fairdraw treats such a request as unseeded, as for all engines. TensorRT-LLM's documentation

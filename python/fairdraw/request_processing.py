@@ -48,6 +48,9 @@ class RequestProcessing:
     beginning of the output), the entries of `forced_tokens` are the next ids, unless the last of them
     came before. These rules need `repetition_of_prompt`.
 
+    With a `top_p_decay` below 1, the request's top_p is multiplied by it after each id of the output,
+    but is at least `top_p_min` then. After `top_p_reset_id` (-1: none) it is the request's own again.
+
     A value out of its range makes the request fail.
     """
 
@@ -82,6 +85,9 @@ class RequestProcessing:
     forced_after: int = -1
     forced_delay: int = 0
     forced_tokens: Sequence[int] = ()
+    top_p_decay: float = 1.0
+    top_p_min: float = 1e-6
+    top_p_reset_id: int = -1
 
 
 #: The filters by probability in the order of their steps, and the rules of histories, with the
@@ -104,6 +110,9 @@ FILTERS_AND_RULES = {
     "dry_window": "int32",
     "forced_after": "int32",
     "forced_delay": "int32",
+    "top_p_decay": "float32",
+    "top_p_min": "float32",
+    "top_p_reset_id": "int32",
 }
 #: The rules of histories that read the prompt; others have no effect without them.
 _RULES_OF_PROMPTS = (

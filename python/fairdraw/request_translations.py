@@ -290,11 +290,10 @@ _TENSORRT_LLM_RANGES: dict[str, Range] = {
     "min_tokens": AT_LEAST_0,
     "logprobs": (0, INT32[1], ">= 0"),
     "no_repeat_ngram_size": AT_LEAST_1,
+    "top_p_decay": UNIT_WITHOUT_0,
+    "top_p_min": UNIT,
 }
 _NOT_OF_TENSORRT_LLM: dict[str, Range] = {
-    "top_p_decay": (1, 1, "unset or 1"),
-    "top_p_min": UNSET,
-    "top_p_reset_ids": UNSET,
     "beam_search_diversity_rate": (0, 0, "0"),
 }
 _BEAM_WIDTH: Range = (1, _core.MAX_BEAM_WIDTH, f"1 to {_core.MAX_BEAM_WIDTH} (beam widths)")
@@ -305,7 +304,8 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check(given, _TENSORRT_LLM_RANGES)
     check_features(given, _NOT_OF_TENSORRT_LLM)
-    unset = given.temperature is None and given.top_p is None and given.top_k is None
+    decay = _top_p_decay(given, vocab)
+    unset = given.temperature is None and given.top_p is None and given.top_k is None and not decay
     greedy = (
         unset or given.temperature == 0 or given.top_p == 0 or given.top_k == 1 or given.min_p == 1
     )
@@ -320,6 +320,8 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
         check_value("best_of", best_of, _BEAM_WIDTH)
         check_value("length_penalty", given.length_penalty, _LENGTH_PENALTY_FROM_0)
         check_value("early_stopping", given.early_stopping, AT_LEAST_0)
+        if decay:
+            raise unsupported("top_p_decay", text(given.top_p_decay or 1.0), "1 with beam search")
         stopping = 1 if given.early_stopping is None else min(given.early_stopping, 2)
         penalty = single(given.length_penalty or 0.0)
         values |= {"beam_width": best_of, "length_penalty": penalty, "early_stopping": stopping}
@@ -327,7 +329,9 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
     check_words("stop_words", given.stop_words, vocab)
     check_words("bad_words", given.bad_words, vocab)
     differences = []
-    if values["top_p"] < 1:
+    if greedy:
+        decay = {}
+    if values["top_p"] < 1 or decay:
         differences.append(
             "TensorRT-LLM's nucleus is the least with more than top_p of the mass; sample's is the "
             "least with top_p of it, which is a token less where the mass is exactly top_p"
@@ -344,6 +348,7 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
         stop_ids=given.stop_token_ids,
         stop_sequences=given.stop_words,
         logprobs=given.logprobs,
+        **decay,
     )
     bias: dict[int, float] = {}
     if given.embedding_bias is not None:
@@ -353,6 +358,21 @@ def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParamet
             "embedding_bias is added before the repetition penalty by TensorRT-LLM, here after it"
         )
     return replace(found, logit_bias=bias, differences=tuple(differences))
+
+
+def _top_p_decay(given: TensorRtLlmRequest, vocab: int) -> dict[str, Any]:
+    """Returns the rule by which top_p decays, if it does."""
+    ids: Range = (0, vocab - 1, f"0 to {vocab - 1} (ids of the vocabulary)")
+    check_value("top_p_reset_ids", given.top_p_reset_ids, ids)
+    if given.top_p_decay in (None, 1):
+        return {}
+    if given.top_p_min == 0:
+        raise unsupported("top_p_min", "0", "above 0, up to 1")
+    return {
+        "top_p_decay": single(given.top_p_decay or 1.0),
+        "top_p_min": single(given.top_p_min or 1e-6),
+        "top_p_reset_id": -1 if given.top_p_reset_ids is None else given.top_p_reset_ids,
+    }
 
 
 def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:

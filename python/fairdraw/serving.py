@@ -119,6 +119,9 @@ class BatchRequest:
     forced_after: int = -1
     forced_delay: int = 0
     forced_tokens: Sequence[int] = ()
+    top_p_decay: float = 1.0
+    top_p_min: float = 1e-6
+    top_p_reset_id: int = -1
 
     def _fields(self) -> _core.BatchRequest:
         biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)

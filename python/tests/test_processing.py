@@ -136,6 +136,23 @@ def test_rules_of_histories():
     assert kept(forced_tokens=[3], forced_delay=2, repetition_of_prompt=False) == [3]
 
 
+def test_a_top_p_that_decays():
+    def sizes(output, **rules):
+        processing = [RequestProcessing(prompt=[3], output=output, **rules)]
+        logits = np.log([[8, 4, 2, 1, 1]]).astype(np.float32)
+        details = fairdraw.sample(logits, seed=1, processing=processing, return_details=True)
+        return details.support_size.tolist() + details.statuses.tolist()
+
+    assert sizes([], top_p_decay=0.8) == [5, 0]
+    assert sizes([0], top_p_decay=0.8) == [3, 0]
+    assert sizes([0, 0, 0, 0], top_p_decay=0.8) == [1, 0]
+    assert sizes([0, 0, 0, 0], top_p_decay=0.8, top_p_min=0.6) == [2, 0]
+    assert sizes([0, 0, 0, 3], top_p_decay=0.8, top_p_reset_id=3) == [5, 0]
+    assert sizes([0, 0, 0, 0], top_p_min=0.6) == [5, 0]
+    invalid_history_rule = 27
+    assert sizes([], top_p_decay=0.0) == [0, invalid_history_rule]
+
+
 @pytest.mark.parametrize(
     "name", ["typical_p", "epsilon_cutoff", "eta_cutoff", "p_less", "top_h", "xtc_probability"]
 )

@@ -73,6 +73,15 @@ def translated(engine, fields):
         ("tensorrt_llm", {"top_p": 0, "temperature": 2}, GREEDY),
         ("tensorrt_llm", {"top_k": 1}, GREEDY),
         ("tensorrt_llm", {"temperature": 1, "min_p": 1}, GREEDY),
+        ("tensorrt_llm", {"top_p_decay": 1, "top_p_min": 0.5, "top_p_reset_ids": 3}, {
+            **GREEDY, "top_p_decay": 1, "top_p_min": 1e-6, "top_p_reset_id": -1,
+        }),
+        # A decay makes a request that sets nothing else one that is sampled.
+        ("tensorrt_llm", {"top_p_decay": 0.5}, {
+            "greedy": False, "top_p": 1, "top_p_decay": 0.5, "top_p_min": float32(1e-6),
+            "top_p_reset_id": -1,
+        }),
+        ("tensorrt_llm", {"top_k": 1, "top_p_decay": 0.5}, {**GREEDY, "top_p_decay": 1}),
         ("tensorrt_llm", {"top_k": 0}, {
             "greedy": False, "temperature": 1, "top_k": 0, "top_p": 1, "seed": None,
             "max_tokens": 32, "adjustments": (), "differences": (),
@@ -265,6 +274,9 @@ REFUSED = [
     ("vllm", "think_end_token_ids is empty",
      {"thinking_token_budget": 5, "think_start_token_ids": [1]}),
     ("tensorrt_llm", "no_repeat_ngram_size is 0; allowed: >= 1", {"no_repeat_ngram_size": 0}),
+    ("tensorrt_llm", "top_p_decay is 0; allowed: above 0, up to 1", {"top_p_decay": 0}),
+    ("tensorrt_llm", "top_p_min is 1.5; allowed: 0 to 1", {"top_p_min": 1.5}),
+    ("tensorrt_llm", "top_p_reset_ids is -1; allowed: 0 to", {"top_p_reset_ids": -1}),
     ("max", "temperature is 2.5; allowed: 0 to 2", {"temperature": 2.5}),
     ("max", "temperature is nan", {"temperature": NAN}),
     ("max", "top_k is -2", {"top_k": -2}),
@@ -283,9 +295,12 @@ REFUSED = [
 
 NOT_HERE = [
     ("tensorrt_llm", "beam_search_diversity_rate is 0.5", {"beam_search_diversity_rate": 0.5}),
-    ("tensorrt_llm", "top_p_decay is 0.5", {"top_p_decay": 0.5}),
-    ("tensorrt_llm", "top_p_min is set", {"top_p_min": 0.5}),
-    ("tensorrt_llm", "top_p_reset_ids is set", {"top_p_reset_ids": 1}),
+    (
+        "tensorrt_llm",
+        "top_p_decay is 0.5; allowed: 1 with beam search",
+        {"use_beam_search": True, "top_p_decay": 0.5},
+    ),
+    ("tensorrt_llm", "top_p_min is 0; allowed: above 0", {"top_p_decay": 0.5, "top_p_min": 0}),
     ("hugging_face", "do_sample is true", {"num_beams": 2, "do_sample": True}),
     ("hugging_face", "num_beam_groups is 2", {"num_beam_groups": 2}),
     ("hugging_face", "diversity_penalty is 1", {"diversity_penalty": 1}),
@@ -436,6 +451,23 @@ def test_rules_of_histories_go_where_they_change_rows():
     assert (made.penalty_window, made.counts_of_prompt, made.no_repeat_ngram_size) == (-1, 0, 3)
     for kind, translate in (ENGINES["tensorrt_llm"], ENGINES["hugging_face"]):
         assert translate(kind(no_repeat_ngram_size=3), 1000).no_repeat_ngram_size == 3
+
+
+def test_tensorrt_llms_top_p_decays():
+    request = fairdraw.TensorRtLlmRequest(
+        temperature=1, top_p=0.9, top_p_decay=0.5, top_p_min=0.25, top_p_reset_ids=3
+    )
+    made = fairdraw.from_tensorrt_llm(request, 4).batch_request()
+    assert (made.top_p_decay, made.top_p_min, made.top_p_reset_id) == (0.5, 0.25, 3)
+    logits = np.log([[0.4, 0.3, 0.2, 0.1]]).astype(np.float32)
+    for output, kept in (([], 3), ([0], 2), ([0, 0], 1), ([0, 0, 3], 3), ([3, 0], 2)):
+        rule = fairdraw.RequestProcessing(
+            output=output, top_p_decay=0.5, top_p_min=0.25, top_p_reset_id=3
+        )
+        details = fairdraw.sample(
+            logits, top_p=0.85, seed=1, processing=[rule], return_details=True
+        )
+        assert details.support_size.tolist() == [kept]
 
 
 def test_a_budget_of_thinking():
