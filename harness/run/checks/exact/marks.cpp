@@ -7,10 +7,13 @@
 #include "harness/run/calls/marks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
@@ -278,8 +281,10 @@ CheckOutcome check_marks(const CheckInput& input) {
     }
   }
   if (outcome.draws == 0) {
+    std::vector<std::string> reasons;
+    for (const std::string& ability : outcome.lacks) reasons.push_back(lack_of(ability).reason);
     outcome.verdict = Verdict::skipped;
-    outcome.message = "marks no rows of this kind";
+    outcome.message = fmt::format("{}", fmt::join(reasons, ", "));
     return outcome;
   }
   outcome.message = fmt::format("{} rows keep the rules of marks in {} relations", outcome.rows,
