@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/contract/usage_error.h"
+#include "harness/run/calls/marks.h"
 #include "harness/run/calls/request.h"
 #include "python/bindings/bindings.h"
 
@@ -233,7 +234,21 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("out_report_ranks", of_tokens(&Batch::report_ranks, kInt))
       .def_prop_ro("out_report_top_ids", of_top(&Batch::report_top_ids, kInt))
       .def_prop_ro("out_report_top_values", of_top(&Batch::report_top_values, kFloat))
-      .def_prop_ro("out_report_all", of_values(&Batch::report_all, &Batch::report_all_stride));
+      .def_prop_ro("out_report_all", of_values(&Batch::report_all, &Batch::report_all_stride))
+      .def_prop_ro(
+          "mark_scheme",
+          [](const View& v) {
+            return harness::to_string(static_cast<harness::MarkScheme>(v.get().mark_scheme));
+          })
+      .def_prop_ro("mark_window", read(&Batch::mark_window))
+      .def_prop_ro("mark_key",
+                   [](const View& v) {
+                     return v.vector(v.get().mark_key, v.get().rows, v.unsigned_64(), false);
+                   })
+      .def_prop_ro("mark_output", [](const View& v) {
+        const Batch& b = v.get();
+        return v.matrix(b.mark_output, b.rows, b.mark_output_size, b.mark_output_size, kInt, false);
+      });
 }
 
 }  // namespace fairdraw::python

@@ -105,6 +105,12 @@ class Batch(_Lent):
     out_report_top_ids: Final[Any]  #: [outputs, top_n] int32, -1 after the last.
     out_report_top_values: Final[Any]
     out_report_all: Final[Any]  #: [rows, vocab] float32.
+    #: "by_key", "by_key_and_seed" or "green_list": how keyed words choose tokens (contract/batch.h).
+    mark_scheme: Final[str]
+    mark_window: Final[int]  #: Number of ids of a context, the last ones of mark_output.
+    mark_key: Final[Any]  #: [rows] uint64, 0: the row is not marked; None: no row is marked.
+    #: [rows, size] int32, all ids that each request has generated, after ids of -1; None: no marks.
+    mark_output: Final[Any]
 
 class DraftBatch(_Lent):
     """What a callable that verifies drafts is given: requests with up to max_draft drafts each.

@@ -397,7 +397,9 @@ def verify(
     tensors, are copied back.
 
     `abilities` lists the abilities of the sampler (`Ability`) beyond float32 logits with
-    temperature, top_k, top_p and min_p. Cases that need another ability are skipped.
+    temperature, top_k, top_p and min_p. Cases that need another ability are skipped. A sampler that
+    marks tokens names its schemes: "marks_by_key", "marks_by_key_and_seed", "marks_green_lists".
+    Only such a sampler gets batches with `mark_key` (harness/contract/batch.h).
 
     `lacks` lists filters that the sampler does not have: "top_k", "top_p", "min_p". Cases that need
     one of these filters are skipped, and other cases use the remaining filters. `lacks` also lists
