@@ -42,7 +42,8 @@ def test_exact_callable_passes_the_smoke_suite():
         "keeps no requests",
         "marks no rows by a key alone",
         "marks no rows by a key and a seed",
-        "marks no rows of this kind",
+        "marks no rows by a key alone, marks no rows by a key and a seed, marks no rows by green "
+        "lists",
         "takes no bfloat16 logits",
         "takes no logits processing",
         "takes no probabilities",
