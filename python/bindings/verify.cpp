@@ -26,6 +26,7 @@
 #include "harness/run/evidence/cause_texts.h"
 #include "harness/run/evidence/coverage.h"
 #include "harness/run/parallel.h"
+#include "harness/statistics/binomial.h"
 #include "python/bindings/ability_names.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/judged_callable.h"
@@ -420,6 +421,8 @@ void bind_verify(nb::module_& module) {
                return expected_token(logits, {temperature, top_p, min_p}, top_k, seed, offset);
              });
   module.def("batch_microseconds", &batch_microseconds);
+  module.def("binomial_lower_tail", &statistics::binomial_lower_tail);
+  module.def("binomial_upper_tail", &statistics::binomial_upper_tail);
   module.def("command_line", &command_line);
   module.def("cause_text", [](const std::string& name) {
     const harness::CauseText text = harness::text_of_cause(name);

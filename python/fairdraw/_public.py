@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import Batch, DraftBatch, __version__
+from .detector_verification import DetectorCase, DetectorReport, verify_detector
 from .fuzzing import Finding, FuzzReport, fuzz
 from .identification import Identification, identify
 from .logprobs import Logprobs, log_probabilities
@@ -36,6 +37,8 @@ __all__ = [
     "Batch",
     "Case",
     "Cause",
+    "DetectorCase",
+    "DetectorReport",
     "DraftBatch",
     "Finding",
     "FuzzReport",
@@ -66,6 +69,7 @@ __all__ = [
     "top_p_renorm_probs",
     "top_p_sampling_from_probs",
     "verify",
+    "verify_detector",
     "verify_operations",
     "verify_speculation",
 ]
