@@ -118,6 +118,11 @@ class WholeHistory(Marking):
         return ids
 
 
+class NothingMarked(Marking):
+    def words(self, batch, row):
+        return None
+
+
 class RepeatedContexts(Marking):
     def is_repeated(self, ids, window):
         return False
@@ -141,6 +146,23 @@ class WordsOfFiveBits(Marking):
 # A run of one case takes no time to ask the failed sampler again.
 RELATIONS, FILTERED = "marks/gaussian/v31/unfiltered", "marks/gaussian/v250/everyday"
 DRAWS = "chi_squared/*/marked_by_key/*"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES[1:])
+@pytest.mark.parametrize(
+    ("wrong", "cause"),
+    [
+        (KeyIgnored, "the key is ignored"),
+        (NothingMarked, "the key is ignored"),
+        (ContextWithoutItsFirstId, "an id of the context is ignored"),
+        (WholeHistory, "ids before the context"),
+        (RepeatedContexts, "repeated contexts"),
+    ],
+)
+def test_wrong_marks_by_seeds_are_named(scheme, wrong, cause):
+    report = judged(wrong(), scheme, case=RELATIONS)
+    assert report.verdict == "failed", str(report)
+    assert [found.name for found in report.causes] == [f"marks: {cause}"], str(report)
 
 
 @pytest.mark.parametrize(

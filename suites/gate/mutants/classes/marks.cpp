@@ -69,6 +69,13 @@ constexpr Entry kMarks[] = {
          return std::uint64_t{of.mark_key[row] == 0 ? 0U : 1U};
        });
      }},
+    {"mark-key-ignored-with-seeds", "where seeds draw, too, all marked rows have the same key",
+     [](fairdraw_batch& call, Storage& storage) {
+       if (call.mark_scheme == FAIRDRAW_MARK_BY_KEY) return;
+       change_keys(call, storage, [](const fairdraw_batch& of, std::int64_t row) {
+         return std::uint64_t{of.mark_key[row] == 0 ? 0U : 1U};
+       });
+     }},
     {"mark-neighbours", "unmarked rows next to a marked row get its key", mark_neighbours},
     {"engine-mark-neighbours",
      "with a generator of its own: unmarked rows next to a marked row get its key", Base::engine,
