@@ -1,4 +1,5 @@
-"""Loads files of vLLM, from an installed vLLM or from its wheel, for adapters and benchmarks.
+"""Loads files of vLLM, from an installed vLLM or from its wheel, for adapters and benchmarks. Reads
+files of SGLang's wheel, too.
 
 vLLM can be installed only with CUDA, but single files of it run without CUDA. FAIRDRAW_VLLM_WHEEL
 names a wheel (`pip download --no-deps vllm`, or the part that suites/gpu/fetch_peers extracts). A
@@ -37,20 +38,21 @@ def path_of(module: str) -> str:
     return module.replace(".", "/") + ".py"
 
 
-def wheel_source(path_inside: str) -> tuple[str, str]:
-    """Returns a file's text from the wheel that FAIRDRAW_VLLM_WHEEL names, and the wheel's
-    version."""
-    wheel = os.environ.get(WHEEL)
+def wheel_source(path_inside: str, engine: str = "vllm") -> tuple[str, str]:
+    """Returns a file's text from an engine's wheel, which FAIRDRAW_VLLM_WHEEL or
+    FAIRDRAW_SGLANG_WHEEL names, and the wheel's version."""
+    variable = f"FAIRDRAW_{engine.upper()}_WHEEL"
+    wheel = os.environ.get(variable)
     if not wheel:
-        raise Unavailable(f"vllm is not installed, and {WHEEL} names no wheel of it")
-    named = re.match(r"vllm-([^-]+)-", os.path.basename(wheel))
+        raise Unavailable(f"{engine} is not installed, and {variable} names no wheel of it")
+    named = re.match(rf"{engine}-([^-]+)-", os.path.basename(wheel))
     if not named:
-        raise Unavailable(f"{WHEEL} is {wheel}: not named as a wheel of vllm is")
+        raise Unavailable(f"{variable} is {wheel}: not named as a wheel of {engine} is")
     try:
         with zipfile.ZipFile(wheel) as archive:
             return archive.read(path_inside).decode(), named[1]
     except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise Unavailable(f"{WHEEL}: {wheel}: {error}") from error
+        raise Unavailable(f"{variable}: {wheel}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -83,6 +85,14 @@ class Nothing:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: None
+
+
+class NoTriton(Nothing):
+    """A stand-in for Triton that lets files define kernels, but not call them."""
+
+    @staticmethod
+    def jit(kernel: Any = None, **_: Any) -> Any:
+        return (lambda decorated: decorated) if kernel is None else kernel
 
 
 def triton_device() -> str:
@@ -228,11 +238,11 @@ def triton_module(name: str, needs: Needs | None = None) -> Any:
     return _triton_module_of(name, wheel_source(path_of(name))[0], device, needs)
 
 
-def version_with(module: str, *others: str) -> str:
-    """Returns the versions of other packages and of vllm, which is installed or is in the wheel's
-    name."""
+def version_with(module: str, *others: str, engine: str = "vllm") -> str:
+    """Returns the versions of other packages and of the engine, which is installed or is in the
+    wheel's name."""
     packages = version_of(*others)
     try:
-        return f"{version_of('vllm')}, {packages}"
+        return f"{version_of(engine)}, {packages}"
     except Unavailable:
-        return f"vllm {wheel_source(path_of(module))[1]}, {packages}"
+        return f"{engine} {wheel_source(path_of(module), engine)[1]}, {packages}"

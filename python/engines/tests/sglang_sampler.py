@@ -2,15 +2,10 @@
 sglang, or from the wheel that FAIRDRAW_SGLANG_WHEEL names (as in vllm_sampler.py)."""
 
 import contextlib
-import os
-import re
-import zipfile
 
-from wheel_modules import importing
+from fairdraw_engines._vllm_wheel import wheel_source
+from fairdraw_engines._wheel_modules import importing
 
-from fairdraw_engines import Unavailable
-
-WHEEL = "FAIRDRAW_SGLANG_WHEEL"
 PROCESSOR = "sglang.srt.sampling.custom_logit_processor"
 SAMPLER = "sglang.srt.layers.sampler"
 
@@ -28,16 +23,7 @@ FACTS = {
 
 
 def source(path_inside):
-    wheel = os.environ.get(WHEEL)
-    if not wheel:
-        raise Unavailable(f"sglang is not installed, and {WHEEL} names no wheel of it")
-    if not re.match(r"sglang-[^-]+-", os.path.basename(wheel)):
-        raise Unavailable(f"{WHEEL} is {wheel}: not named as a wheel of sglang is")
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            return archive.read(path_inside).decode()
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise Unavailable(f"{WHEEL}: {wheel}: {error}") from error
+    return wheel_source(path_inside, "sglang")[0]
 
 
 @contextlib.contextmanager

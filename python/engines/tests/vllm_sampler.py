@@ -10,9 +10,9 @@ import importlib
 import types
 
 import torch
-from wheel_modules import importing
 
-from fairdraw_engines._vllm_wheel import Nothing, wheel_source
+from fairdraw_engines._vllm_wheel import Nothing, NoTriton, wheel_source
+from fairdraw_engines._wheel_modules import importing
 
 SAMPLER = "vllm.v1.sample.sampler"
 SAMPLER_V2 = "vllm.v1.worker.gpu.sample.sampler"
@@ -32,14 +32,6 @@ class Platform(Nothing):
     PyTorch path."""
 
     simple_compile_backend = "eager"
-
-
-class Triton(Nothing):
-    """Lets files define kernels, but not call them."""
-
-    @staticmethod
-    def jit(kernel=None, **_):
-        return Triton.jit if kernel is None else kernel
 
 
 class SharedArray:
@@ -105,7 +97,7 @@ FACTS = {
     "vllm.config.model": {"PROCESSED_LOGPROBS_MODES": ("processed_logits", "processed_logprobs")},
     "vllm.logger": {"init_logger": lambda name: Nothing()},
     "vllm.platforms": {"current_platform": Platform()},
-    "vllm.triton_utils": {"HAS_TRITON": False, "triton": Triton, "tl": Nothing()},
+    "vllm.triton_utils": {"HAS_TRITON": False, "triton": NoTriton, "tl": Nothing()},
     "vllm.utils.gpu_sync_debug": {
         "gpu_sync_allowed": lambda first_only=False: contextlib.nullcontext()
     },
