@@ -29,30 +29,36 @@ def _warpers(process: Any, temperature: float, top_k: int, top_p: float, min_p: 
     return [*chain, process.MinPLogitsWarper(min_p)]
 
 
-def make(seed: int) -> Sampler:
+def warped(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the scores after all warpers, and the rows that a class refuses, [rows] bool."""
     import torch
 
     process = package("transformers.generation.logits_process")
+    logits = float32_logits(batch)
+    scores = torch.zeros_like(logits)
+    refused = torch.zeros(batch.rows, dtype=torch.bool)
+    columns = (batch.temperature, batch.top_k, batch.top_p, batch.min_p)
+    groups: dict[tuple[float, int, float, float], list[int]] = {}
+    for row, parameters in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        groups.setdefault(parameters, []).append(row)
+    for parameters, rows in groups.items():
+        try:
+            of_group = logits[rows]
+            for warper in _warpers(process, *parameters):
+                of_group = warper(None, of_group)
+            scores[rows] = of_group
+        except ValueError:
+            refused[rows] = True
+    return scores, refused
+
+
+def make(seed: int) -> Sampler:
+    import torch
+
     generator = generator_of(seed)
 
-    def warped(scores: torch.Tensor, parameters: tuple[float, int, float, float]) -> torch.Tensor:
-        for warper in _warpers(process, *parameters):
-            scores = warper(None, scores)
-        return scores
-
     def sample(batch: Batch) -> Any:
-        logits = float32_logits(batch)
-        scores = torch.zeros_like(logits)
-        refused = torch.zeros(batch.rows, dtype=torch.bool)
-        columns = (batch.temperature, batch.top_k, batch.top_p, batch.min_p)
-        groups: dict[tuple[float, int, float, float], list[int]] = {}
-        for row, parameters in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-            groups.setdefault(parameters, []).append(row)
-        for parameters, rows in groups.items():
-            try:
-                scores[rows] = warped(logits[rows], parameters)
-            except ValueError:
-                refused[rows] = True
+        scores, refused = warped(batch)
         probs = torch.nn.functional.softmax(scores, dim=-1)
         refused |= ~torch.isfinite(probs).all(dim=1)  # torch.multinomial raises for the whole call
         probs[refused] = 0

@@ -24,6 +24,7 @@ from fairdraw_engines import (
     Unavailable,
     __main__,
     _engine,
+    _marks,
     matrix,
     why_not,
 )
@@ -58,7 +59,11 @@ SAMPLERS = [
     name
     for name, engine in KEEPING.items()
     if not isinstance(engine, OperationEngine | DraftEngine | RunningEngine)
+    and engine.cases != _marks.CASES
 ]
+WATERMARKS = [name for name, engine in ENGINES.items() if engine.cases == _marks.CASES]
+#: The reasons why engines fail the cases of marked rows.
+WRONG_MARKS = {"hf_green_list": "repeated contexts: green_list, "}
 #: Globs of cases with extremes of every parameter, ties, and tokens without probability.
 OPERATION_CASES = [f"*/{family}/v1000/edges" for family in ("gaussian_wide", "masked", "ties_at_k")]
 
@@ -96,6 +101,18 @@ def test_engine_keeps_its_profile(name):
     if engine.cases == ("*",) and "reports_mask" in engine.abilities:
         assert verdicts["passed"] == len(CASES)
     assert verdicts["passed"] >= 1
+
+
+@pytest.mark.parametrize("name", WATERMARKS)
+def test_watermarks_follow_key_and_context(name):
+    engine = engine_or_skip(name)
+    record = matrix.run_engine(engine, "smoke", ["marks/gaussian/v31/unfiltered"], SEED)
+    (counts,) = record["checks"].values()
+    if name in WRONG_MARKS:
+        assert counts == {"failed": 1}
+        assert record["red"][0]["message"].startswith(WRONG_MARKS[name])
+    else:
+        assert counts == {"passed": 1}, record["red"]
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
