@@ -55,6 +55,7 @@ def test_command_line(tmp_path):
 
 
 def test_without_serving_a_name_of_it_says_what_left_it_out(monkeypatch):
+    assert fairdraw.__all__  # the names are made once, and here with serving
     monkeypatch.setattr(_core, "HAS_SERVING", False)
     with pytest.raises(AttributeError, match="'no_such_name'.*FAIRDRAW_SERVING=OFF"):
         getattr(fairdraw, "no_such_name")  # noqa: B009
