@@ -6,8 +6,8 @@ import numpy as np
 
 from samplers import Textbook
 
-#: The part of a vocabulary whose logits a green list raises, and the amount.
-GREEN_SHARE, GREEN_BIAS = 0.25, 2.0
+#: The part of a vocabulary whose logits a green list raises.
+GREEN_SHARE = 0.25
 
 
 def uniform(size, *numbers):
@@ -22,6 +22,8 @@ class Marking(Textbook):
 
     The sampler draws by the batch's seeds. The wrong samplers of the tests override a method.
     """
+
+    green_bias = 2.0  #: amount by which a green list raises logits
 
     def key(self, batch, row):
         return int(batch.mark_key[row])
@@ -58,7 +60,7 @@ class Marking(Textbook):
             words = self.words(batch, row)
             x = batch.logits[row].astype(np.float64)
             if words is not None and batch.mark_scheme == "green_list":
-                x[words < GREEN_SHARE] += GREEN_BIAS
+                x[words < GREEN_SHARE] += self.green_bias
             filters = int(batch.top_k[row]), float(batch.top_p[row]), float(batch.min_p[row])
             temperature = float(batch.temperature[row])
             if temperature == 0 or filters[0] == 1 or filters[1] == 0:

@@ -93,6 +93,12 @@ class MarkedRows {
     return request;
   }
 
+  // Returns the request with the seeds of one of several calls; its own seeds for turn 0.
+  static Request with_seeds(Request request, std::uint64_t turn) {
+    for (std::uint64_t& seed : request.seed) seed += turn << 32;
+    return request;
+  }
+
   static Request reversed(Request request) {
     const std::int64_t rows = request.rows;
     const auto reverse = [rows](auto& values) {
@@ -219,34 +225,50 @@ class MarkedRows {
 
   // Expects that not all rows whose ids or keys are changed keep their tokens. If a key alone
   // chooses, a row keeps its token with the probability that two draws are equal. Otherwise the
-  // seeds, which are the same, may keep a token, and the contract does not say how often. A mark
-  // that changes no token of all rows marks no text of so many tokens.
+  // seeds, which are the same, may keep a token, and the contract does not say how often: calls
+  // with further seeds decide. A sampler whose marks change one of 200 tokens fails with a
+  // probability of (1 - 1/200)^4096 < 2e-9.
   void expect_other_tokens(const std::string& relation, const Request& request) {
     if (outcome_.failed()) return;
-    const Tokens tokens = answer(request);
+    constexpr std::uint64_t kDraws = 4096;
     ++outcome_.measures["relations"];
+    const std::vector<std::size_t> changed = changed_rows(request);
+    const bool by_key = base_.mark_scheme == MarkScheme::by_key;
     double log2_of_chance = 0;
-    std::size_t equal = 0, changed = 0;
-    for (std::size_t row = 0; row < tokens.size(); ++row) {
-      const auto first = static_cast<std::ptrdiff_t>(row) * kMarkOutput;
-      const bool is_changed = request.mark_key[row] != base_.mark_key[row] ||
-                              !std::equal(request.mark_output.begin() + first,
-                                          request.mark_output.begin() + first + kMarkOutput,
-                                          base_.mark_output.begin() + first);
-      if (!is_changed) continue;
-      ++changed;
-      if (tokens[row] == tokens_[row]) ++equal;
+    for (const std::size_t row : changed) {
       log2_of_chance += std::log2(probability_of_equal(distributions_[row]));
     }
-    if (base_.mark_scheme == MarkScheme::by_key && log2_of_chance > kLog2OfChance) {
+    if (by_key && log2_of_chance > kLog2OfChance) {
       outcome_ = underpowered(
           fmt::format("{}: all tokens are equal by chance with a probability of 2^{:.1f}", relation,
                       log2_of_chance));
       return;
     }
-    if (equal < changed) return;
+    std::uint64_t draws = 0;
+    for (std::uint64_t turn = 0; turn == 0 || (!by_key && draws < kDraws); ++turn) {
+      const Tokens before = turn == 0 ? tokens_ : answer(with_seeds(base_, turn));
+      const Tokens tokens = answer(with_seeds(request, turn));
+      if (outcome_.failed()) return;
+      draws += changed.size();
+      const auto keeps = [&](std::size_t row) { return tokens[row] == before[row]; };
+      if (!std::ranges::all_of(changed, keeps) || changed.empty()) return;
+    }
     outcome_.fail(fmt::format("{}: {}, all {} rows give the same tokens as before", relation,
-                              to_string(base_.mark_scheme), changed));
+                              to_string(base_.mark_scheme), draws));
+  }
+
+  // Returns the rows whose key or ids differ from those of the base.
+  std::vector<std::size_t> changed_rows(const Request& request) const {
+    std::vector<std::size_t> changed;
+    for (std::size_t row = 0; row < request.mark_key.size(); ++row) {
+      const auto first = static_cast<std::ptrdiff_t>(row) * kMarkOutput;
+      const bool is_changed = request.mark_key[row] != base_.mark_key[row] ||
+                              !std::equal(request.mark_output.begin() + first,
+                                          request.mark_output.begin() + first + kMarkOutput,
+                                          base_.mark_output.begin() + first);
+      if (is_changed) changed.push_back(row);
+    }
+    return changed;
   }
 
   // Returns an upper bound on the probability that two independent draws are equal.
