@@ -362,7 +362,7 @@ RUNNING = (
         LmDeployRequests,
         "A running batch with LMDeploy's bad words: make_sampling_inputs, _process_bad_words_",
         f"{LMDEPLOY}/lmdeploy/pytorch/strategies/ar/sampling.py",
-        "batch dependence or state",
+        "bad words",
         "banned",
         "lmdeploy_ban",
         "emits token 0, which the request bans, if another request bans more tokens",

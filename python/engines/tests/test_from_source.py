@@ -48,7 +48,6 @@ OTHER_CAUSE = {
     "sonicsampler_min_p": "min_p: ignored",
     "litert_lm": "temperature: the distribution is too flat",
     "mnn": "definition of ties at the end of the nucleus: lowest_id",
-    "tgi": "batch dependence or state",
 }
 
 FROM_SOURCE = [name for name, engine in ENGINES.items() if engine.source]

@@ -93,7 +93,9 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
       filter_by_probability(processing, number);
     }
     const bool has_lists = !form.prompt_mask && !form.output_counts;
-    if (sampler.history_rules && has_lists && at % kRowsToAFilter == 2) {
+    // Their places change, so that they meet all operations of the case, and no row of a filter.
+    const std::int64_t place_of_rules = 2 + at / kRowsToAFilter % (kRowsToAFilter - 2);
+    if (sampler.history_rules && has_lists && at % kRowsToAFilter == place_of_rules) {
       std::mt19937_64 random(mixed(input.seed + 6, static_cast<std::uint64_t>(at)));
       add_random_rules(processing, random, request.vocab);
     }

@@ -465,7 +465,7 @@ void ban(RowProcessing& processing, const Row& row, const Ids& ids) {
 
 /// Gives a row whose top_p decays another top_p of its next token.
 void with_top_p(RowProcessing& processing, Row& row,
-                float (*wrong)(RowProcessing processing, float top_p)) {
+                float (*wrong)(const RowProcessing& processing, float top_p)) {
   float& top_p = row.parameters.top_p;
   if (processing.top_p_decay == 1 || top_p == 0) return;
   top_p = wrong(processing, top_p);
@@ -518,22 +518,23 @@ constexpr Entry kHistoryRules[] = {
      }},
     {"decay-one-early", "top_p has decayed once before the first token",
      [](RowProcessing& p, Row& row) {
-       with_top_p(p, row, [](RowProcessing of, float top_p) {
+       with_top_p(p, row, [](const RowProcessing& of, float top_p) {
          return std::max(reference::decayed_top_p(of, top_p) * of.top_p_decay, of.top_p_min);
        });
      }},
     {"decay-by-the-length", "top_p decays with the length of prompt and output together",
      [](RowProcessing& p, Row& row) {
-       with_top_p(p, row, [](RowProcessing of, float top_p) {
-         of.output = reference::whole_history(of);
-         return reference::decayed_top_p(of, top_p);
+       with_top_p(p, row, [](const RowProcessing& of, float top_p) {
+         RowProcessing whole = of;
+         whole.output = reference::whole_history(of);
+         return reference::decayed_top_p(whole, top_p);
        });
      }},
     {"decay-without-reset", "top_p_reset_id is ignored",
      [](RowProcessing& p) { p.top_p_reset_id = -1; }},
     {"decay-at-the-reset", "the token that resets top_p decays it at once",
      [](RowProcessing& p, Row& row) {
-       with_top_p(p, row, [](RowProcessing of, float top_p) {
+       with_top_p(p, row, [](const RowProcessing& of, float top_p) {
          const auto reset = std::ranges::find(of.output, of.top_p_reset_id);
          if (of.top_p_reset_id < 0 || reset == of.output.end()) {
            return reference::decayed_top_p(of, top_p);
@@ -545,9 +546,10 @@ constexpr Entry kHistoryRules[] = {
      [](RowProcessing& p) { p.top_p_min = std::numeric_limits<float>::min(); }},
     {"decay-minimum-is-a-share", "top_p_min is a share of the request's top_p",
      [](RowProcessing& p, Row& row) {
-       with_top_p(p, row, [](RowProcessing of, float top_p) {
-         of.top_p_min *= top_p;
-         return reference::decayed_top_p(of, top_p);
+       with_top_p(p, row, [](const RowProcessing& of, float top_p) {
+         RowProcessing share = of;
+         share.top_p_min *= top_p;
+         return reference::decayed_top_p(share, top_p);
        });
      }},
     {"window-plus-one", "the penalties see one token more than their window has",
