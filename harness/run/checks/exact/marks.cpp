@@ -238,7 +238,7 @@ class MarkedRows {
     for (const std::size_t row : changed) {
       log2_of_chance += std::log2(probability_of_equal(distributions_[row]));
     }
-    if (by_key && log2_of_chance > kLog2OfChance) {
+    if ((by_key || changed.empty()) && log2_of_chance > kLog2OfChance) {
       outcome_ = underpowered(
           fmt::format("{}: all tokens are equal by chance with a probability of 2^{:.1f}", relation,
                       log2_of_chance));
@@ -251,7 +251,7 @@ class MarkedRows {
       if (outcome_.failed()) return;
       draws += changed.size();
       const auto keeps = [&](std::size_t row) { return tokens[row] == before[row]; };
-      if (!std::ranges::all_of(changed, keeps) || changed.empty()) return;
+      if (!std::ranges::all_of(changed, keeps)) return;
     }
     outcome_.fail(fmt::format("{}: {}, all {} rows give the same tokens as before", relation,
                               to_string(base_.mark_scheme), draws));

@@ -21,6 +21,13 @@ void change_keys(fairdraw_batch& call, Storage& storage,
   call.mark_key = storage.keep(std::move(keys));
 }
 
+/// Gives all marked rows of a call the same key.
+void give_one_key(fairdraw_batch& call, Storage& storage) {
+  change_keys(call, storage, [](const fairdraw_batch& of, std::int64_t row) {
+    return std::uint64_t{of.mark_key[row] == 0 ? 0U : 1U};
+  });
+}
+
 /// Changes the generated ids of each row by change(ids, window), if the call has any.
 void change_outputs(fairdraw_batch& call, Storage& storage,
                     void (*change)(std::span<std::int32_t> ids, std::size_t window)) {
@@ -64,17 +71,10 @@ constexpr Entry kMarks[] = {
        });
      }},
     {"mark-key-of-32-bits", "only the upper half of the key is hashed, which is equal for all",
-     [](fairdraw_batch& call, Storage& storage) {
-       change_keys(call, storage, [](const fairdraw_batch& of, std::int64_t row) {
-         return std::uint64_t{of.mark_key[row] == 0 ? 0U : 1U};
-       });
-     }},
+     give_one_key},
     {"mark-key-ignored-with-seeds", "where seeds draw, too, all marked rows have the same key",
      [](fairdraw_batch& call, Storage& storage) {
-       if (call.mark_scheme == FAIRDRAW_MARK_BY_KEY) return;
-       change_keys(call, storage, [](const fairdraw_batch& of, std::int64_t row) {
-         return std::uint64_t{of.mark_key[row] == 0 ? 0U : 1U};
-       });
+       if (call.mark_scheme != FAIRDRAW_MARK_BY_KEY) give_one_key(call, storage);
      }},
     {"mark-neighbours", "unmarked rows next to a marked row get its key", mark_neighbours},
     {"engine-mark-neighbours",

@@ -472,6 +472,11 @@ void with_top_p(RowProcessing& processing, Row& row,
   processing.top_p_decay = 1;
 }
 
+float decayed_once_more(const RowProcessing& processing, float top_p) {
+  return std::max(reference::decayed_top_p(processing, top_p) * processing.top_p_decay,
+                  processing.top_p_min);
+}
+
 constexpr Entry kHistoryRules[] = {
     {"dry-of-output-alone", "the penalty of repetitions does not see the prompt",
      [](RowProcessing& p) {
@@ -517,11 +522,7 @@ constexpr Entry kHistoryRules[] = {
        p.forced_delay = std::max(p.forced_delay, 0);
      }},
     {"decay-one-early", "top_p has decayed once before the first token",
-     [](RowProcessing& p, Row& row) {
-       with_top_p(p, row, [](const RowProcessing& of, float top_p) {
-         return std::max(reference::decayed_top_p(of, top_p) * of.top_p_decay, of.top_p_min);
-       });
-     }},
+     [](RowProcessing& p, Row& row) { with_top_p(p, row, decayed_once_more); }},
     {"decay-by-the-length", "top_p decays with the length of prompt and output together",
      [](RowProcessing& p, Row& row) {
        with_top_p(p, row, [](const RowProcessing& of, float top_p) {
@@ -539,7 +540,7 @@ constexpr Entry kHistoryRules[] = {
          if (of.top_p_reset_id < 0 || reset == of.output.end()) {
            return reference::decayed_top_p(of, top_p);
          }
-         return std::max(reference::decayed_top_p(of, top_p) * of.top_p_decay, of.top_p_min);
+         return decayed_once_more(of, top_p);
        });
      }},
     {"decay-without-minimum", "top_p_min is ignored",
