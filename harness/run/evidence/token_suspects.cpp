@@ -137,6 +137,7 @@ Request alone(const Request& request, std::int64_t output) {
   one.logits.clear();
   one.parameters.clear();
   one.allowed.clear();
+  one.processing.clear();
   append_row(request, request.row_of(output), one);
   one.seed = {request.seed[place]};
   one.offset = {request.offset[place]};

@@ -159,7 +159,6 @@ class Batches {
     append_row(first, 0, base_);
     std::fill(base_.logits.end() - static_cast<std::ptrdiff_t>(base_.vocab), base_.logits.end(),
               base_.input == RowInput::logits ? -std::numeric_limits<float>::infinity() : 0.0F);
-    if (!base_.processing.empty()) base_.processing.push_back(base_.processing.front());
     ++base_.rows;
   }
 
@@ -187,9 +186,6 @@ class Batches {
     request_.logits.reserve(static_cast<std::size_t>(max_size_ * base_.vocab));
     for (const BatchRow& place : places) {
       append_row(base_, place.base, request_);
-      if (!base_.processing.empty()) {
-        request_.processing.push_back(base_.processing[static_cast<std::size_t>(place.base)]);
-      }
       request_.seed.push_back(place.seed);
     }
   }

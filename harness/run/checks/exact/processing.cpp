@@ -17,6 +17,7 @@
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/processing_batches.h"
 #include "harness/run/checks/exact/processing_faults.h"
+#include "harness/run/checks/exact/replay_relations.h"
 #include "harness/run/evidence/mask_suspects.h"
 
 namespace fairdraw::harness {
@@ -121,24 +122,6 @@ Request processed_beforehand(const Request& request) {
 
 namespace {
 
-Request one_row(const Request& request, std::int64_t row) {
-  const auto at = static_cast<std::size_t>(row);
-  Request alone = request;
-  alone.rows = 1;
-  alone.logits.assign(request.row(row), request.row(row) + request.vocab);
-  alone.parameters = {request.parameters[at]};
-  alone.processing = {request.processing[at]};
-  alone.seed = {request.seed[at]};
-  alone.offset = {request.offset[at]};
-  alone.active.clear();
-  if (!request.allowed.empty()) {
-    const std::int64_t words = words_for(request.vocab);
-    const auto begin = request.allowed.begin() + static_cast<std::ptrdiff_t>(row * words);
-    alone.allowed.assign(begin, begin + static_cast<std::ptrdiff_t>(words));
-  }
-  return alone;
-}
-
 // Returns whether the row has no right token, or any token is right, so that a sampler without
 // statuses may refuse the call because of this row.
 bool may_end_the_call(const CheckInput& input, const Request& plain, const Request& request,
@@ -175,7 +158,7 @@ Response run_processed(const CheckInput& input, const Request& request,
       continue;
     }
     const Response alone =
-        run_request(*input.sampler, one_row(request, row), {.mask = reports.mask});
+        run_request(*input.sampler, pick_rows(request, {row}), {.mask = reports.mask});
     if (!alone.ran()) return alone;
     response.tokens.push_back(alone.tokens.front());
     response.mask.insert(response.mask.end(), alone.mask.begin(), alone.mask.end());
@@ -506,7 +489,7 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   for (std::int64_t row = 0; row < std::min(request.rows, kAlone) && !outcome.failed(); ++row) {
     Response of_row;  // tokens only
     of_row.tokens = {expected.tokens[static_cast<std::size_t>(row)]};
-    expect_same(input, "a row alone", of_row, one_row(request, row), false, outcome);
+    expect_same(input, "a row alone", of_row, pick_rows(request, {row}), false, outcome);
   }
 }
 

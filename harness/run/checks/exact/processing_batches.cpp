@@ -47,11 +47,7 @@ bool is_right_without_padding(const CheckInput& input, const Request& request, s
   for (std::int64_t i = 0; i < request.rows; ++i) {
     if (request.is_active(i)) picks.push_back(i);
   }
-  Request active = pick_rows(request, picks);
-  active.history_form = request.history_form;
-  for (const std::int64_t pick : picks) {
-    active.processing.push_back(request.processing[static_cast<std::size_t>(pick)]);
-  }
+  const Request active = pick_rows(request, picks);
   const std::int64_t at = std::ranges::find(picks, row) - picks.begin();
   const Response response = run_processed(input, active, kAllOfBatches);
   const Request plain = input.exact() ? Request{} : processed_beforehand(active);

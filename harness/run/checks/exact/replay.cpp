@@ -15,6 +15,9 @@ namespace fairdraw::harness {
 void append_row(const Request& base, std::int64_t row, Request& request) {
   request.logits.insert(request.logits.end(), base.row(row), base.row(row) + base.vocab);
   request.parameters.push_back(base.parameters[static_cast<std::size_t>(row)]);
+  if (!base.processing.empty()) {
+    request.processing.push_back(base.processing[static_cast<std::size_t>(row)]);
+  }
   if (base.allowed.empty()) return;
   const std::int64_t words = words_for(base.vocab);
   const auto first = base.allowed.begin() + row * words;
@@ -30,6 +33,7 @@ Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks) {
   request.tie_rule = base.tie_rule;
   request.filter_order = base.filter_order;
   request.num_samples = base.num_samples;
+  request.history_form = base.history_form;
   for (const std::int64_t pick : picks) {
     append_row(base, pick, request);
     request.seed.push_back(base.seed[static_cast<std::size_t>(pick)]);

@@ -10,12 +10,12 @@
 
 namespace fairdraw::harness {
 
-/// Adds row `row` of `base` to `request`: its logits, parameters and bans, but not its seed and
-/// offset, which belong to outputs.
+/// Adds row `row` of `base` to `request`: its logits, parameters, processing and bans, but not its
+/// seed and offset, which belong to outputs.
 void append_row(const Request& base, std::int64_t row, Request& request);
 
 /// Returns a batch of rows of `base`: output i is the base row `picks[i]` with its own parameters,
-/// seed and offset.
+/// processing, seed and offset.
 Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks);
 
 /// Returns 0, 1, ..., count - 1.
