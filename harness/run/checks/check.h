@@ -41,6 +41,8 @@ struct CheckInput {
   std::optional<MarkScheme> marked;
   std::int64_t first_row = 0;  ///< first row of `logits`; indices of parameters count from this row
   std::int64_t rows = 1;
+  /// Maximum number of requests in a call of checks that choose this number; 0: their own.
+  std::int64_t requests_of_call = 0;
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< total variation distance that the case must detect
   std::uint64_t seed = 0;

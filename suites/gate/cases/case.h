@@ -62,6 +62,7 @@ struct Case {
   std::optional<harness::MarkScheme> marked = {};
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
+  std::int64_t requests_of_call = 0;  ///< set in neighbours of cases; 0: the check's own number
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< the discrepancy that a statistical check must be able to
                                     ///< detect

@@ -31,9 +31,8 @@ void note(const harness::RowFacts& row, CaseRows::Kinds& kinds) {
   if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
 }
 
-// The maximum cost of a case that is repeated. The second looks of 100000 draws in 1000 tokens cost
-// two thirds of it.
-constexpr double kMaxCost = 3e8;
+// The maximum duration of a case that is repeated. A search repeats a case tens of times.
+constexpr double kMaxSeconds = 5;
 
 // Returns a right sampler for a case. The model has no operations on rows.
 std::unique_ptr<harness::Sampler> right_sampler_for(const CaseRecord& one,
@@ -74,7 +73,7 @@ double cost_of(const CaseRecord& one) {
 }
 
 const Job* CaseRows::job_of(const CaseRecord& one) const {
-  if (cost_of(one) > kMaxCost || breaks(one)) return nullptr;
+  if (one.seconds > kMaxSeconds || breaks(one)) return nullptr;
   const auto job = std::ranges::find_if(jobs_, [&one](const Job& known) {
     return known.record.id == one.id && known.record.sampler == one.sampler;
   });
@@ -114,6 +113,11 @@ bool Question::passes(const harness::RowCondition& where) const {
                                           right_sampler_for(record(), semantics_), where);
   };
   return harness::run_jobs({job}, 1, {}).front().verdict == harness::Verdict::passed;
+}
+
+bool Question::is_wrong_with(std::size_t condition) const {
+  const Condition& of = asked_conditions()[condition];
+  return !passes([&of](const harness::RowFacts& row) { return of.holds(row); });
 }
 
 bool Question::is_right_without(std::size_t condition) const {

@@ -28,7 +28,8 @@ using Held = std::bitset<kMaxAsked>;
 Held held_by(const harness::RowFacts& row);
 
 /// Returns a bound on the values that a repeated case reads: half a row per draw, because some
-/// checks have a row of logits for each draw.
+/// checks have a row of logits for each draw. Cases are ordered by it, because the order must not
+/// depend on how busy the machine is.
 double cost_of(const harness::CaseRecord& one);
 
 /// The rows of cases. They are found by running a case again.
@@ -45,7 +46,7 @@ class CaseRows {
   CaseRows(const std::vector<harness::Job>& jobs, const harness::TimeLimit& limit)
       : jobs_(jobs), limit_(limit) {}
 
-  /// Returns the job that repeats a case; nullptr if the case costs too much or ends the sampler.
+  /// Returns the job that repeats a case; nullptr if the case took too long or ended the sampler.
   const harness::Job* job_of(const harness::CaseRecord& one) const;
 
   /// Returns the kinds of rows in all calls that a case made; nullptr if the case cannot be
@@ -76,6 +77,9 @@ class Question {
   /// Returns whether the sampler is right in the rows without a condition. True if all rows have
   /// it, and false if none has it.
   bool is_right_without(std::size_t condition) const;
+
+  /// Returns whether the case fails if the sampler answers only the rows with a condition.
+  bool is_wrong_with(std::size_t condition) const;
 
   /// A class of rows that agree in some conditions.
   struct RowClass {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -55,7 +56,7 @@ class Conditions {
     if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
     ask_shifted_cases();
-    for (const char* const subject : {"dtype", "top_k", "temperature", "top_p", "min_p"}) {
+    for (const char* const subject : {"dtype", "top_k", "temperature", "top_p", "min_p", "processing"}) {
       if ((left_ & of_subject(subject)).any()) say_without(subject);
     }
     if (left_.any()) add_cases();
@@ -66,7 +67,7 @@ class Conditions {
     sampler_.conditions.clear();
     const Held places = paired_ & left_ & of_subject("row");
     for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
-      if (places[i]) return add(i);
+      if (places[i] && is_confirmed(i)) return add(i);
     }
     if (const auto place = choice().least_by_chance({}, ~of_subject("row"))) return add(*place);
     find_batch({});
@@ -190,7 +191,10 @@ class Conditions {
       if (question.is_right_without(i)) {
         const bool is_told =
             std::ranges::any_of(question.kinds(), [i](const auto& kind) { return !kind.held[i]; });
-        if (is_told && question.record().check == kPaired) paired_.set(i);
+        if (is_told && question.record().check == kPaired) {
+          paired_.set(i);
+          paired_question_ = question;
+        }
         continue;
       }
       if (!refutable[i]) continue;
@@ -221,7 +225,8 @@ class Conditions {
   void say_without(std::string_view subject) {
     constexpr std::size_t kCases = 4, kTries = 8, kWrong = 6;
     constexpr std::uint64_t kSeeds = 64;
-    constexpr double kMaxValues = 3e9;  // that all repeated cases read, together
+    constexpr double kSeconds = 30;
+    const harness::TimeLimit of_pairs(kSeconds);
     const Held of = of_subject(subject);
     struct Said {
       const Job* job;
@@ -234,16 +239,16 @@ class Conditions {
       const Job other = resaid(*job, 0, subject);
       const Question with(*job, sampler_.semantics), without(other, sampler_.semantics);
       Said one = {job, held_in(with.kinds(), of), held_in(without.kinds(), of)};
-      if (one.with != one.without && without.is_fair()) cases.push_back(std::move(one));
+      // Rows that kept each condition of the subject say nothing about it.
+      const Held told = some_have(one.with) & ~some_have(one.without) & left_;
+      if (told.any() && without.is_fair()) cases.push_back(std::move(one));
     }
     Stratum pairs = {of};
     std::size_t wrong = 0, wrong_without = 0;
-    double values = 0;
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
       for (const Said& one : cases) {
-        if (wrong == kWrong || wrong_without > 0 || limit_.is_over()) break;
-        values += 2 * cost_of(one.job->record);
-        if (values > kMaxValues) break;
+        const bool is_late = limit_.is_over() || of_pairs.is_over();
+        if (wrong == kWrong || wrong_without > 0 || is_late) break;
         const std::vector<CaseRecord> pair =
             harness::run_jobs({resaid(*one.job, seed, {}), resaid(*one.job, seed, subject)}, 1, {});
         if (!std::ranges::all_of(pair, is_decided)) continue;
@@ -254,6 +259,13 @@ class Conditions {
       }
     }
     if (!pairs.units.empty()) strata_.push_back(std::move(pairs));
+  }
+
+  // Returns the conditions that some of the rows have.
+  static Held some_have(const std::vector<Held>& rows) {
+    Held some;
+    for (const Held& held : rows) some |= held;
+    return some;
   }
 
   // Returns the different sets of conditions among `of` that rows have.
@@ -323,8 +335,17 @@ class Conditions {
     const Held of_batch = of_subject("batch") & left_ & ~but;
     const Held found = paired_.any() ? paired_ : right_in_small_calls(of_batch);
     for (std::size_t i = asked_conditions().size(); i-- > 0;) {
-      if (found[i] && of_batch[i]) return add(i);
+      if (!found[i] || !of_batch[i]) continue;
+      if (is_confirmed(i)) add(i);
+      return;
     }
+  }
+
+  // Returns whether a case fails by the calls or places of a condition alone. A sampler that is
+  // wrong after a number of draws is right wherever it answers fewer of them, with and without the
+  // condition.
+  bool is_confirmed(std::size_t condition) const {
+    return !paired_[condition] || paired_question_->is_wrong_with(condition);
   }
 
   // Divides the rows of some failed cases among smaller calls. Returns the conditions on the number
@@ -338,13 +359,15 @@ class Conditions {
     for (const Job* const job : varied_cases()) {
       const std::string& check = job->record.check;
       const auto rows = static_cast<std::int64_t>(job->record.rows);
-      if (rows < 2 || !is_in_one_call(check) || check == makes_rows) continue;
+      const bool is_told = chooses_calls(*job) || rows >= 2;
+      if (!is_told || !is_in_one_call(check) || check == makes_rows) continue;
       if (cases++ == kCases || limit_.is_over()) break;
       bool right = true;
       for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
         if (!conditions[i]) continue;
         const std::int64_t most = largest_call_without(asked_conditions()[i]);
-        right = right && most < rows && is_right_in_calls_of(*job, most);
+        const bool is_smaller = chooses_calls(*job) || most < rows;
+        right = right && is_smaller && is_right_in_calls_of(*job, most);
         found[i] = found[i] && right;
       }
       if (found.none()) break;
@@ -408,6 +431,7 @@ class Conditions {
   bool is_exact_ = false;         // the sampler draws the tokens of the integer model
   Held left_;                     // conditions that no wrong row is known to lack
   Held paired_;  // conditions without which rows are right that are wrong in calls with them
+  std::optional<Question> paired_question_;  // the last case that told such a condition
   std::size_t asked_ = 0;                             // number of failed cases that were asked
   std::map<std::string, std::vector<Unit>> classes_;  // classes by parameters, by case
   std::vector<Stratum> strata_;

@@ -21,6 +21,10 @@ namespace fairdraw::suites {
 std::int64_t largest_right_vocab(const std::vector<const harness::Job*>& jobs, double max_chance,
                                  const harness::TimeLimit& limit);
 
+/// Returns whether the case's check makes calls of some thousands of equal requests, however many
+/// rows the case has.
+bool chooses_calls(const harness::Job& job);
+
 /// Returns whether all rows of a failed case are right in calls of at most `rows` rows.
 bool is_right_in_calls_of(const harness::Job& job, std::int64_t rows);
 

@@ -88,6 +88,7 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
   input.marked = entry.marked;
   input.first_row = entry.first_row;
   input.rows = entry.rows;
+  input.requests_of_call = entry.requests_of_call;
   input.draws = entry.draws;
   input.declared_discrepancy = entry.declared_discrepancy;
   input.seed = seed;
@@ -191,6 +192,7 @@ Case said_without(Case entry, std::string_view subject) {
     for (Operation& one : entry.operations) of(one.parameters);
   };
   if (subject == "dtype" && !entry.from_probs) input.widened = true;
+  if (subject == "processing") entry.processed = false;
   if (subject == "top_p") change([](reference::RowParameters& one) { one.top_p = 1; });
   if (subject == "min_p") change([](reference::RowParameters& one) { one.min_p = 0; });
   if (subject == "top_k") {
@@ -223,6 +225,7 @@ Case varied(Case entry, const harness::Variation& given) {
   if (given.seed != 0 && entry.sampled) {
     entry.sampled->rows_seed = harness::mixed(entry.sampled->rows_seed, given.seed);
   }
+  entry.requests_of_call = given.requests_of_call;
   if (given.rows == 0) return entry;
   entry.rows = given.rows;
   entry.first_row += given.first_row;

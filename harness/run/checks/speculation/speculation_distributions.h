@@ -124,6 +124,8 @@ template <class Rows>
 CheckOutcome judge_distributions(const CheckInput& input, std::vector<Rows>& distributions,
                                  std::int64_t rows, fmt::format_string<std::uint64_t> found) {
   constexpr std::int64_t kRequestsPerCall = 4096;
+  const std::int64_t of_call =
+      input.requests_of_call > 0 ? input.requests_of_call : kRequestsPerCall;
   std::size_t judgements = 0;
   for (const Rows& distribution : distributions) judgements += distribution.judgements();
   const auto share = static_cast<std::int64_t>(input.draws / distributions.size());
@@ -146,9 +148,8 @@ CheckOutcome judge_distributions(const CheckInput& input, std::vector<Rows>& dis
   outcome.measures["alpha"] = input.false_fail_rate;
   for (Rows& distribution : distributions) {
     for (std::int64_t done = 0, call = 0; done < share && !outcome.failed();
-         done += kRequestsPerCall, ++call) {
-      distribution.draw(std::min(kRequestsPerCall, share - done), static_cast<std::uint64_t>(call),
-                        outcome);
+         done += of_call, ++call) {
+      distribution.draw(std::min(of_call, share - done), static_cast<std::uint64_t>(call), outcome);
     }
     if (!outcome.failed()) distribution.judge(level, outcome);
   }

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "harness/contract/serving.h"
 #include "harness/run/calls/forwarding_sampler.h"
 #include "harness/run/calls/logits_source.h"
 #include "suites/gate/identify/case_rows.h"
@@ -102,7 +105,8 @@ TEST_P(ResaidRows, LackTheParameter) {
     EXPECT_EQ(verdict_of(resaid(job, seed, subject)), Verdict::passed) << seed;
   }
   // Rows without another parameter stay wrong.
-  for (const char* const other : {"dtype", "top_k", "temperature", "top_p", "min_p"}) {
+  for (const char* const other :
+       {"dtype", "top_k", "temperature", "top_p", "min_p", "processing"}) {
     if (other != std::string(subject)) {
       EXPECT_EQ(verdict_of(resaid(job, 1, other)), Verdict::failed) << other;
     }
@@ -116,6 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
                            "tokens/gaussian_wide/v1000/edges"},
                     Resaid{"top_p", "rows with top_p", "tokens/gaussian_wide/v1000/edges"},
                     Resaid{"min_p", "rows with min_p", "tokens/gaussian_wide/v1000/edges"},
+                    Resaid{"processing", "calls with logits processing",
+                           "logprobs/gaussian_wide/v1000/edges/processed"},
                     Resaid{"temperature", "rows at temperatures other than 1",
                            "chi_squared/gaussian_wide/v1000/none/t0.7/*"}),
     [](const testing::TestParamInfo<Resaid>& of) { return std::string(of.param.subject); });
@@ -147,6 +153,62 @@ INSTANTIATE_TEST_SUITE_P(
                     OneFailure{"temperature", "rows at temperatures other than 1",
                                "chi_squared/gaussian_wide/v1000/none/*"}),
     [](const testing::TestParamInfo<OneFailure>& of) { return std::string(of.param.subject); });
+
+/// A right sampler that keeps the largest number of requests of a verification.
+class LargestCall final : public harness::ForwardingSampler {
+ public:
+  LargestCall(std::unique_ptr<harness::Sampler> right, std::int64_t& largest)
+      : ForwardingSampler(*right), right_(std::move(right)), largest_(largest) {}
+
+  std::string run_serving(const harness::ServingCall& call) override {
+    if (const auto* const* of = std::get_if<const fairdraw_verification*>(&call.call)) {
+      largest_ = std::max<std::int64_t>(largest_, (*of)->batch);
+    }
+    return right_->run_serving(call);
+  }
+
+ private:
+  std::unique_ptr<harness::Sampler> right_;
+  std::int64_t& largest_;
+};
+
+TEST(Neighbours, OfALawHaveSmallCalls) {
+  Job job = job_of("verify_law/*", "rows with top_k");
+  ASSERT_TRUE(chooses_calls(job));
+  const auto largest_of = [](Job one) {
+    std::int64_t largest = 0;
+    one.make_sampler = [&largest] {
+      return std::make_unique<LargestCall>(harness::make_builtin_sampler("model"), largest);
+    };
+    EXPECT_EQ(verdict_of(one), Verdict::passed);
+    return largest;
+  };
+  EXPECT_GT(largest_of(job), 4);
+  EXPECT_EQ(largest_of(job.neighbour({.requests_of_call = 4})), 4);
+}
+
+// The sizes 31, 45, 62, 90, 125 and 180 are right. The sizes 250, which is the case's own, 350, 500
+// and 700 are wrong. By chance all of 4 wrong sizes among 10 are the largest with probability
+// 1/210, which is below 0.005.
+TEST(Neighbours, OfASmallVocabularyAreLarger) {
+  Job job = job_of("marks/gaussian/v250/everyday", "rows with top_k");
+  const auto wrong_above = [&job](std::int64_t vocab) {
+    const Job own = job;
+    job.neighbour = [own, vocab](const harness::Variation& given) {
+      Job other = own.neighbour(given);
+      other.make_sampler = [vocab] {
+        return std::make_unique<harness::MixedSampler>(
+            std::make_unique<NextTokens>(harness::make_builtin_sampler("model")),
+            harness::make_builtin_sampler("model"), harness::vocab_above(vocab).holds);
+      };
+      return other;
+    };
+  };
+  wrong_above(200);
+  const harness::TimeLimit limit(600);
+  EXPECT_EQ(largest_right_vocab({&job}, 0.005, limit), 180);
+  EXPECT_EQ(largest_right_vocab({&job}, 0.004, limit), 0);
+}
 
 TEST(Float32Source, HasTheValuesOfTheNarrowType) {
   const auto source = [] {
