@@ -254,8 +254,8 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const CausePla
            // A mistake that shows in rows without marks shows in marked rows, too.
            if (fails.marks && seen.step == Step::marks) return true;
            // A mistake that shows in rows without processing shows in rows with it, too, whichever
-           // step of processing the case resembles.
-           if (fails.processing && seen.step == Step::processing && place.step > seen.step &&
+           // step of processing the case resembles. So does a mix-up of rows before that step.
+           if (fails.processing && seen.step == Step::processing && place.step != seen.step &&
                place.kind == Kind::cause) {
              return true;
            }

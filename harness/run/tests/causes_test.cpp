@@ -208,6 +208,19 @@ TEST(RankedCauses, TheMistakeThatAllCasesNameComesFirst) {
   EXPECT_FALSE(ranked_causes(record).front().is_doubtful);
 }
 
+// A mix-up of rows that shows without processing looks like some step of processing with it. If it
+// shows in no other rows, the step may be at fault.
+TEST(RankedCauses, AMixUpOfRowsExplainsStepsOfProcessing) {
+  const CaseRecord step = failed("a", "processing", {{"frequency penalty", ""}});
+  const CaseRecord plain = failed("b", "batches", {{"batch dependence", ""}});
+  const CaseRecord processed = failed("c/processed", "batches", {{"batch dependence", ""}});
+  const Cause explained = ranked_causes(run_of({plain, plain, plain, step})).front();
+  EXPECT_EQ(explained.name, "batch dependence");
+  EXPECT_FALSE(explained.is_doubtful);
+  EXPECT_EQ(names_of(run_of({processed, processed, processed, step})).front(),
+            "frequency penalty");
+}
+
 // A row with another mistake may be right without a step of processing by chance.
 TEST(RankedCauses, AStepOfProcessingIsAtFaultWhereHalfOfTheCasesNameIt) {
   const CaseRecord named = failed("a", "processing", {{"frequency penalty", ""}});
