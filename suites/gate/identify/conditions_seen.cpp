@@ -56,7 +56,8 @@ class Conditions {
     if (!tells_places) left_ &= of_parameters();
     ask(cause.cases);
     ask_shifted_cases();
-    for (const char* const subject : {"dtype", "top_k", "temperature", "top_p", "min_p", "processing"}) {
+    for (const char* const subject :
+         {"dtype", "top_k", "temperature", "top_p", "min_p", "processing"}) {
       if ((left_ & of_subject(subject)).any()) say_without(subject);
     }
     if (left_.any()) add_cases();

@@ -16,8 +16,8 @@ namespace fairdraw::suites {
 /// Returns the size of the vocabulary above which failed cases are wrong; 0 if there is none, or if
 /// chance explains the size with a probability above `max_chance`. Up to six cases are repeated at
 /// smaller sizes, and must pass up to the same size and fail at the next one. A mistake that is
-/// only rarer at small sizes ends at another size in each case. Precondition: all jobs have
-/// neighbours.
+/// only rarer at small sizes ends at another size in each case. Cases of draws name no size if the
+/// next size that is tried is several times as large. Precondition: all jobs have neighbours.
 std::int64_t largest_right_vocab(const std::vector<const harness::Job*>& jobs, double max_chance,
                                  const harness::TimeLimit& limit);
 
