@@ -98,8 +98,8 @@ const CaseRows::Kinds* CaseRows::of(const CaseRecord& one) {
   return &kinds;
 }
 
-Question::Question(const Job& job, std::string semantics)
-    : job_(&job), semantics_(std::move(semantics)) {
+Question::Question(Job job, std::string semantics)
+    : job_(std::move(job)), semantics_(std::move(semantics)) {
   is_fair_ = passes([this](const harness::RowFacts& row) {
     note(row, kinds_);
     return false;
@@ -107,9 +107,9 @@ Question::Question(const Job& job, std::string semantics)
 }
 
 bool Question::passes(const harness::RowCondition& where) const {
-  Job job = *job_;
+  Job job = job_;
   job.make_sampler = [this, &where] {
-    return std::make_unique<MixedSampler>(job_->make_sampler(),
+    return std::make_unique<MixedSampler>(job_.make_sampler(),
                                           right_sampler_for(record(), semantics_), where);
   };
   return harness::run_jobs({job}, 1, {}).front().verdict == harness::Verdict::passed;

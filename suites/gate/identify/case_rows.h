@@ -62,11 +62,11 @@ class CaseRows {
 /// A failed case that is judged again with some rows answered by a right sampler.
 class Question {
  public:
-  /// `job` must stay valid while this object exists. A right sampler answers all rows of the case
-  /// once. It makes all calls of the case, and the judged sampler only those up to a failure.
-  Question(const harness::Job& job, std::string semantics);
+  /// A right sampler answers all rows of the case once. It makes all calls of the case, and the
+  /// judged sampler only those up to a failure.
+  Question(harness::Job job, std::string semantics);
 
-  const harness::CaseRecord& record() const { return job_->record; }
+  const harness::CaseRecord& record() const { return job_.record; }
   /// Returns the kinds of rows in all calls of the case.
   const CaseRows::Kinds& kinds() const { return kinds_; }
 
@@ -97,7 +97,7 @@ class Question {
   void find_wrong(std::span<RowClass> classes, const Held& by, bool fails,
                   const harness::TimeLimit& limit) const;
 
-  const harness::Job* job_;
+  harness::Job job_;
   std::string semantics_;
   CaseRows::Kinds kinds_;
   bool is_fair_ = false;

@@ -18,10 +18,11 @@ namespace fairdraw::suites {
 /// named if chance explains that in less than one of twenty runs in which no condition matters;
 /// this rate is divided among all conditions. Two conditions are named only if each of them matters
 /// among rows with the other. A condition on the number of rows is named if rows are wrong in large
-/// calls that are right in small ones. A condition on the vocabulary size is named if failed cases
-/// pass at smaller sizes, all of them at the same sizes. `jobs` are those of the run; a few cheap
-/// failed ones of different checks are repeated, which takes some seconds. If `seconds` do not
-/// suffice for a sampler, the cases that were repeated until then decide.
+/// calls that are right in small ones, and wrong in these large calls alone. A condition on the
+/// vocabulary size is named if failed cases pass at smaller sizes, all of them at the same sizes.
+/// `jobs` are those of the run; a few cheap failed ones of different checks are repeated, which
+/// takes some seconds. If `seconds` do not suffice for a sampler, the cases that were repeated until
+/// then decide.
 void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
                      harness::RunRecord& record);
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -153,6 +155,52 @@ INSTANTIATE_TEST_SUITE_P(
                     OneFailure{"temperature", "rows at temperatures other than 1",
                                "chi_squared/gaussian_wide/v1000/none/*"}),
     [](const testing::TestParamInfo<OneFailure>& of) { return std::string(of.param.subject); });
+
+/// The integer model, which is wrong after a number of outputs.
+class WrongLater final : public harness::ForwardingSampler {
+ public:
+  /// `outputs` receives the numbers of outputs of calls of up to 16 and of more rows, if it is not
+  /// null.
+  using Outputs = std::array<std::int64_t, 2>;
+  WrongLater(std::unique_ptr<harness::Sampler> right, std::int64_t after, Outputs* outputs)
+      : ForwardingSampler(*right), wrong_(std::move(right)), left_(after), outputs_(outputs) {}
+
+  std::string run(const fairdraw_batch& batch) override {
+    left_ -= batch.outputs;
+    if (outputs_ != nullptr) (*outputs_)[batch.rows > 16 ? 1 : 0] += batch.outputs;
+    return left_ < 0 ? wrong_.run(batch) : forwarded().run(batch);
+  }
+
+ private:
+  NextTokens wrong_;
+  std::int64_t left_;
+  Outputs* outputs_;
+};
+
+// The sampler is right in fewer calls, whichever calls these are.
+TEST(Conditions, AreNotWhatAMistakeAfterManyCallsNeeds) {
+  PlanOptions options = options_of("replay/gaussian_wide/v1000/unfiltered", "rows with top_k");
+  const auto wrong_after = [](std::int64_t after, WrongLater::Outputs* outputs) {
+    return std::make_unique<WrongLater>(harness::make_builtin_sampler("model"), after, outputs);
+  };
+  Job right = make_plan(options).jobs.front();
+  WrongLater::Outputs outputs = {};
+  right.make_sampler = [&] { return wrong_after(std::int64_t{1} << 40, &outputs); };
+  ASSERT_EQ(verdict_of(right), Verdict::passed);
+  // The sampler is right as long as it answers calls of one kind alone.
+  const std::int64_t right_ones = std::max(outputs[0], outputs[1]);
+  options.make_sampler = [=](const std::string&) { return wrong_after(right_ones, nullptr); };
+  const Plan plan = make_plan(options);
+  harness::RunRecord record = run_plan(plan, options, 1, {});
+  ASSERT_EQ(record.cases.front().verdict, Verdict::failed);
+  const Question question(plan.jobs.front(), "fairdraw");
+  const std::size_t large = index_of("calls of more than 16 rows");
+  EXPECT_TRUE(question.is_right_without(large));
+  EXPECT_FALSE(question.is_wrong_with(large));
+  constexpr double kSeconds = 600;  // a loaded machine takes longer, and changes no result
+  note_conditions(plan.jobs, kSeconds, record);
+  EXPECT_TRUE(record.samplers.front().conditions.empty());
+}
 
 /// A right sampler that keeps the largest number of requests of a verification.
 class LargestCall final : public harness::ForwardingSampler {
