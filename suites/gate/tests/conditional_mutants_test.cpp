@@ -101,6 +101,10 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"tokens-row-behind-padding-is-greedy", "calls with logits processing"},
         // A single case finds it.
         Planted{"slot-keeps-processing", "vocabularies of more than 200 tokens"},
+        // The case that finds it has a small vocabulary, so that few smaller ones are right.
+        Planted{"mark-key-by-row", "vocabularies of more than 200 tokens"},
+        // Some of its cases of processing name a step of processing by chance.
+        Planted{"attempts-are-later-offsets", "rows at temperatures other than 1"},
         // No case repeats operations, or reported values, in calls of other numbers of rows.
         Planted{"operation-temperature-ignored", "rows 1, 3, 5, ... of a call"},
         Planted{"logprobs-after-filters", "calls of more than 4 rows"}),

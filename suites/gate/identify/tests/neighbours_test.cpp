@@ -159,9 +159,9 @@ INSTANTIATE_TEST_SUITE_P(
 /// The integer model, which is wrong after a number of outputs.
 class WrongLater final : public harness::ForwardingSampler {
  public:
-  /// `outputs` receives the numbers of outputs of calls of up to 16 and of more rows, if it is not
-  /// null.
-  using Outputs = std::array<std::int64_t, 2>;
+  using Outputs = std::array<std::int64_t, 2>;  ///< of calls of up to 16 and of more rows
+  /// The model is right for the first `after` outputs. `outputs` receives their numbers, if it is
+  /// not null.
   WrongLater(std::unique_ptr<harness::Sampler> right, std::int64_t after, Outputs* outputs)
       : ForwardingSampler(*right), wrong_(std::move(right)), left_(after), outputs_(outputs) {}
 
