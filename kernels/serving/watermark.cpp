@@ -36,8 +36,9 @@ std::int32_t winner_of_race(cpu::IndexedRow& row, std::uint64_t context_key) {
   row.for_each_weight([&](std::int32_t token, uint128_t weight) {
     if (weight == 0) return;
     const std::uint64_t word = keyed_word(context_key, token);
-    if (arrives_after(word, weight, least_upper)) return;
-    const ArrivalBounds bounds = arrival_bounds(word, weight);
+    const double unit = nearest_double(weight);
+    if (arrives_after(word, unit, least_upper)) return;
+    const ArrivalBounds bounds = arrival_bounds(word, unit);
     if (bounds.lower > least_upper) return;
     least_upper = bounds.upper < least_upper ? bounds.upper : least_upper;
     contenders.push_back({token, word, weight, bounds.lower});

@@ -201,12 +201,15 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   TileRows<std::int32_t> keys;
   if (request.logits.rows > 0 && filters && !only_raw) {
-    const RowsTask task = rows_task(request, result, options, plan, workspace, survivor_keys);
+    RowsTask task = rows_task(request, result, options, plan, workspace, survivor_keys);
     keys = task.keys;
     if (workspace.top_p != nullptr) {
       const DecayTask decay{request.logits.rows, request.active, request.processing, request.top_p,
                             workspace.top_p};
       if (Error error = check_launch("decay_top_p", decay_top_p(decay, stream))) return error;
+    }
+    if (plan.has_survivors && !plan.has_outputs && !plan.has_rows && !plan.has_reports) {
+      if (Error error = options.survivors->prepare(request, task.top_p, stream)) return error;
     }
     if (task.edits.given()) {
       const EditTask edits{request.logits, request.allowed, request.active, request.processing,

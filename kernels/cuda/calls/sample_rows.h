@@ -39,6 +39,12 @@ class SurvivorsTask {
   /// Allocates the task's part of the workspace, and returns the array into which the row kernel
   /// writes the keys of tiles.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
+  /// Enqueues work before the row kernel, in a call without other results that need the survivors.
+  /// The task may replace the top_p that the row kernel gets, `top_p`.
+  virtual Error prepare(const SampleRequest& /*request*/, PerRequest<float>& /*top_p*/,
+                        cudaStream_t /*stream*/) {
+    return {};
+  }
   /// Enqueues the task.
   virtual Error enqueue(const SampleRequest& request, const SampleResult& result,
                         const SurvivorRows& rows, cudaStream_t stream) const = 0;

@@ -1,9 +1,11 @@
 // Marks rows on the GPU (fairdraw/cuda_watermark.h). In a call of `sample`, one kernel
 // (mark_rows.cu) replaces the tokens of marked rows after the row kernel, before all kernels that
-// read tokens or statuses.
+// read tokens or statuses. If rows may have top_p alone, and tokens and statuses are the only
+// results, another kernel runs first, so that the row kernel does not look for thresholds.
 #include <algorithm>
 
 #include "common/arguments.h"
+#include "common/parameters.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/mark_rows.h"
@@ -41,20 +43,39 @@ class RaceTask final : public SurvivorsTask {
     const std::int64_t rows = std::max<std::int64_t>(request.logits.rows, 0);
     const std::int64_t tiles =
         tiles_of(std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab));
+    open_ = {};
+    if (may_open(request)) {
+      memory.allocate(open_.top_p, rows);
+      memory.allocate(open_.marks, rows);
+    }
     return {memory.allocate<std::int32_t>(product_of(rows, tiles)), rows, tiles};
+  }
+
+  Error prepare(const SampleRequest& request, PerRequest<float>& top_p,
+                cudaStream_t stream) override {
+    if (open_.top_p == nullptr) return {};
+    open_.asked = top_p;
+    open_.top_k = request.top_k;
+    open_.min_p = request.min_p;
+    MarkRowsTask task = task_of(request);
+    task.filtered.rows = request.logits;
+    task.filtered.temperature = request.temperature;
+    task.open = open_;
+    if (Error error = check_launch("open_rows", open_rows(task, stream))) return error;
+    top_p = {open_.top_p, request.logits.rows};
+    is_open_ = true;
+    return {};
   }
 
   Error enqueue(const SampleRequest& request, const SampleResult& result, const SurvivorRows& rows,
                 cudaStream_t stream) const override {
     if (request.logits.rows == 0) return {};
-    MarkRowsTask task;
+    MarkRowsTask task = task_of(request);
     task.filtered = rows.filtered;
     task.keys = {rows.keys.data, rows.keys.rows, rows.keys.row_stride};
-    task.output = output_;
-    task.watermark = watermark_;
-    task.seed = request.seed;
-    task.offset = request.offset;
-    task.purpose = request.purpose;
+    if (is_open_) task.open = open_;
+    task.starts_early =
+        request.top_k.is_array() || !top_k_is_on(request.top_k.scalar, request.logits.vocab);
     task.records = rows.records;
     task.tokens = result.tokens.data;
     task.statuses = result.statuses.data;
@@ -66,8 +87,27 @@ class RaceTask final : public SurvivorsTask {
   }
 
  private:
+  /// Returns whether a row of the request may have top_p alone, as far as the host knows.
+  static bool may_open(const SampleRequest& request) {
+    if (!request.top_p.is_array() && !(request.top_p.scalar < 1.0F)) return false;
+    if (!request.min_p.is_array() && request.min_p.scalar != 0.0F) return false;
+    return request.top_k.is_array() || !top_k_is_on(request.top_k.scalar, request.logits.vocab);
+  }
+
+  MarkRowsTask task_of(const SampleRequest& request) const {
+    MarkRowsTask task;
+    task.output = output_;
+    task.watermark = watermark_;
+    task.seed = request.seed;
+    task.offset = request.offset;
+    task.purpose = request.purpose;
+    return task;
+  }
+
   Watermark watermark_;
   TokenLists output_;
+  OpenRows open_;
+  bool is_open_ = false;  ///< whether open_rows was enqueued
 };
 
 Error check_scheme(WatermarkScheme scheme) {

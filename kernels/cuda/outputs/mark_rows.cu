@@ -1,232 +1,148 @@
 // Gives each marked row the token that wins the race of its survivors (fairdraw/watermark.h).
 //
-// Contract. The kernel runs after the row kernel, whose tokens stay in rows that are not marked: a
-// row without a key, a row whose context is repeated, a greedy row. A row whose output is not in
-// its buffer fails, and so does a marked row whose output has an id that is no token, unless the
-// row has failed already.
+// Contract. The kernel mark_rows runs after the row kernel, whose tokens stay in rows that are not
+// marked: a row without a key, a row whose context is repeated, a greedy row. A row whose output is
+// not in its buffer fails, and so does a marked row whose output has an id that is no token, unless
+// the row has failed already. The kernel open_rows runs before the row kernel, in calls that may
+// have rows with top_p alone.
 //
-// Algorithm and cost. The mark of a row depends only on arrays of the call, so it is found while
-// the row kernel still runs (device/early_start.h): the block's threads share the ids of the
-// output, and each thread computes the context's key, in `window` + 1 blocks of Threefry. Then the
-// row's blocks share its tiles. Tiles whose largest value does not reach the row's threshold are
-// not read. A warp takes a tile, and a lane 8 of its values, one after the other. A survivor takes
-// one block of Threefry and its weight. Most survivors lose by a product against the least upper
-// bound of the block so far; the bounds of the others are computed. The warp lists those that the
-// bounds leave in the race, and compares each with its best contender: by bounds, and only if these
-// overlap by the integers, which take 64 squares of 128 bits. Each warp sends its best contender to
-// the first block of the row, where a warp lets them race in the same way.
+// Algorithm and cost. Half of a block's warps find the row's mark: the first computes the context's
+// key, in `window` + 1 blocks of Threefry, and the others look at the ids of the output. They need
+// only arrays of the call, so a block that starts while the row kernel still runs does not wait for
+// it (device/early_start.h). The other warps list the tiles whose largest value reaches the row's
+// threshold. Then the survivors race (mark_rows.cuh). Contenders are compared by bounds, within
+// 2^-46, and only if these overlap by the integers, whose 128 squares of 128 bits take 20
+// microseconds. Each warp sends its best contender to the first block of the row, where a warp lets
+// them race in the same way. In calls with top_k, the kernel does not start early, because this
+// takes 3 microseconds more there, and up to 4 less in other calls.
+//
+// Open rows. A row with top_p alone draws by proposals, and a search of its threshold would take
+// longer than all else. So open_rows gives the row kernel a top_p of 1 for marked rows with top_p
+// alone, which are then open: the record has the weight Z of all allowed tokens. More tokens race
+// than survive, those above `low`. The winner is the row's token if it survives, because no
+// survivor arrives before it. It survives if the weight A of all larger values is below the target.
+//   cut      A weight W(y) of a value y <= x is below W(x) (1 + 2^-20) + 2^48: significands are off
+//            by 2.2e-7 (common/tile_weights.h), and shifts in a tile cut off less than 2^48. So if
+//            W(x) is at most ((Z - target) / V - 2^48) (1 - 2^-20), then the values up to x weigh
+//            Z - target at most, A is at least the target, and x does not survive. Floats compute
+//            this within 2^-20, so the factor is 1 - 2^-18.
+//   bracket  `low` is a value that likely does not survive, from a sample, or the cut's if it is
+//            larger. The weight of the tokens that race, a sum of floats, shows whether it does not
+//            survive; if it may, all tokens above the cut race. The sum above a second value,
+//            `high`, shows for most winners that they survive. For the others, one more pass over
+//            the tiles with larger values finds A exactly. If the winner does not survive, nor does
+//            any value up to its own, and the others race again.
+//
+// The table has microseconds on an H200, marked / plain, by `fairdraw bench`: V = 128256, float32,
+// peaked logits, 512 ids per output, cold L2 cache, replays in turns.
+//   rows (blocks of each)     1 (16)       8 (8)        64 (2)       256 (1)
+//   top_k 50                  37 / 17      37 / 20      44 / 28      82 / 55
+//   top_k 50 and top_p 0.9    41 / 19      39 / 21      45 / 30      78 / 56
+//   min_p 0.05                29 / 12      28 / 13      38 / 23      73 / 52
+//   top_p 0.9                 35 / 20      39 / 26      63 / 39     132 / 87
+//   no filter                 35 / 11      43 / 13      91 / 21     293 / 50
+// Words limit rows without a filter: at 64 rows, they alone take 40 microseconds.
+//
+// Alternatives that were tried, with their times at 64 rows in a small program of this form of rows
+// alone, whose code stays in the instruction caches.
+//                                              top_k 50   top_p 0.9   no filter
+//   plain call                                       27          41          20
+//   this kernel                                      35          60          86
+//   bounds within 10^-3, and the threshold           59         209         131
+//   the mark first, lists by steps of a tile         44         133          89
+//   the mark beside lists, a bracket by doubles      40          79          86
+//   4 blocks of 256 threads per row                  49          65         143
+//   an early start after all row kernels             39          59          86
+//   no early start                                   37          64          90
+//   early, and the code run once before              40          59          86
+// The second alternative has all tokens above the cut in open rows. Rows differ in their work.
+// Smaller blocks that share the SMs do more of a row with much work at once, but not all of them
+// fit beside each other, and those that wait double the time.
 //
 // Determinism. Bounds are never wrong (serving/rules/watermark_rules.h), so that they decide how
 // long a race takes, but not who wins: the survivor with the least time, and the lowest id among
-// equals.
-#include <cfloat>
+// equals. Sums of floats decide only what is certain within their error.
 #include <cmath>
 #include <cstdint>
 
+#include "common/parameters.h"
 #include "common/proposals.h"
 #include "cuda/device/early_start.h"
-#include "cuda/device/row_cluster.cuh"
-#include "cuda/outputs/kept_rule.cuh"
+#include "cuda/device/row_launch.h"
+#include "cuda/outputs/mark_rows.cuh"
 #include "cuda/outputs/mark_rows.h"
 #include "cuda/rows/tile_launch.cuh"
-#include "cuda/tiles/row_weigher.cuh"
-#include "cuda/tiles/tile_pass.cuh"
-#include "serving/rules/watermark_rules.h"
 
 namespace fairdraw::cuda {
 namespace {
 
-/// A survivor in the race. Its token is -1 if there is none.
-struct Contender {
-  uint128_t weight;
-  std::uint64_t word;
-  ArrivalBounds bounds;
-  std::int32_t token;
-};
+constexpr int kOpenThreads = 128;  ///< threads of a block of open_rows, which has one row
 
-__device__ Contender value_of_lane(const Contender& contender, int lane) {
-  return {cuda::value_of_lane(contender.weight, lane),
-          cuda::value_of_lane(contender.word, lane),
-          {cuda::value_of_lane(contender.bounds.lower, lane),
-           cuda::value_of_lane(contender.bounds.upper, lane)},
-          cuda::value_of_lane(contender.token, lane)};
-}
-
-/// Returns whether a contender comes before another one, by the integers. The function is out of
-/// line, because it is rarely executed.
-__device__ __noinline__ bool arrives_first(std::uint64_t word, uint128_t weight, std::int32_t token,
-                                           std::uint64_t other_word, uint128_t other_weight,
-                                           std::int32_t other_token) {
-  const ArrivalTime time = arrival_time(word);
-  const ArrivalTime other_time = arrival_time(other_word);
-  if (arrives_before(time, weight, other_time, other_weight)) return true;
-  return token < other_token && !arrives_before(other_time, other_weight, time, weight);
-}
-
-/// The contenders that reach the first block of a row, and the least upper bound of this block.
-struct Shared {
-  Contender best[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
-  unsigned long long least;  ///< bits of a double, which have its order because it is positive
-};
-
-/// Race of the survivors that one warp has seen; all lanes have the same members.
-class Race {
- public:
-  /// Lets the contenders of the lanes race with the best contender so far. All lanes must call this
-  /// function; `enters` says whether a lane has a contender.
-  __device__ __forceinline__ void admit(bool enters, const Contender& mine) {
-    const double upper = enters ? mine.bounds.upper : INFINITY;
-    least_ = Minimum{}(least_, reduce_warp(upper, Minimum{}));
-    unsigned left = __ballot_sync(kAllLanes, enters && mine.bounds.lower <= least_);
-#pragma unroll 1
-    for (; left != 0; left &= left - 1) {
-      const Contender other = value_of_lane(mine, __ffs(static_cast<int>(left)) - 1);
-      if (best_.token < 0 || comes_before_best(other)) best_ = other;
-    }
-  }
-
-  /// Takes the least upper bound of the block's warps, and gives them this warp's.
-  __device__ __forceinline__ void share(Shared& shared) {
-    unsigned long long least = 0;
-    if (lane_of_thread() == 0) {
-      least =
-          atomicMin(&shared.least, static_cast<unsigned long long>(__double_as_longlong(least_)));
-    }
-    least_ = Minimum{}(least_,
-                       __longlong_as_double(static_cast<long long>(cuda::value_of_lane(least, 0))));
-  }
-
-  __device__ double least_upper() const { return least_; }
-  __device__ const Contender& best() const { return best_; }
-
- private:
-  __device__ __forceinline__ bool comes_before_best(const Contender& other) const {
-    if (other.bounds.upper < best_.bounds.lower) return true;
-    if (best_.bounds.upper < other.bounds.lower) return false;
-    return arrives_first(other.word, other.weight, other.token, best_.word, best_.weight,
-                         best_.token);
-  }
-
-  Contender best_{0, 0, {INFINITY, INFINITY}, -1};
-  double least_ = INFINITY;
-};
-
-/// Fate of a row, by its mark and its output.
-enum class Fate {
-  stays,         ///< the row is not marked
-  races,         ///< the row's token is that of the race
-  has_no_list,   ///< the row fails, because its output is not in its buffer
-  has_stranger,  ///< the row fails, because its output has an id that is no token
-};
-
-struct RowMark {
-  Fate fate;
-  std::uint64_t context_key = 0;
-
-  /// Returns whether a row that has a status so far fails by its output. A row without its list has
-  /// no other list that could fail first, or the row kernel knows it already.
-  __device__ bool fails(RowStatus status) const {
-    if (fate == Fate::has_stranger) return status == RowStatus::ok;
-    return fate == Fate::has_no_list &&
-           (status == RowStatus::ok || status == RowStatus::no_allowed_token);
-  }
-};
-
-/// Finds the mark of a row, with all threads of the block.
-__device__ RowMark mark_of(const MarkRowsTask& task, std::int64_t row) {
+/// Finds the mark of a row, with `threads` threads. The first warp returns it, without what the
+/// others find: they set `has_stranger` and `is_repeated` to 1 if they see such an output.
+__device__ RowMark mark_of(const MarkRowsTask& task, std::int64_t row, std::int32_t threads,
+                           int& has_stranger, int& is_repeated) {
   const Watermark& watermark = task.watermark;
   const RowList output = list_of(task.output, row);
   std::uint64_t key = watermark.key.at(row);
-  if (!output.in_buffer) return {Fate::has_no_list};
-  if (key == 0) return {Fate::stays};
-  const std::int32_t window = watermark.rule.window;
-  bool has_stranger = false;
-  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < output.length;
-       i += static_cast<std::int32_t>(blockDim.x)) {
-    has_stranger |= !is_token(output.ids[i], task.filtered.rows.vocab);
-  }
-  if (__syncthreads_or(has_stranger ? 1 : 0) != 0) return {Fate::has_stranger};
-  if (watermark.mask_repeated.at(row) != 0) {
-    const bool repeated =
-        context_is_repeated(output.ids, output.length, window, threadIdx.x, blockDim.x);
-    if (__syncthreads_or(repeated ? 1 : 0) != 0) return {Fate::stays};
-  }
   const std::uint64_t second_key = watermark.second_key.at(row);
-  if (second_key != 0) {
-    const DrawWords words{task.seed.at(row), task.offset.at(row), task.purpose,
-                          task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row)};
-    if (takes_second_key(watermark.second_share, words.of_attempt(kAttempts + 1))) key = second_key;
+  const bool masks = watermark.mask_repeated.at(row) != 0;
+  if (!output.in_buffer) return {MarkFate::has_no_list};
+  if (key == 0) return {MarkFate::stays};
+  const std::int32_t window = watermark.rule.window;
+  if (warp_of_thread() == 0) {
+    if (second_key != 0) {
+      const DrawWords words{task.seed.at(row), task.offset.at(row), task.purpose,
+                            task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row)};
+      const std::uint64_t word = words.of_attempt(kAttempts + 1);
+      if (takes_second_key(watermark.second_share, word)) key = second_key;
+    }
+    return {MarkFate::races, context_key(key, window, output.ids, output.length)};
   }
-  return {Fate::races, context_key(key, window, output.ids, output.length)};
+  const std::int32_t first = static_cast<std::int32_t>(threadIdx.x) - kWarp;
+  const std::int32_t step = threads - kWarp;
+  bool stranger = false;
+#pragma unroll 4
+  for (std::int32_t i = first; i < output.length; i += step) {
+    stranger |= !is_token(output.ids[i], task.filtered.rows.vocab);
+  }
+  if (stranger) atomicOr(&has_stranger, 1);
+  if (masks && context_is_repeated(output.ids, output.length, window, first, step)) {
+    atomicOr(&is_repeated, 1);
+  }
+  return {};
 }
 
-/// Survivors of one row, of which each warp lets those of its tiles race.
-template <RowForm kForm>
-class RowOfContenders {
- public:
-  __device__ RowOfContenders(const MarkRowsTask& task, std::int64_t number,
-                             std::uint64_t context_key)
-      : row_(task.filtered.rows, task.filtered.allowed, number, /*from_probs=*/false,
-             task.filtered.edits),
-        keys_(task.keys.data + number * task.keys.row_stride),
-        kept_(KeptRule::of(task.filtered.records[number], /*from_probs=*/false)),
-        rule_{logit_scale(task.filtered.temperature.at(number)), true},
-        weigher_(rule_, order_key(task.filtered.records[number].max)),
-        context_key_(context_key) {}
+/// Returns the mark of a row, given what mark_of found.
+__device__ RowMark mark_with(const RowMark& mark, int has_stranger, int is_repeated) {
+  if (mark.fate != MarkFate::races) return mark;
+  if (has_stranger != 0) return {MarkFate::has_stranger};
+  return is_repeated != 0 ? RowMark{MarkFate::stays} : mark;
+}
 
-  /// Lets the survivors of the tiles first, first + step and so on race.
-  __device__ __forceinline__ void run(int first, int step, Race& race, Shared& shared) const {
-#pragma unroll 1
-    for (; first < row_.tiles(); first += kWarp * step) {
-      const int mine = first + lane_of_thread() * step;
-      const std::int32_t key = mine < row_.tiles() ? keys_[mine] : kEmptyTileKey;
-      unsigned left = __ballot_sync(kAllLanes, mine < row_.tiles() && kept_.reaches(mine, key));
-#pragma unroll 1
-      for (; left != 0; left &= left - 1) {
-        const int lane = __ffs(static_cast<int>(left)) - 1;
-        run_tile(first + lane * step, cuda::value_of_lane(key, lane), race);
-        race.share(shared);
-      }
-    }
-  }
+/// Returns whether a row whose parameters are in range draws by proposals, with top_p alone.
+__device__ bool has_top_p_alone(const MarkRowsTask& task, const OpenRows& open, std::int64_t row) {
+  const float top_p = open.asked.at(row);
+  return top_p > 0.0F && top_p < 1.0F && open.min_p.at(row) == 0.0F &&
+         task.filtered.temperature.at(row) > 0.0F && open.top_k.at(row) != 1 &&
+         !top_k_is_on(open.top_k.at(row), task.filtered.rows.vocab);
+}
 
- private:
-  __device__ __forceinline__ void run_tile(int tile, std::int32_t key, Race& race) const {
-    const int shift = weigher_.shift_of(key);
-    if (shift < 0) return;
-    RawTile raw;
-    load_again(row_, tile, raw);
-    float x[kLaneValues];
-    TilePass<kForm, false>::read(row_, raw, x);
-    const TileWeights<false> weights(from_order_key(key), rule_);
-    const bool quick = weights.are_quick();
-    // In each step all values move one place to the front, so that the loop need not be unrolled.
-#pragma unroll 1
-    for (int i = 0; i < kLaneValues; ++i) {
-      const float value = x[0];
-#pragma unroll
-      for (int v = 0; v + 1 < kLaneValues; ++v) x[v] = x[v + 1];
-      const int token = RowOfTiles<kForm>::id_of(tile, i);
-      bool enters = kept_.keeps(value, token);
-      if (__any_sync(kAllLanes, enters) == 0) continue;
-      const std::uint64_t of_tile = quick ? weights.weigh(value) : weights.weigh_slowly(value);
-      const uint128_t weight = shifted_to_row(of_tile, shift);
-      const std::uint64_t word = keyed_word(context_key_, token);
-      enters = enters && of_tile != 0 && !arrives_after(word, weight, race.least_upper());
-      if (__any_sync(kAllLanes, enters) == 0) continue;
-      ArrivalBounds bounds{INFINITY, INFINITY};
-      if (enters) bounds = arrival_bounds(word, weight);
-      race.admit(enters, {weight, word, bounds, token});
-    }
-  }
-
-  RowOfTiles<kForm> row_;
-  const std::int32_t* keys_;
-  KeptRule kept_;
-  TileWeighing rule_;
-  RowWeigher<false> weigher_;
-  std::uint64_t context_key_;
-};
+__global__ void __launch_bounds__(kOpenThreads)
+    open_rows_kernel(const __grid_constant__ MarkRowsTask task) {
+  __shared__ int has_stranger, is_repeated;
+  const std::int64_t row = blockIdx.x;
+  if (threadIdx.x == 0) has_stranger = is_repeated = 0;
+  __syncthreads();
+  const RowMark found = mark_of(task, row, kOpenThreads, has_stranger, is_repeated);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  const OpenRows& open = task.open;
+  const RowMark mark = mark_with(found, has_stranger, is_repeated);
+  open.marks[row] = mark;
+  const bool opens = mark.fate == MarkFate::races && has_top_p_alone(task, open, row);
+  open.top_p[row] = opens ? 1.0F : open.asked.at(row);
+}
 
 __device__ void fail(const MarkRowsTask& task, std::int64_t row) {
   task.records[row].status = RowStatus::invalid_history;
@@ -234,50 +150,228 @@ __device__ void fail(const MarkRowsTask& task, std::int64_t row) {
   if (task.statuses != nullptr) task.statuses[row] = RowStatus::invalid_history;
 }
 
+/// Returns whether a row that has a status so far fails by its output. A row without its list has
+/// no other list that could fail first, or the row kernel knows it already.
+__device__ bool fails(const RowMark& mark, RowStatus status) {
+  if (mark.fate == MarkFate::has_stranger) return status == RowStatus::ok;
+  return mark.fate == MarkFate::has_no_list &&
+         (status == RowStatus::ok || status == RowStatus::no_allowed_token);
+}
+
+/// Race of a row among all of its blocks.
+template <RowForm kForm>
+class RowRace {
+ public:
+  __device__ RowRace(const MarkRowsTask& task, std::int64_t row, const RowCluster& cluster,
+                     Candidate* listed, RaceMemory& shared)
+      : task_(task),
+        row_(row),
+        record_(task.filtered.records[row]),
+        cluster_(cluster),
+        shared_(shared),
+        listed_(listed),
+        warp_(cluster.rank * warps_of_block() + warp_of_thread()),
+        warps_(cluster.blocks * warps_of_block()),
+        contenders_(task, row, record_, warp_, warps_) {}
+
+  /// Lists the tiles of a row that is not open, with the threads from `first_thread` on.
+  __device__ __forceinline__ void list_tiles(int first_thread) const {
+    contenders_.list_tiles(first_thread, cluster_, shared_);
+  }
+  __device__ void set_context(std::uint64_t context_key) { contenders_.set_context(context_key); }
+
+  __device__ __forceinline__ void run(bool is_open) {
+    Limits limits{};
+    if (is_open) limits = find_limits();
+#pragma unroll 1
+    while (true) {
+      if (is_open) {
+        list_tiles(0);
+        __syncthreads();
+      }
+      find_winner(is_open, limits);
+      if (!is_open) {
+        if (warp_ == 0 && lane_of_thread() == 0) task_.tokens[row_] = shared_.winner.token;
+        return;
+      }
+      cluster_.sync();
+      bool survives = shared_.verdict == Verdict::accepts;
+      if (shared_.verdict == Verdict::tests) {
+        limits.low = shared_.winner.value;
+        survives =
+            weight_above(limits.low) < nucleus_target(task_.open.asked.at(row_), record_.weight());
+      }
+      if (survives) {
+        if (warp_ == 0 && lane_of_thread() == 0) task_.tokens[row_] = shared_.winner.token;
+        return;
+      }
+      contenders_.set_low(limits.low);
+      start_again();
+    }
+  }
+
+ private:
+  /// What is known of an open row.
+  struct Limits {
+    float low;     ///< value that does not survive
+    float target;  ///< weight that the values above a token must have for it not to survive, in
+                   ///< units of 2^kRoughUnit
+  };
+
+  /// Finds the limits of an open row, and sets the bracket of the tokens that race.
+  __device__ __forceinline__ Limits find_limits() {
+    const float top_p = task_.open.asked.at(row_);
+    const float total = __ull2float_rn(record_.total_high) * 0x1p-39F;
+    const float rest = (1.0F - top_p) * total;
+    const float cut =
+        rest / static_cast<float>(task_.filtered.rows.vocab) * (1.0F - 0x1p-18F) - 0x1p-55F;
+    const Limits limits{contenders_.value_of_weight(cut), top_p * total};
+    contenders_.sample(shared_);
+    __syncthreads();
+    float likely = 0, high = 0;
+    contenders_.find_bracket(rest, shared_, likely, high);
+    contenders_.set_high(high);
+    contenders_.set_low(fmaxf(limits.low, likely));
+    return limits;
+  }
+
+  __device__ __forceinline__ void start_again() const {
+    if (lane_of_thread() == 0) shared_.best[warp_of_thread()] = no_contender();
+    if (threadIdx.x == 0) {
+      shared_.least = __float_as_uint(INFINITY);
+      shared_.tile_count = shared_.next_tile = 0;
+    }
+    __syncthreads();
+  }
+
+  /// Finds the winner of a race, and stores it in the first block, with the verdict on it.
+  __device__ __forceinline__ void find_winner(bool is_open, const Limits& limits) {
+    cluster_.announce();
+    const BracketSums sums = contenders_.run(listed_, shared_);
+    __syncwarp();
+    cluster_.await_all();
+    Contender& best = shared_.best[warp_of_thread()];
+    if (lane_of_thread() == 0) {
+      *cluster_.at(&shared_.finalists[warp_], 0) = best;
+      *cluster_.at(&shared_.sums[warp_], 0) = sums;
+    }
+    cluster_.sync();
+    if (warp_ != 0) return;
+    BracketSums all{};
+#pragma unroll 1
+    for (int first = 0; first < warps_; first += kWarp) {
+      const int i = first + lane_of_thread();
+      const int place = min(i, warps_ - 1);
+      Contender mine = shared_.finalists[place];
+      if (i >= warps_ || i == 0) mine = no_contender();  // number 0 is the warp's own best
+      if (i < warps_) {
+        all.above_low += shared_.sums[place].above_low;
+        all.above_high += shared_.sums[place].above_high;
+      }
+      admit(mine, best.bounds.upper, shared_);
+    }
+    __syncwarp();
+    if (is_open) {
+      constexpr float kError = 0x1p-9F;  // bound of the relative error of sums of rough weights
+      const float above_low = reduce_warp(all.above_low, Add{});
+      const float above_high = reduce_warp(all.above_high, Add{});
+      const bool is_whole =
+          contenders_.low() <= limits.low || above_low * (1.0F - kError) >= limits.target;
+      const bool accepts = best.value >= contenders_.high() &&
+                           contenders_.high() >= contenders_.low() &&
+                           above_high * (1.0F + kError) < limits.target;
+      const Verdict verdict = !is_whole ? Verdict::widens
+                              : accepts ? Verdict::accepts
+                                        : Verdict::tests;
+      if (lane_of_thread() < cluster_.blocks) {
+        RaceMemory& theirs = *cluster_.at(&shared_, lane_of_thread());
+        theirs.verdict = verdict;
+        theirs.winner.value = best.value;
+      }
+    }
+    if (lane_of_thread() == 0) shared_.winner.token = best.token;
+    __syncwarp();
+  }
+
+  /// Returns the weight of all values of the row above x, on all threads of all blocks.
+  __device__ __forceinline__ uint128_t weight_above(float x) {
+    const uint128_t mine = contenders_.weight_above(x);
+    for (int block = lane_of_thread(); block < cluster_.blocks; block += kWarp) {
+      *cluster_.at(&shared_.above[warp_], block) = mine;
+    }
+    cluster_.sync();
+    uint128_t sum = 0;
+    for (int i = lane_of_thread(); i < warps_; i += kWarp) sum += shared_.above[i];
+    return reduce_warp(sum, Add{});
+  }
+
+  const MarkRowsTask& task_;
+  std::int64_t row_;
+  RowRecord record_;
+  RowCluster cluster_;
+  RaceMemory& shared_;
+  Candidate* listed_;  ///< list of the warp
+  int warp_, warps_;
+  RowOfContenders<kForm> contenders_;
+};
+
 template <DType kType, TileAccess kAccess>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock)
     mark_rows_kernel(const __grid_constant__ MarkRowsTask task, int blocks_log2) {
-  __shared__ Shared shared;
+  __shared__ RaceMemory shared;
+  extern __shared__ Candidate listed[];
   const RowCluster cluster = RowCluster::of_grid(blocks_log2);
   const std::int64_t row = blockIdx.x >> static_cast<unsigned>(blocks_log2);
-  const RowMark mark = mark_of(task, row);
+  const int marking =
+      warps_of_block() / 2;  // warps that find the mark, while the others list tiles
+  const bool is_found = task.open.marks != nullptr;
+  if (threadIdx.x == 0) {
+    shared.least = __float_as_uint(INFINITY);
+    shared.tile_count = shared.next_tile = 0;
+    shared.has_stranger = shared.is_repeated = 0;
+  }
+  if (threadIdx.x < kMarkWarps) shared.best[threadIdx.x] = no_contender();
+  for (int i = static_cast<int>(threadIdx.x); i < place_of_bin(kBins);
+       i += static_cast<int>(blockDim.x)) {
+    shared.bins[i] = 0;
+  }
+  __syncthreads();
+  if (!is_found && warp_of_thread() < marking) {
+    const RowMark mark =
+        mark_of(task, row, marking * kWarp, shared.has_stranger, shared.is_repeated);
+    if (threadIdx.x == 0) shared.mark = mark;
+  }
   await_kernel_before();
   let_next_kernel_start();
-  const RowRecord& record = task.filtered.records[row];
-  if (mark.fails(record.status)) {
+  const RowStatus status = task.filtered.records[row].status;
+  const bool has_race = status == RowStatus::ok && task.filtered.records[row].greedy_token < 0;
+  const bool is_open = has_race && task.open.is_open(row);
+  RowMark mark = is_found ? task.open.marks[row] : RowMark{};
+  RowRace<RowForm{kType, kAccess}> race(task, row, cluster, listed + warp_of_thread() * kListed,
+                                        shared);
+  if (has_race && !is_open && warp_of_thread() >= marking) race.list_tiles(marking * kWarp);
+  __syncthreads();
+  if (!is_found) mark = mark_with(shared.mark, shared.has_stranger, shared.is_repeated);
+  if (fails(mark, status)) {
     if (cluster.rank == 0 && threadIdx.x == 0) fail(task, row);
     return;
   }
-  const bool has_race = record.status == RowStatus::ok && record.greedy_token < 0;
-  if (mark.fate != Fate::races || !has_race) return;
-  if (threadIdx.x == 0) {
-    shared.least = static_cast<unsigned long long>(__double_as_longlong(INFINITY));
-  }
-  cluster.announce();
-  __syncthreads();
-  const int warp = cluster.rank * warps_of_block() + warp_of_thread();
-  const int warps = cluster.blocks * warps_of_block();
-  Race race;
-  RowOfContenders<RowForm{kType, kAccess}>(task, row, mark.context_key)
-      .run(warp, warps, race, shared);
-  cluster.await_all();
-  if (lane_of_thread() == 0) *cluster.at(&shared.best[warp], 0) = race.best();
-  cluster.sync();
-  if (cluster.rank != 0 || warp_of_thread() != 0) return;
-  Race last;
-#pragma unroll 1
-  for (int first = 0; first < warps; first += kWarp) {
-    const int i = first + lane_of_thread();
-    const Contender mine = i < warps ? shared.best[i] : Contender{0, 0, {0, 0}, -1};
-    last.admit(mine.token >= 0, mine);
-  }
-  if (lane_of_thread() == 0) task.tokens[row] = last.best().token;
+  if (mark.fate != MarkFate::races || !has_race) return;
+  race.set_context(mark.context_key);
+  race.run(is_open);
 }
 
 }  // namespace
 
+cudaError_t open_rows(const MarkRowsTask& task, cudaStream_t stream) {
+  return launch_clusters(open_rows_kernel, task.filtered.rows.rows, 1, kOpenThreads, stream, task);
+}
+
 cudaError_t mark_rows(const MarkRowsTask& task, const TileSpread& spread, cudaStream_t stream) {
-  const SpreadNeeds needs{[](int) { return 0; }, /*starts_early=*/true};
+  const auto bytes = [](int threads) {
+    return threads / kWarp * kListed * static_cast<int>(sizeof(Candidate));
+  };
+  const SpreadNeeds needs{bytes, task.starts_early};
   return launch_for_form(task.filtered.rows, [&]<RowForm kForm>() {
     return launch_spread<mark_rows_kernel<kForm.type, kForm.access>>(task.filtered.rows.rows,
                                                                      spread, needs, stream, task);

@@ -5,10 +5,10 @@
 // Scheme. The GPU has the race alone. A watermark of another scheme is an error that names it;
 // fairdraw::sample_marked on the CPU has all of them.
 //
-// One kernel more than those of `sample` runs on the stream, without synchronising with the host:
-// so a CUDA graph that holds the call holds its marks, and a replay reads keys and outputs again. A
-// call whose request has the output alone, and no other logits processing, takes no time for
-// processing and no workspace for it.
+// One or two kernels more than those of `sample` run on the stream, without synchronising with the
+// host: so a CUDA graph that holds the call holds its marks, and a replay reads keys and outputs
+// again. A call whose request has the output alone, and no other logits processing, takes no time
+// for processing and no workspace for it.
 //
 // Errors: The call returns the codes of fairdraw/cuda.h, and those of fairdraw::sample_marked; rows
 // have the statuses of fairdraw/watermark.h.
@@ -24,8 +24,8 @@
 namespace fairdraw::cuda {
 
 /// Returns the bytes of workspace for a call of `sample_marked`, which may report log-probabilities
-/// too. The workspace exceeds that of `sample` by 4 bytes per 256 values; an output that penalties
-/// do not read adds nothing.
+/// too. The workspace exceeds that of `sample` by 4 bytes per 256 values, and by less than 32 bytes
+/// per row; an output that penalties do not read adds nothing.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs,
                              const Watermark& watermark) noexcept;
 

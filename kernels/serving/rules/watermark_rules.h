@@ -1,18 +1,22 @@
 // Keyed words of a watermark and the race between them, the same for every backend
 // (fairdraw/watermark.h defines both).
 //
-// Bounds. For 0 < U < 1, 2 (1 - U) / (1 + U) <= -ln U <= (1 - U) / sqrt(U). The three terms are 0
-// at U = 1. The derivative of -ln U minus the left side is -(1 - U)^2 / (U (1 + U)^2), that of the
-// right side minus -ln U, by s = sqrt(U), is -(1/s - 1)^2: neither is positive, so neither
-// difference is negative. L ln2 2^-64 exceeds -ln U by less than 2^-64, so it lies between the left
-// side and the right side plus 2^-64. U and 1 - U come from the word and its complement, within two
-// roundings each. A bound has at most 12 roundings to double, all of positive values, and each is a
-// factor of at most 1 + 2^-53; kMargin covers 15. So a survivor whose lower bound is above some
-// upper bound loses, and only the others need L: 1 to 3 survivors of a usual row. 1 - U is at most
-// the left side, so most survivors lose by a product.
+// Bounds. A survivor whose lower bound is above some upper bound loses, and only if bounds overlap
+// the integers decide. U and 1 - U come from the word and its complement, within two roundings
+// each. Let U = m 2^-k, m in [sqrt(1/2), sqrt(2)), s = (1 - m) / (1 + m) and q = s^2 < 0.0295. Then
+// -ln U = k ln2 + 2 s (1 + q/3 + q^2/5 + ...), of which 9 terms are summed: the others are less
+// than q^9 / (19 (1 - q)) < 2^-49 of the sum s (1 + q/3 + ...).
+//   k = 0  1 - m is 1 - U. s has at most 6 roundings of 2^-53 each, the sum 4 more (a rounding in
+//          it that is not the last counts at most q/3 of its size), and so has -ln U.
+//   k > 0  1 - m is exact for the rounded m, which is off by at most 2^-52 m. This moves ln m by at
+//          most 2^-52, and -ln U is at least ln2 - ln(2)/2 > 0.34, so it counts 2^-50. k ln2 has 2
+//          roundings, s and the sum have 7 more of at most 0.35 each, and their sum has one.
+// So the computed -ln U is off by less than 2^-48 of it, and the quotient by the weight, with the
+// last product, by less than 2^-47: kMargin is twice that. L ln2 2^-64 exceeds -ln U by less than
+// 2^-64. 1 - U is at most -ln U, so most survivors lose by a product.
 #pragma once
 
-#include <cmath>
+#include <bit>
 #include <cstdint>
 
 #include "common/host_device.h"
@@ -27,10 +31,12 @@ namespace fairdraw {
 FAIRDRAW_HOST_DEVICE inline std::uint64_t context_key(std::uint64_t key, std::int32_t window,
                                                       const std::int32_t* output,
                                                       std::int64_t length) {
-  std::uint64_t state = threefry_block(key, static_cast<std::uint64_t>(window));
-  for (std::int64_t back = window; back > 0; --back) {
-    const std::int64_t id = back <= length ? output[length - back] : -1;
-    state = threefry_block(state, static_cast<std::uint64_t>(id + 1));
+  std::uint64_t state = key;
+  auto counter = static_cast<std::uint64_t>(window);
+  for (std::int64_t back = window; back >= 0; --back) {
+    state = threefry_block(state, counter);
+    const std::int64_t id = back > 0 && back <= length ? output[length - back] : -1;
+    counter = static_cast<std::uint64_t>(id + 1);
   }
   return state;
 }
@@ -119,13 +125,13 @@ FAIRDRAW_HOST_DEVICE inline bool arrives_before(const ArrivalTime& time, uint128
   return mine.high != others.high ? mine.high < others.high : mine.low < others.low;
 }
 
-inline constexpr double kMargin = 0x1p-49;
+inline constexpr double kMargin = 0x1p-46;
 
 /// Returns whether L ln2 2^-64 / weight is above `time` already by its smaller bound 1 - U, for
-/// which a product suffices.
-FAIRDRAW_HOST_DEVICE inline bool arrives_after(std::uint64_t word, uint128_t weight, double time) {
+/// which a product suffices. `weight` is the double nearest to the weight, here and below.
+FAIRDRAW_HOST_DEVICE inline bool arrives_after(std::uint64_t word, double weight, double time) {
   const double rest = (static_cast<double>(~word) + 0.5) * 0x1p-64;
-  return rest * (1.0 - kMargin) > nearest_double(weight) * time;
+  return rest * (1.0 - kMargin) > weight * time;
 }
 
 /// Bounds of L ln2 2^-64 / weight.
@@ -133,12 +139,31 @@ struct ArrivalBounds {
   double lower, upper;
 };
 
-FAIRDRAW_HOST_DEVICE inline ArrivalBounds arrival_bounds(std::uint64_t word, uint128_t weight) {
+FAIRDRAW_HOST_DEVICE inline ArrivalBounds arrival_bounds(std::uint64_t word, double weight) {
+  constexpr double kHalfRoot = 0x1.6a09e667f3bcdp-1;  // sqrt(1/2)
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
   const double u = (static_cast<double>(word) + 0.5) * 0x1p-64;
   const double rest = (static_cast<double>(~word) + 0.5) * 0x1p-64;
-  const double unit = nearest_double(weight);
-  return {2.0 * rest / (1.0 + u) / unit * (1.0 - kMargin),
-          (rest / std::sqrt(u) + 0x1p-64) / unit * (1.0 + kMargin)};
+  const auto bits = std::bit_cast<std::uint64_t>(u);
+  int k = 1022 - static_cast<int>(bits >> 52);
+  double m = std::bit_cast<double>((bits & 0xfffffffffffffU) | 0x3fe0000000000000U);  // >= 1/2
+  if (m < kHalfRoot) {
+    m *= 2.0;
+    ++k;
+  }
+  const double s = (k == 0 ? rest : 1.0 - m) / (1.0 + m);
+  const double q = s * s;
+  double sum = 1.0 / 17;
+  sum = sum * q + 1.0 / 15;
+  sum = sum * q + 1.0 / 13;
+  sum = sum * q + 1.0 / 11;
+  sum = sum * q + 1.0 / 9;
+  sum = sum * q + 1.0 / 7;
+  sum = sum * q + 1.0 / 5;
+  sum = sum * q + 1.0 / 3;
+  sum = sum * q + 1.0;
+  const double time = k * kLn2 + 2.0 * s * sum;
+  return {time / weight * (1.0 - kMargin), (time + 0x1p-64) / weight * (1.0 + kMargin)};
 }
 
 /// Checks a watermark and what sample_marked needs of the request, which has been checked.

@@ -26,6 +26,7 @@
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"
 #include "tests/serving/marked_rows.h"
+#include "tests/serving/near_ties.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -107,11 +108,12 @@ TEST(Watermark, BoundsHoldTheArrivalTime) {
     const uint128_t weight = random_weight(dice);
     const Real time = Real(integer_of(arrival_time(word))) * ln2 / Real(cpp_int(1) << 64) /
                       Real(integer_of(weight));
-    const ArrivalBounds bounds = arrival_bounds(word, weight);
+    const double unit = nearest_double(weight);
+    const ArrivalBounds bounds = arrival_bounds(word, unit);
     ASSERT_TRUE(Real(bounds.lower) <= time && time <= Real(bounds.upper)) << word;
     // The bound by a product says nothing wrong of times near the bounds.
     for (const double other : {bounds.lower, bounds.upper, 0.7 * bounds.lower}) {
-      ASSERT_TRUE(!arrives_after(word, weight, other) || time > Real(other)) << word;
+      ASSERT_TRUE(!arrives_after(word, unit, other) || time > Real(other)) << word;
     }
   }
 }
@@ -304,6 +306,20 @@ TEST(Watermark, TokensAreTheModelsAndNeighboursAreSamples) {
   EXPECT_GT(unmarked, 2500);
   EXPECT_GT(moved, 1000);
   EXPECT_GT(failed, 10);
+}
+
+TEST(Watermark, NearTiesAreDecidedExactly) {
+  int undecided = 0;
+  for (const NearTie& tie : near_ties(is_reduced() ? 3 : 60)) {
+    const std::vector<float> logits(std::begin(tie.logits), std::end(tie.logits));
+    const RowMark mark{.key = tie.key, .window = 1};
+    std::vector<Ids> outputs = {{}};
+    append_marked(logits, {mark}, {1}, outputs);
+    const reference::IntegerRow row = reference::integer_model(logits, {}, {});
+    EXPECT_EQ(outputs[0].back(), reference::marked_token(row, mark, {}, {})) << tie.key;
+    undecided += is_undecided(tie) ? 1 : 0;
+  }
+  EXPECT_GT(undecided, 0);
 }
 
 TEST(Watermark, ManyEqualTokensAreDecidedExactly) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "tests/cuda/host_memory.h"
 #include "tests/sample/reduced.h"
 #include "tests/sample/sample_calls.h"
+#include "tests/serving/near_ties.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -196,33 +198,87 @@ TEST(CudaWatermark, MatchesTheCpuForLargeVocabularies) {
   EXPECT_GT(seen.moved, 0);
 }
 
-/// Bounds of survivors with small words overlap often, so that the integers decide.
-TEST(CudaWatermark, FewSurvivorsAreDecidedExactly) {
+/// The row kernel leaves the threshold of such rows open.
+TEST(CudaWatermark, MatchesTheCpuInRowsOfTopP) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
   Seen seen;
-  const std::int64_t rows = is_reduced() ? 64 : 20000;
-  for (const std::int64_t vocab : {2, 3, 5}) {
-    Dice dice(static_cast<std::uint64_t>(vocab));
+  for (std::uint64_t i = 0; i < (is_reduced() ? 20 : 400) && !HasFailure(); ++i) {
+    Dice dice(i + 7777);
+    const std::int64_t vocab = dice.between(1, i % 4 == 0 ? 40000 : 900);
+    const std::int64_t rows = dice.between(1, is_reduced() ? 8 : i % 8 == 0 ? 150 : 40);
+    OwnedCall call = random_rows_of(5 * i, rows, vocab);
+    call.top_k = 0;
+    call.min_p = dice.once_in(8) ? 0.01F : 0.0F;
+    call.top_p = 1.0F;
+    call.top_p.make_array(rows);
+    for (float& top_p : call.top_p.values) {
+      top_p = dice.pick({0x1p-20F, 0.1F, 0.3F, 0.5F, 0.8F, 0.9F, 0.99F, 0.9999F, 1.0F});
+    }
+    compare_call(fmt::format("call {}", i), call, random_marks(i, rows, vocab), arrays, seen);
+  }
+  EXPECT_GT(seen.moved, is_reduced() ? 5 : 1000);
+}
+
+/// A sample of the tiles does not show the weights of a row whose large values have adjacent ids,
+/// so that the first race of the row lacks tokens or has too many.
+TEST(CudaWatermark, MatchesTheCpuInRowsOfTopPThatNoSampleShows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  Seen seen;
+  const std::int64_t vocab = is_reduced() ? 12000 : 60000;
+  const std::int64_t rows = is_reduced() ? 8 : 100;
+  for (const float top_p : {0.3F, 0.9F}) {
+    Dice dice(static_cast<std::uint64_t>(top_p * 100));
     OwnedCall call;
     call.allocate(DType::float32, rows, vocab, vocab, 0);
+    call.top_p = top_p;
     OwnedMarks marks;
     marks.key.make_array(rows);
     for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t length = dice.between(1, vocab / 8);
+      const std::int64_t first = dice.between(0, vocab - length);
+      const float raise = dice.pick({-3.0F, 1.0F, 3.0F, 6.0F});
       std::vector<float> logits;
       for (std::int64_t id = 0; id < vocab; ++id) {
-        logits.push_back(static_cast<float>(dice.once_in(2) ? 0 : dice.bell()));
+        const bool is_raised = id >= first && id < first + length;
+        logits.push_back(static_cast<float>(dice.bell()) + (is_raised ? raise : 0.0F));
       }
+      if (dice.once_in(8))
+        std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::max());
       call.set_row(row, logits.data());
       marks.key.set(row) = dice.bits() | 1U;
       marks.output.add({});
     }
-    compare_call(fmt::format("{} tokens", vocab), call, marks, arrays, seen);
+    compare_call(fmt::format("top_p {}", top_p), call, marks, arrays, seen);
   }
-  EXPECT_GT(seen.moved, rows / 4);
+  EXPECT_GT(seen.moved, rows);
 }
 
-TEST(CudaWatermark, EqualTokensAreDecidedExactly) {
+TEST(CudaWatermark, NearTiesAreDecidedExactly) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  Seen seen;
+  const std::vector<NearTie> ties = near_ties(is_reduced() ? 3 : 60);
+  const auto rows = static_cast<std::int64_t>(ties.size());
+  OwnedCall call;
+  call.allocate(DType::float32, rows, 2, 2, 0);
+  OwnedMarks marks;
+  marks.rule.window = 1;
+  marks.key.make_array(rows);
+  std::int64_t undecided = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const NearTie& tie = ties[static_cast<std::size_t>(row)];
+    call.set_row(row, tie.logits);
+    marks.key.set(row) = tie.key;
+    marks.output.add({});
+    undecided += is_undecided(tie) ? 1 : 0;
+  }
+  EXPECT_GT(undecided, 0);
+  compare_call("near ties", call, marks, arrays, seen);
+}
+
+TEST(CudaWatermark, MatchesTheCpuForEqualTokens) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
   Seen seen;
