@@ -7,8 +7,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 
@@ -42,8 +44,8 @@ RowWeight weighted_distance(const FilterToken& token) {
   return token.weight * static_cast<RowWeight>(std::floor(std::ldexp(token.distance, 32)));
 }
 
-FilterRow weighed(const std::vector<float>& logits) {
-  const float scale = octaves_per_logit(1);
+FilterRow weighed(const std::vector<float>& logits, float temperature) {
+  const float scale = octaves_per_logit(temperature);
   const float largest = *std::ranges::max_element(logits);
   const double octave = octaves_of_logit(largest, scale).whole;
   FilterRow row;
@@ -55,7 +57,7 @@ FilterRow weighed(const std::vector<float>& logits) {
     const double significand = octaves.significand;
     FilterToken token;
     token.id = id;
-    token.distance = static_cast<double>(largest) - static_cast<double>(logits[id]);
+    token.distance = (static_cast<double>(largest) - static_cast<double>(logits[id])) / temperature;
     if (below < 256) {
       const int s = static_cast<int>(below);
       token.uncut_weight = std::ldexp(significand, 32 - s);
@@ -216,6 +218,22 @@ void keep_heavy(std::vector<float>& logits, const FilterRow& row, double weight,
   });
 }
 
+/// Keeps the largest logits, with their ties, until their amounts sum to what is wanted.
+template <class Amount>
+void keep_largest(std::vector<float>& logits, const FilterRow& row, RowWeight wanted,
+                  const Amount& amount) {
+  std::map<float, RowWeight, std::greater<>> amounts;  // by logit; both zeros are one key
+  for (const FilterToken& token : row.tokens) amounts[logits[token.id]] += amount(token);
+  RowWeight sum = 0;
+  for (const auto& [logit, of_logit] : amounts) {
+    sum += of_logit;
+    if (sum < wanted) continue;
+    const float least = logit;
+    return keep_if(logits, row,
+                   [&](const FilterToken& token) { return logits[token.id] >= least; });
+  }
+}
+
 // --- Real numbers --------------------------------------------------------------------------------
 
 struct RealToken {
@@ -234,13 +252,14 @@ struct RealRow {
   long double offset_error = 0;  ///< error of the mean logit
 };
 
-RealRow in_real_numbers(const std::vector<float>& logits, const FilterBound& bound) {
+RealRow in_real_numbers(const std::vector<float>& logits, float temperature,
+                        const FilterBound& bound) {
   const long double largest = *std::ranges::max_element(logits);
   long double total = 0;
   RealRow row;
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (logits[id] == kBanned) continue;
-    const long double distance = largest - logits[id];
+    const long double distance = (largest - logits[id]) / temperature;
     row.tokens.push_back({id, logits[id], distance, std::exp(-distance), 0});
     total += row.tokens.back().probability;
   }
@@ -297,15 +316,33 @@ long double entropy_error(const RealRow& row, const FilterBound& bound) {
 /// Judges top_h: a token stays if the tokens with at least its logit have an entropy of at most
 /// `share` times that of the row.
 Membership within_entropy(const std::vector<float>& logits, const RealRow& row,
-                          const RealToken& token, long double share, const FilterBound& bound) {
+                          const RealToken& token, long double share, float temperature,
+                          const FilterBound& bound) {
   if (token.distance == 0) return Membership::in;
   std::vector<float> nearer = logits;
   for (float& logit : nearer) {
     if (logit < token.logit) logit = kBanned;
   }
-  const RealRow near = in_real_numbers(nearer, bound);
+  const RealRow near = in_real_numbers(nearer, temperature, bound);
   return compared(share * row.entropy, near.entropy,
                   entropy_error(near, bound) + share * entropy_error(row, bound));
+}
+
+/// Judges top_k and top_p of a chain: a token stays if fewer than k tokens, or less mass than
+/// top_p, have larger logits.
+Membership among_the_largest(const RealRow& row, const RealToken& token,
+                             const RowProcessing& processing, FilterStep step) {
+  long double tokens = 0, mass = 0;
+  for (const RealToken& other : row.tokens) {
+    if (other.logit <= token.logit) continue;
+    tokens += 1;
+    mass += other.probability;
+  }
+  if (tokens == 0) return Membership::in;
+  if (step == FilterStep::top_k) {
+    return tokens < processing.chain_top_k ? Membership::in : Membership::out;
+  }
+  return compared(processing.chain_top_p, mass, 2 * row.error + 0x1p-50L);
 }
 
 /// Judges xtc, whose coin excludes: a token stays if no less probable token reaches the threshold.
@@ -342,62 +379,138 @@ Membership typical(const RealRow& row, const RealToken& token, long double share
   return Membership::ambiguous;
 }
 
+/// Returns whether a step of a row may ban tokens.
+bool is_on(const RowProcessing& row, FilterStep step) {
+  switch (step) {
+    case FilterStep::top_n_sigma:
+      return row.top_n_sigma > 0 && std::isfinite(row.top_n_sigma);
+    case FilterStep::typical_p:
+      return row.typical_p != 1;
+    case FilterStep::epsilon_cutoff:
+      return row.epsilon_cutoff != 0;
+    case FilterStep::eta_cutoff:
+      return row.eta_cutoff != 0;
+    case FilterStep::p_less:
+      return row.p_less != 0;
+    case FilterStep::top_h:
+      return row.top_h != 1;
+    case FilterStep::xtc:
+      return row.xtc_probability != 0;
+    case FilterStep::temperature:
+      return false;  // it bans nothing
+    case FilterStep::top_k:
+      return row.chain_top_k > 0;
+    case FilterStep::top_p:
+      return row.chain_top_p != 1;
+    case FilterStep::min_p:
+      return row.chain_min_p != 0;
+  }
+  throw std::invalid_argument("no step of a chain");
+}
+
 }  // namespace
 
-void keep_by_probability(std::vector<float>& logits, const RowProcessing& row) {
-  if (row.typical_p != 1) {
-    const FilterRow left = weighed(logits);
-    const double center = left.mean();
-    const float radius = radius_of(left, center, row.typical_p);
-    keep_if(logits, left,
-            [&](const FilterToken& token) { return offset_of(token, center) <= radius; });
+std::vector<FilterStep> filter_steps(const RowProcessing& row) {
+  if (row.filter_chain == 0) {
+    return {FilterStep::top_n_sigma, FilterStep::typical_p, FilterStep::epsilon_cutoff,
+            FilterStep::eta_cutoff,  FilterStep::p_less,    FilterStep::top_h,
+            FilterStep::xtc};
   }
-  if (row.epsilon_cutoff != 0) {
-    const FilterRow left = weighed(logits);
-    keep_heavy(logits, left, row.epsilon_cutoff * to_nearest_double(left.total), 0);
+  std::vector<FilterStep> steps;
+  for (std::uint64_t left = row.filter_chain; left != 0; left /= 16) {
+    if (left % 16 == 0 || left % 16 > 11) return {};
+    steps.push_back(static_cast<FilterStep>(left % 16));
   }
-  if (row.eta_cutoff != 0) {
-    const FilterRow left = weighed(logits);
-    const double half_of_ln2 = std::ldexp(0x1.62e42fefa39efp-1, -1);
-    const double half_of_log = min_p_threshold(row.eta_cutoff) * half_of_ln2;
-    keep_heavy(logits, left, row.eta_cutoff * to_nearest_double(left.total),
-               static_cast<float>(left.mean() - half_of_log));
+  return steps;
+}
+
+void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
+                         float temperature) {
+  if (!is_on(row, step)) return;
+  const FilterRow left = weighed(logits, temperature);
+  switch (step) {
+    case FilterStep::typical_p: {
+      const double center = left.mean();
+      const float radius = radius_of(left, center, row.typical_p);
+      return keep_if(logits, left,
+                     [&](const FilterToken& token) { return offset_of(token, center) <= radius; });
+    }
+    case FilterStep::epsilon_cutoff:
+      return keep_heavy(logits, left, row.epsilon_cutoff * to_nearest_double(left.total), 0);
+    case FilterStep::eta_cutoff: {
+      const double half_of_ln2 = std::ldexp(0x1.62e42fefa39efp-1, -1);
+      const double half_of_log = min_p_threshold(row.eta_cutoff) * half_of_ln2;
+      return keep_heavy(logits, left, row.eta_cutoff * to_nearest_double(left.total),
+                        static_cast<float>(left.mean() - half_of_log));
+    }
+    case FilterStep::p_less: {
+      const double weight = to_nearest_double(left.squares) / to_nearest_double(left.total);
+      return keep_heavy(logits, left, std::ldexp(weight, 8), 0);
+    }
+    case FilterStep::top_h:
+      return keep_top_h(logits, left, row.top_h);
+    case FilterStep::xtc:
+      if (xtc_applies(row)) exclude_top_choices(logits, left, row.xtc_threshold);
+      return;
+    case FilterStep::top_k:
+      return keep_largest(logits, left, static_cast<RowWeight>(row.chain_top_k),
+                          [](const FilterToken&) { return RowWeight{1}; });
+    case FilterStep::top_p:
+      return keep_largest(logits, left, mass_of(row.chain_top_p, left.total),
+                          [](const FilterToken& token) { return token.weight; });
+    case FilterStep::min_p:
+      return keep_heavy(logits, left, row.chain_min_p * left.largest, 0);
+    case FilterStep::top_n_sigma:
+    case FilterStep::temperature:
+      return;
   }
-  if (row.p_less != 0) {
-    const FilterRow left = weighed(logits);
-    const double weight = to_nearest_double(left.squares) / to_nearest_double(left.total);
-    keep_heavy(logits, left, std::ldexp(weight, 8), 0);
-  }
-  if (row.top_h != 1) keep_top_h(logits, weighed(logits), row.top_h);
-  if (xtc_applies(row)) exclude_top_choices(logits, weighed(logits), row.xtc_threshold);
 }
 
 std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,
                                      const FilterBound& bound) {
-  int filters = 0;
-  for (const bool on : {row.typical_p != 1, row.epsilon_cutoff != 0, row.eta_cutoff != 0,
-                        row.p_less != 0, row.top_h != 1, row.xtc_probability != 0}) {
-    filters += static_cast<int>(on);
+  std::optional<FilterStep> filter;
+  float temperature = 1;
+  for (const FilterStep step : filter_steps(row)) {
+    if (step == FilterStep::temperature && !filter) temperature = row.chain_temperature;
+    if (!is_on(row, step)) continue;
+    if (filter) throw std::invalid_argument("more than one filter by probability is on");
+    filter = step;
   }
-  if (filters > 1) throw std::invalid_argument("more than one filter by probability is on");
-  const RealRow real = in_real_numbers(logits, bound);
+  const RealRow real = in_real_numbers(logits, temperature, bound);
   std::vector<Membership> memberships(logits.size(), Membership::out);
   for (const RealToken& token : real.tokens) {
     Membership& membership = memberships[token.id];
     membership = Membership::in;
-    if (row.typical_p != 1) membership = typical(real, token, row.typical_p, bound);
-    if (row.epsilon_cutoff != 0) membership = above(token, row.epsilon_cutoff, real.error, bound);
-    if (row.eta_cutoff != 0) {
+    if (filter == FilterStep::typical_p) membership = typical(real, token, row.typical_p, bound);
+    if (filter == FilterStep::epsilon_cutoff) {
+      membership = above(token, row.epsilon_cutoff, real.error, bound);
+    }
+    if (filter == FilterStep::eta_cutoff) {
       const long double eta = row.eta_cutoff, log = std::log(eta);
       // p >= sqrt(eta) exp(-H), in logarithms
       const long double error = real.offset_error + 0x1p-22L * (1 + real.mean - log);
       membership = either(above(token, eta, real.error, bound),
                           compared(-token.surprise, log / 2 - real.entropy, error));
     }
-    if (row.p_less != 0) membership = above(token, real.collision, 3 * real.error, bound);
-    if (row.top_h != 1) membership = within_entropy(logits, real, token, row.top_h, bound);
+    if (filter == FilterStep::p_less) {
+      membership = above(token, real.collision, 3 * real.error, bound);
+    }
+    if (filter == FilterStep::top_h) {
+      membership = within_entropy(logits, real, token, row.top_h, temperature, bound);
+    }
+    if (filter == FilterStep::top_k || filter == FilterStep::top_p) {
+      membership = among_the_largest(real, token, row, *filter);
+    }
+    if (filter == FilterStep::min_p) {
+      // The largest weight has the error of a weight, too.
+      const long double least = std::log(static_cast<long double>(row.chain_min_p));
+      const long double error = 2 * bound.constant + bound.per_logit * token.distance;
+      membership = token.distance == 0 ? Membership::in : compared(-token.distance, least, error);
+    }
   }
-  if (xtc_applies(row)) exclude(real, memberships, row.xtc_threshold, bound);
+  if (filter == FilterStep::xtc && xtc_applies(row)) {
+    exclude(real, memberships, row.xtc_threshold, bound);
+  }
   return memberships;
 }
 

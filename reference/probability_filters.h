@@ -19,13 +19,20 @@ struct FilterBound {
   double step = 0x1p-31;    ///< absolute error of an offset
 };
 
-/// Applies step 9 in place, with the integers that define this step. Precondition: the parameters
-/// are in their ranges, and a token is left.
-void keep_by_probability(std::vector<float>& logits, const RowProcessing& row);
+/// Returns the steps of filters of a row, in their order: those of its chain, or steps 8 and 9. A
+/// row with a faulty chain has none.
+std::vector<FilterStep> filter_steps(const RowProcessing& row);
 
-/// Judges in real numbers which tokens one filter keeps, if all parameters of `row` but one are
-/// off. A token is ambiguous if an arithmetic within the bound may keep it or drop it; a token at
-/// -inf is out. Throws std::invalid_argument if more than one filter is on.
+/// Applies one step of filters in place, but not top_n_sigma, with the integers that define it, at
+/// the temperature that the row's chain has reached. Precondition: the parameters are in their
+/// ranges, and a token is left.
+void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
+                         float temperature);
+
+/// Judges in real numbers which tokens one filter keeps, if all filters of `row` but one are off,
+/// at the temperature that its chain has reached. A token is ambiguous if an arithmetic within the
+/// bound may keep it or drop it; a token at -inf is out. Throws std::invalid_argument if more than
+/// one filter is on.
 std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,
                                      const FilterBound& bound = {});
 

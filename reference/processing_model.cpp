@@ -71,6 +71,13 @@ RowStatus check_parameters(const RowProcessing& row) {
   const float n = row.top_n_sigma;
   if (!(n >= 0) && n != -1) return RowStatus::invalid_top_n_sigma;
   const auto is_switch = [](std::int32_t value) { return value == 0 || value == 1; };
+  if (row.filter_chain != 0 && filter_steps(row).empty()) {
+    return RowStatus::invalid_probability_filter;
+  }
+  if (!within(row.chain_temperature, 0x1p-126F, kLargest) || row.chain_top_k < -1 ||
+      !within(row.chain_top_p, 0, 1) || !within(row.chain_min_p, 0, 1)) {
+    return RowStatus::invalid_probability_filter;
+  }
   if (!is_switch(row.p_less) || !within(row.typical_p, 0, 1) || !within(row.epsilon_cutoff, 0, 1) ||
       !within(row.eta_cutoff, 0, 1) || !within(row.top_h, 0, 1) ||
       !within(row.xtc_probability, 0, 1) || !within(row.xtc_threshold, 0, 1)) {
@@ -297,8 +304,11 @@ std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab
 }  // namespace
 
 bool has_probability_filter(const RowProcessing& row) {
-  return row.typical_p != 1 || row.epsilon_cutoff != 0 || row.eta_cutoff != 0 || row.p_less != 0 ||
-         row.top_h != 1 || row.xtc_probability != 0;
+  bool has_filter = false;
+#define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
+  has_filter = has_filter || row.name != (neutral);
+#include "fairdraw/processing_parameters.inc"
+  return has_filter;
 }
 
 std::vector<std::int32_t> whole_history(const RowProcessing& row) {
@@ -449,11 +459,16 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
     result.status = RowStatus::no_allowed_token;
     return result;
   }
-  if (processing.top_n_sigma > 0 && std::isfinite(processing.top_n_sigma)) {
-    result.undecided = is_undecided(result.logits, processing.top_n_sigma);
-    keep_top_n_sigma(result.logits, processing.top_n_sigma);
+  const float sigmas = processing.top_n_sigma;
+  float temperature = 1;
+  for (const FilterStep step : filter_steps(processing)) {
+    if (step == FilterStep::top_n_sigma && sigmas > 0 && std::isfinite(sigmas)) {
+      result.undecided = result.undecided || is_undecided(result.logits, sigmas);
+      keep_top_n_sigma(result.logits, sigmas);
+    }
+    if (step == FilterStep::temperature) temperature = processing.chain_temperature;
+    keep_by_probability(result.logits, processing, step, temperature);
   }
-  keep_by_probability(result.logits, processing);
   return result;
 }
 

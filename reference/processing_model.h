@@ -40,7 +40,7 @@ struct RowProcessing {
   std::vector<RowStatus> outside;  ///< faults of lists that reach outside their buffers
 };
 
-/// Returns whether the row has a filter by probability.
+/// Returns whether the row has a filter by probability, or a part of one.
 bool has_probability_filter(const RowProcessing& row);
 /// Returns whether the row has a rule of histories.
 bool has_history_rule(const RowProcessing& row);

@@ -58,6 +58,12 @@ typedef struct fairdraw_token_lists {
  *      the word with the seed xtc_seed, the output's length as offset, and purpose 5, below 2^32
  *      times xtc_probability. 1, 0, 0, 0, 1 and xtc_probability 0 are off. Samplers that claim
  *      FAIRDRAW_EXACT_INTEGER have the filters in the integers of fairdraw's specification
+ *      filter_chain other than 0: the steps that it names stand in place of steps 8 and 9, in its
+ *      order, 4 bits for each, the first one lowest: 1 top_n_sigma, 2 typical_p, 3 epsilon_cutoff,
+ *      4 eta_cutoff, 5 p_less, 6 top_h, 7 xtc, 8 temperature (the steps after it see p at
+ *      chain_temperature), 9 top_k (logits of at least the chain_top_k-th largest stay), 10 top_p
+ * (a token stays if the mass of larger logits is below chain_top_p), 11 min_p (p of at least
+ *      chain_min_p times the largest stays). The parameters of the batch come after the chain
  *
  * top_p_decay d below 1 changes no logit, but the row's top_p, in float32: after each token of the
  * output, top_p is max(top_p * d, top_p_min), or after top_p_reset_id that of the batch. 0 stays 0.
@@ -102,16 +108,21 @@ typedef struct fairdraw_processing {
       forced_tokens;                 /**< given with rules of histories alone, as dry_breakers is */
   fairdraw_token_lists dry_breakers; /**< ids at which repetitions end; not checked */
   const float* top_n_sigma;          /**< [rows]; NULL: off; requires FAIRDRAW_CAN_TOP_N_SIGMA */
-  /** The first of the filters by probability, [rows], in [0, 1]; NULL: all are off; they require
-   * FAIRDRAW_CAN_PROBABILITY_FILTERS */
-  const float* typical_p;       /**< [rows]; 1: off */
-  const float* epsilon_cutoff;  /**< [rows]; 0: off */
-  const float* eta_cutoff;      /**< [rows]; 0: off */
-  const int32_t* p_less;        /**< [rows]; 1: on, 0: off */
-  const float* top_h;           /**< [rows]; 1: off */
-  const float* xtc_probability; /**< [rows]; 0: off */
-  const float* xtc_threshold;   /**< [rows] */
-  const uint64_t* xtc_seed;     /**< [rows], any value */
+  /** The first of the filters by probability, [rows], in [0, 1]; NULL: all are off; they and their
+   * chain require FAIRDRAW_CAN_PROBABILITY_FILTERS */
+  const float* typical_p;         /**< [rows]; 1: off */
+  const float* epsilon_cutoff;    /**< [rows]; 0: off */
+  const float* eta_cutoff;        /**< [rows]; 0: off */
+  const int32_t* p_less;          /**< [rows]; 1: on, 0: off */
+  const float* top_h;             /**< [rows]; 1: off */
+  const float* xtc_probability;   /**< [rows]; 0: off */
+  const float* xtc_threshold;     /**< [rows] */
+  const uint64_t* xtc_seed;       /**< [rows], any value */
+  const uint64_t* filter_chain;   /**< [rows]; 0: the order of steps 8 and 9 */
+  const float* chain_temperature; /**< [rows], in [2^-126, 2^64] */
+  const int32_t* chain_top_k;     /**< [rows], >= -1; -1 and 0: off */
+  const float* chain_top_p;       /**< [rows]; 1: off */
+  const float* chain_min_p;       /**< [rows]; 0: off */
   /** The first of the rules of histories, [rows]; NULL: all have their neutral value. They require
    * FAIRDRAW_CAN_HISTORY_RULES, and come only with prompt and output as lists */
   const int32_t* penalty_window;       /**< [rows], >= 0; -1: all tokens */

@@ -101,6 +101,24 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
   return row;
 }
 
+namespace {
+
+/// Gives a row a chain of its own, in most rows with filters that only a chain has.
+void add_random_chain(reference::RowProcessing& row, std::mt19937_64& random) {
+  constexpr std::uint64_t kMostSteps = 16;
+  const std::uint64_t steps = 1 + random() % (random() % 8 == 0 ? kMostSteps : 6);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    row.filter_chain |= (1 + random() % kFilterSteps) << (kFilterStepBits * step);
+  }
+  row.chain_temperature = pick(random, {0.7F, 0.7F, 1.5F, 1.0F, 4.0F, 0x1p-20F, 0x1p64F});
+  row.chain_top_k = pick(random, {40, 5, 1, 2, 0, -1, 1000000});
+  row.chain_top_p = pick(random, {0.95F, 0.5F, 1.0F, 0.0F, 0x1p-149F, 0.99999F});
+  row.chain_min_p = pick(random, {0.05F, 0.5F, 0.0F, 1.0F, 0x1p-149F, 0x1p-20F});
+  row.top_n_sigma = pick(random, {row.top_n_sigma, 1.0F, 2.0F});
+}
+
+}  // namespace
+
 void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random) {
   const auto share = [&random] {
     return pick(random, {0.5F, 0.9F, 0.2F, 0.0F, -0.0F, 0x1p-20F, 1.0F, 0.99999F, 1.5F, 0.05F});
@@ -110,6 +128,7 @@ void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random) 
   if (random() % 4 == 0) row.eta_cutoff = share();
   if (random() % 4 == 0) row.p_less = 1;
   if (random() % 4 == 0) row.top_h = share();
+  if (random() % 3 == 0) add_random_chain(row, random);
   if (random() % 4 != 0) return;
   row.xtc_probability = pick(random, {0.5F, 0.5F, 1.0F, 0x1p-20F});
   row.xtc_threshold = share();

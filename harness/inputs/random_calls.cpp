@@ -110,6 +110,9 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
                   *dice.pick({&arrays.dry_multiplier, &arrays.dry_base, &arrays.top_p_decay,
                               &arrays.top_p_min}),
                   dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
+      replace_one(dice, *dice.pick({&arrays.chain_temperature, &arrays.chain_min_p}),
+                  dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
+      replace_one(dice, arrays.filter_chain, dice.pick<std::uint64_t>({0x10, 0xc, ~0ULL}));
       break;
     default:
       replace_one(dice, arrays.bad_word_lengths.data, dice.pick({0, -100, 1000}));

@@ -1,5 +1,5 @@
-// Arithmetic of the filters by probability (fairdraw/logits_processing.h, step 9), for host and
-// device.
+// Arithmetic of the filters by probability (fairdraw/logits_processing.h, step 9), and the order in
+// which a row's chain applies them (step 10), for host and device.
 //
 // One form for all filters. A filter turns sums over the tokens that are left into a description of
 // the tokens that stay (KeptTokens): those whose weight reaches a threshold, and those whose logit
@@ -10,8 +10,10 @@
 // D - ln(eta) / 2. The entropy of the tokens from the largest logit down to some logit grows with
 // each token, so that top_h is a search for a radius, too, from the center 0.
 //
-// Numbers. The temperature is 1. A token whose octave is s below that of the largest logit, with
-// the significand m, has these values (common/tile_weights.h has s and m):
+// Numbers. The temperature is 1, or that of the chain, by which distances are divided. top_k and
+// top_p of a chain look for a logit by the digits of its order. A token whose octave is s below
+// that of the largest logit, with the significand m, has these values (common/tile_weights.h has s
+// and m):
 //   v = floor(m 2^(32 - s)), 0 if s >= 64      Z = sum v,         below 2^76
 //   u = floor(m^2 2^(56 - 2 s)), 0 if s >= 52  Q = sum u,         below 2^124
 //   q = floor(2^32 d), if v > 0                S = sum v q,       below 2^115
@@ -49,13 +51,30 @@
 #include <cmath>
 #include <cstdint>
 
+#include "common/float_order.h"
 #include "common/host_device.h"
 #include "common/min_p.h"
+#include "common/parameters.h"
 #include "common/tile_weights.h"
+#include "common/top_n_sigma.h"
 #include "common/wide_integers.h"
 #include "fairdraw/logits_processing.h"
 
 namespace fairdraw {
+
+/// Returns whether every place of a chain has a step, up to the chain's end.
+FAIRDRAW_HOST_DEVICE inline bool is_filter_chain(std::uint64_t chain) {
+  for (; chain != 0; chain >>= kFilterStepBits) {
+    const std::uint64_t step = chain % (std::uint64_t{1} << kFilterStepBits);
+    if (step == 0 || step > kFilterSteps) return false;
+  }
+  return true;
+}
+
+/// Returns whether a chain may have this temperature. A greedy request has no use for its chain's.
+FAIRDRAW_HOST_DEVICE inline bool is_chain_temperature(float temperature) {
+  return temperature >= kSmallestTemperature && temperature <= kLargestTemperature;
+}
 
 /// Parameters of the filters by probability of one row.
 struct ProbabilityFilters {
@@ -72,13 +91,19 @@ struct ProbabilityFilters {
 
   /// Returns whether a filter is on. The threshold and the seed of xtc have no effect alone.
   FAIRDRAW_HOST_DEVICE bool are_on() const {
-    return typical_p != 1.0F || epsilon_cutoff != 0.0F || eta_cutoff != 0.0F || p_less != 0 ||
-           top_h != 1.0F || xtc_probability != 0.0F;
+    return filter_chain != 0 || typical_p != 1.0F || epsilon_cutoff != 0.0F || eta_cutoff != 0.0F ||
+           p_less != 0 || top_h != 1.0F || xtc_probability != 0.0F;
+  }
+  /// Returns the steps in their order, as a chain.
+  FAIRDRAW_HOST_DEVICE std::uint64_t steps() const {
+    return filter_chain != 0 ? filter_chain : kOwnFilterChain;
   }
 
   /// Returns whether all parameters are in their ranges.
   FAIRDRAW_HOST_DEVICE bool are_valid() const {
-    bool valid = true;
+    bool valid = is_filter_chain(filter_chain) && is_chain_temperature(chain_temperature) &&
+                 chain_top_k >= -1 && is_in_range(chain_top_p) && is_in_range(chain_min_p);
+#define FAIRDRAW_CHAIN_PARAMETER(type, name, neutral)
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) valid = valid && is_in_range(name);
 #include "fairdraw/processing_parameters.inc"
     return valid;
@@ -102,7 +127,8 @@ FAIRDRAW_HOST_DEVICE inline double natural_log(double x) {
 struct WeighedToken {
   std::uint32_t significand;
   std::uint32_t below;  ///< octaves below the largest logit, at most kWrittenOctaves
-  double distance;      ///< to the largest logit
+  double distance;      ///< to the largest logit, divided by the temperature
+  float logit;
 
   FAIRDRAW_HOST_DEVICE std::uint64_t weight() const { return tile_weight(significand, below); }
 
@@ -127,11 +153,14 @@ struct WeighedToken {
   }
 };
 
-/// Weights of the tokens of a row whose largest logit is given.
+/// Weights of the tokens of a row whose largest logit is given, at a temperature.
 class TokenScale {
  public:
-  FAIRDRAW_HOST_DEVICE explicit TokenScale(float largest)
-      : scale_(logit_scale(1.0F)), largest_(largest), octave_(octaves_of(largest, scale_).whole) {}
+  FAIRDRAW_HOST_DEVICE TokenScale(float largest, float temperature)
+      : scale_(logit_scale(temperature)),
+        largest_(largest),
+        temperature_(temperature),
+        octave_(octaves_of(largest, scale_).whole) {}
 
   /// Returns the weight of the largest logit.
   FAIRDRAW_HOST_DEVICE double largest_weight() const {
@@ -144,12 +173,13 @@ class TokenScale {
     const double below = octave_ - octaves.whole;
     const bool is_near = below < static_cast<double>(kWrittenOctaves);
     return {octaves.significand, is_near ? static_cast<std::uint32_t>(below) : kWrittenOctaves,
-            static_cast<double>(largest_) - static_cast<double>(logit)};
+            (static_cast<double>(largest_) - static_cast<double>(logit)) / temperature_, logit};
   }
 
  private:
   float scale_;
   float largest_;
+  double temperature_;
   double octave_;
 };
 
@@ -219,6 +249,15 @@ struct FarTokens {
   }
 };
 
+/// Description of the tokens that top_k and top_p of a chain keep.
+struct LargestTokens {
+  std::int32_t least;  ///< order_key() of the smallest logit that stays
+
+  FAIRDRAW_HOST_DEVICE bool keeps(const WeighedToken& token) const {
+    return order_key(token.logit) >= least;
+  }
+};
+
 /// Returns a threshold for weights that is lowered so far that no rounding bans a token at the
 /// threshold.
 FAIRDRAW_HOST_DEVICE inline double lowered(double weight) { return weight * (1.0 - 0x1p-50); }
@@ -243,23 +282,62 @@ FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_p_less(const ProbabilitySums& sum
   return kept;
 }
 
-/// Limit of typical_p: the smallest radius is wanted within which the tokens have a mass.
-class WantedMass {
- public:
-  /// Begins with the tokens' sums, for a typical_p in [0, 1].
-  FAIRDRAW_HOST_DEVICE WantedMass(float typical_p, const ProbabilitySums& sums)
-      : wanted_(nucleus_target(std::fabs(typical_p), sums.weights)) {}  // -0 is 0
+FAIRDRAW_HOST_DEVICE inline KeptTokens kept_by_min_p(float min_p, double largest) {
+  KeptTokens kept;
+  kept.weight = lowered(static_cast<double>(min_p) * largest);
+  return kept;
+}
 
-  /// Returns whether the radius lies in a bin, and otherwise adds the bin to the nearer tokens.
-  FAIRDRAW_HOST_DEVICE bool is_in(uint128_t weight, uint128_t /*distances*/) {
-    if (weight >= wanted_) return true;
-    wanted_ -= weight;
+/// Places of tokens by their offset from a center.
+struct OffsetFrom {
+  double center;
+
+  FAIRDRAW_HOST_DEVICE std::uint32_t place(const WeighedToken& token) const {
+    return std::bit_cast<std::uint32_t>(token.offset(center));
+  }
+  FAIRDRAW_HOST_DEVICE static std::uint64_t amount(const WeighedToken& token) {
+    return token.weight();
+  }
+};
+
+/// Places of tokens by their logits, the largest first.
+struct LogitOrder {
+  bool counts;  ///< a token has the amount 1, instead of its weight
+
+  FAIRDRAW_HOST_DEVICE static std::uint32_t place(const WeighedToken& token) {
+    return kLast - static_cast<std::uint32_t>(order_key(token.logit));
+  }
+  FAIRDRAW_HOST_DEVICE std::uint64_t amount(const WeighedToken& token) const {
+    return counts ? 1 : token.weight();
+  }
+  /// Returns the tokens up to a place.
+  FAIRDRAW_HOST_DEVICE static LargestTokens up_to(std::uint32_t place) {
+    return {static_cast<std::int32_t>(kLast - place)};
+  }
+
+ private:
+  static constexpr std::uint32_t kLast = 0x7fffffff;
+};
+
+/// Limit of typical_p, top_p and top_k: the first place is wanted up to which the tokens have an
+/// amount.
+class WantedAmount {
+ public:
+  FAIRDRAW_HOST_DEVICE explicit WantedAmount(uint128_t amount) : wanted_(amount) {}
+  /// Begins with a share of the tokens' mass, in [0, 1].
+  FAIRDRAW_HOST_DEVICE WantedAmount(float share, const ProbabilitySums& sums)
+      : WantedAmount(nucleus_target(std::fabs(share), sums.weights)) {}  // -0 is 0
+
+  /// Returns whether the place lies in a bin, and otherwise adds the bin to the nearer tokens.
+  FAIRDRAW_HOST_DEVICE bool is_in(uint128_t amount, uint128_t /*distances*/) {
+    if (amount >= wanted_) return true;
+    wanted_ -= amount;
     return false;
   }
   static constexpr bool kNeedsDistances = false;
 
  private:
-  uint128_t wanted_;  ///< mass that is still wanted of the bins of the next digit
+  uint128_t wanted_;  ///< amount that is still wanted of the bins of the next digit
 };
 
 /// Limit of top_h: the radius is wanted at which the tokens have too much entropy.
@@ -285,11 +363,11 @@ class EntropyLimit {
   double most_, largest_;
 };
 
-/// Search for a radius. Offsets have the order of their bits, so that the search goes from the
-/// highest digit to the lowest. For each digit, the caller adds the weights of all tokens, and
-/// their distances if the limit needs them, to kBins bins.
+/// Search for the first place at which a limit is reached, from the highest digit to the lowest.
+/// For each digit, the caller adds the amounts of all tokens, and their distances if the limit
+/// needs them, to kBins bins.
 template <class Limit>
-class RadiusSearch {
+class PlaceSearch {
  public:
   static constexpr int kDigitBits = 8;
   static constexpr int kDigits = 4;
@@ -297,30 +375,27 @@ class RadiusSearch {
   static constexpr std::uint32_t kNoBin = kBins;
   static constexpr bool kNeedsDistances = Limit::kNeedsDistances;
 
-  FAIRDRAW_HOST_DEVICE explicit RadiusSearch(const Limit& limit) : limit_(limit) {}
+  FAIRDRAW_HOST_DEVICE explicit PlaceSearch(const Limit& limit) : limit_(limit) {}
 
-  /// Returns the bin of a token with this offset, or kNoBin if a higher digit decides.
-  FAIRDRAW_HOST_DEVICE std::uint32_t bin_of(float offset) const {
-    const auto bits = std::bit_cast<std::uint32_t>(offset);
-    return (static_cast<std::uint64_t>(bits) >> (shift_ + kDigitBits)) == prefix_
-               ? (bits >> shift_) % kBins
+  /// Returns the bin of a token with this place, or kNoBin if a higher digit decides.
+  FAIRDRAW_HOST_DEVICE std::uint32_t bin_of(std::uint32_t place) const {
+    return (static_cast<std::uint64_t>(place) >> (shift_ + kDigitBits)) == prefix_
+               ? (place >> shift_) % kBins
                : kNoBin;
   }
 
-  /// Chooses the digit, from the sums in the bins; weight_in(bin) and distances_in(bin) return an
+  /// Chooses the digit, from the sums in the bins; amount_in(bin) and distances_in(bin) return an
   /// uint128_t.
-  template <class WeightIn, class DistancesIn>
-  FAIRDRAW_HOST_DEVICE void choose(const WeightIn& weight_in, const DistancesIn& distances_in) {
+  template <class AmountIn, class DistancesIn>
+  FAIRDRAW_HOST_DEVICE void choose(const AmountIn& amount_in, const DistancesIn& distances_in) {
     std::uint32_t bin = 0;
-    while (bin + 1 < kBins && !limit_.is_in(weight_in(bin), distances_in(bin))) ++bin;
+    while (bin + 1 < kBins && !limit_.is_in(amount_in(bin), distances_in(bin))) ++bin;
     prefix_ = prefix_ << kDigitBits | bin;
     shift_ -= kDigitBits;
   }
 
-  /// Returns the radius, after the last digit.
-  FAIRDRAW_HOST_DEVICE float radius() const {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(prefix_));
-  }
+  /// Returns the place, after the last digit; the last of all places if the limit is not reached.
+  FAIRDRAW_HOST_DEVICE std::uint32_t place() const { return static_cast<std::uint32_t>(prefix_); }
 
  private:
   Limit limit_;
@@ -328,40 +403,91 @@ class RadiusSearch {
   int shift_ = (kDigits - 1) * kDigitBits;
 };
 
-/// Returns the largest float below the radius of a search, or 0 for 0. If no token has too much
+/// Returns the largest float below the radius at a place, or 0 for 0. If no token has too much
 /// entropy, the radius is no finite number, and all tokens stay.
-FAIRDRAW_HOST_DEVICE inline float below_radius(float radius) {
-  const auto bits = std::bit_cast<std::uint32_t>(radius);
-  if (bits >= 0x7f800000U) return 0x1.fffffep127F;
-  return std::bit_cast<float>(bits > 0 ? bits - 1U : 0U);
+FAIRDRAW_HOST_DEVICE inline float below_radius(std::uint32_t place) {
+  if (place >= 0x7f800000U) return 0x1.fffffep127F;
+  return std::bit_cast<float>(place > 0 ? place - 1U : 0U);
 }
 
-/// Applies the filters that are on, in the order of their steps. `row` has sums(), the sums over
-/// the tokens that the filters before left; largest_weight(), the weight of the largest logit;
-/// find_radius(center, search), which completes a search; farthest(kept), the largest distance of a
-/// token that would stay; keep(kept); and keep_last(kept), after which no filter follows.
+/// Returns whether a step may ban tokens.
+FAIRDRAW_HOST_DEVICE inline bool may_ban(FilterStep step, const ProbabilityFilters& filters,
+                                         float top_n_sigma) {
+  switch (step) {
+    case FilterStep::top_n_sigma:
+      return top_n_sigma_is_on(top_n_sigma);
+    case FilterStep::typical_p:
+      return filters.typical_p != 1.0F;
+    case FilterStep::epsilon_cutoff:
+      return filters.epsilon_cutoff != 0.0F;
+    case FilterStep::eta_cutoff:
+      return filters.eta_cutoff != 0.0F;
+    case FilterStep::p_less:
+      return filters.p_less != 0;
+    case FilterStep::top_h:
+      return filters.top_h != 1.0F;
+    case FilterStep::xtc:
+      return filters.xtc_probability != 0.0F;
+    case FilterStep::temperature:
+      return false;
+    case FilterStep::top_k:
+      return filters.chain_top_k > 0;
+    case FilterStep::top_p:
+      return filters.chain_top_p != 1.0F;
+    case FilterStep::min_p:
+      return filters.chain_min_p != 0.0F;
+  }
+  return false;
+}
+
+/// Applies one step that may ban tokens to those that the steps before it left. `row` has sums(),
+/// the sums over these tokens; largest_weight(), the weight of the largest logit; find(order,
+/// search), which completes a search; farthest(kept), the largest distance of a token that would
+/// stay; keep(kept); and keep_top_n_sigma(n). Each of them is called at one place, if it can be:
+/// a GPU has its code as often as it is called.
 template <class Row>
-FAIRDRAW_HOST_DEVICE void apply_filters(const ProbabilityFilters& filters, Row&& row) {
-  if (filters.typical_p != 1.0F) {
-    const ProbabilitySums sums = row.sums();
-    KeptTokens kept;
+FAIRDRAW_HOST_DEVICE void apply_step(FilterStep step, const ProbabilityFilters& filters,
+                                     float top_n_sigma, Row&& row) {
+  if (step == FilterStep::top_n_sigma) return row.keep_top_n_sigma(top_n_sigma);
+  const bool counts = step == FilterStep::top_k;
+  ProbabilitySums sums;
+  if (!counts && step != FilterStep::min_p) sums = row.sums();
+  if (counts || step == FilterStep::top_p) {
+    const WantedAmount wanted = counts ? WantedAmount(static_cast<uint128_t>(filters.chain_top_k))
+                                       : WantedAmount(filters.chain_top_p, sums);
+    return row.keep(LogitOrder::up_to(row.find(LogitOrder{counts}, PlaceSearch(wanted))));
+  }
+  KeptTokens kept;
+  if (step == FilterStep::typical_p) {
     kept.center = sums.mean_distance();
-    kept.radius = row.find_radius(kept.center, RadiusSearch(WantedMass(filters.typical_p, sums)));
-    row.keep(kept);
+    const WantedAmount wanted(filters.typical_p, sums);
+    kept.radius = std::bit_cast<float>(row.find(OffsetFrom{kept.center}, PlaceSearch(wanted)));
+  } else if (step == FilterStep::epsilon_cutoff) {
+    kept = kept_by_epsilon(filters.epsilon_cutoff, sums);
+  } else if (step == FilterStep::eta_cutoff) {
+    kept = kept_by_eta(filters.eta_cutoff, sums);
+  } else if (step == FilterStep::p_less) {
+    kept = kept_by_p_less(sums);
+  } else if (step == FilterStep::top_h) {
+    const EntropyLimit limit(filters.top_h, sums, row.largest_weight());
+    kept.radius = below_radius(row.find(OffsetFrom{0.0}, PlaceSearch(limit)));
+  } else if (step == FilterStep::min_p) {
+    kept = kept_by_min_p(filters.chain_min_p, row.largest_weight());
+  } else {
+    return row.keep(FarTokens{row.farthest(kept_by_epsilon(filters.xtc_threshold, sums))});
   }
-  if (filters.epsilon_cutoff != 0.0F) {
-    row.keep(kept_by_epsilon(filters.epsilon_cutoff, row.sums()));
-  }
-  if (filters.eta_cutoff != 0.0F) row.keep(kept_by_eta(filters.eta_cutoff, row.sums()));
-  if (filters.p_less != 0) row.keep(kept_by_p_less(row.sums()));
-  if (filters.top_h != 1.0F) {
-    const EntropyLimit limit(filters.top_h, row.sums(), row.largest_weight());
-    KeptTokens kept;
-    kept.radius = below_radius(row.find_radius(0.0, RadiusSearch(limit)));
-    row.keep(kept);
-  }
-  if (filters.xtc_probability != 0.0F) {
-    row.keep_last(FarTokens{row.farthest(kept_by_epsilon(filters.xtc_threshold, row.sums()))});
+  row.keep(kept);
+}
+
+/// Applies the filters that are on, in the order of the row's chain. `row` also has
+/// set_temperature(), for the steps after that of the temperature.
+template <class Row>
+FAIRDRAW_HOST_DEVICE void apply_filters(const ProbabilityFilters& filters, float top_n_sigma,
+                                        Row&& row) {
+  for (std::uint64_t chain = filters.steps(); chain != 0; chain >>= kFilterStepBits) {
+    const auto step = static_cast<FilterStep>(chain % (std::uint64_t{1} << kFilterStepBits));
+    if (step == FilterStep::temperature) row.set_temperature(filters.chain_temperature);
+    if (may_ban(step, filters, top_n_sigma)) apply_step(step, filters, top_n_sigma, row);
   }
 }
 

@@ -22,53 +22,53 @@ bool all_tokens(const RowList& list, std::int64_t vocab) {
                      [vocab](std::int32_t id) { return is_token(id, vocab); });
 }
 
-/// Row of logits to which apply_filters() applies the filters by probability.
+/// Row of logits to which apply_filters() applies the filters of steps 8 and 9.
 class RowByProbability {
  public:
   RowByProbability(const Passes& passes, float* logits, std::size_t n, FilterMemory& memory)
       : passes_(passes), logits_(logits), n_(n), memory_(memory) {}
 
   bool has_tokens() const { return largest() != kBanned; }
-  double largest_weight() const { return TokenScale(largest()).largest_weight(); }
+  double largest_weight() const { return TokenScale(largest(), temperature_).largest_weight(); }
+  void set_temperature(float temperature) {
+    temperature_ = temperature;
+    is_weighed_ = false;
+  }
 
   ProbabilitySums sums() {
-    const TokenScale scale(largest());
+    weigh();
     ProbabilitySums sums;
-    memory_.tokens.clear();
-    memory_.ids.clear();
-    for (std::size_t i = 0; i < n_; ++i) {
-      if (logits_[i] == kBanned) continue;
-      memory_.tokens.push_back(scale.weigh(logits_[i]));
-      memory_.ids.push_back(i);
-      sums.add(memory_.tokens.back());
-    }
+    for (const WeighedToken& token : memory_.tokens) sums.add(token);
     return sums;
   }
 
-  template <class Limit>
-  float find_radius(double center, RadiusSearch<Limit> search) {
-    using Search = RadiusSearch<Limit>;
-    memory_.offsets.clear();
+  template <class Order, class Limit>
+  std::uint32_t find(const Order& order, PlaceSearch<Limit> search) {
+    using Search = PlaceSearch<Limit>;
+    weigh();
+    memory_.places.clear();
     for (const WeighedToken& token : memory_.tokens) {
-      memory_.offsets.push_back({token.offset(center), token.weight(), token.weighted_distance()});
+      memory_.places.push_back(
+          {order.place(token), order.amount(token), token.weighted_distance()});
     }
     for (int digit = 0; digit < Search::kDigits; ++digit) {
-      std::array<uint128_t, Search::kBins> weights{}, distances{};
+      std::array<uint128_t, Search::kBins> amounts{}, distances{};
       // Only the tokens of the bin that was chosen last are in a bin again.
-      std::erase_if(memory_.offsets, [&](const FilterMemory::Offset& token) {
-        const std::uint32_t bin = search.bin_of(token.offset);
+      std::erase_if(memory_.places, [&](const FilterMemory::Place& token) {
+        const std::uint32_t bin = search.bin_of(token.place);
         if (bin == Search::kNoBin) return true;
-        weights[bin] += token.weight;
+        amounts[bin] += token.amount;
         distances[bin] += token.distance;
         return false;
       });
-      search.choose([&weights](std::uint32_t bin) { return weights[bin]; },
+      search.choose([&amounts](std::uint32_t bin) { return amounts[bin]; },
                     [&distances](std::uint32_t bin) { return distances[bin]; });
     }
-    return search.radius();
+    return search.place();
   }
 
-  double farthest(const KeptTokens& kept) const {
+  double farthest(const KeptTokens& kept) {
+    weigh();
     double distance = 0.0;
     for (const WeighedToken& token : memory_.tokens) {
       if (kept.keeps(token)) distance = std::max(distance, token.distance);
@@ -76,21 +76,51 @@ class RowByProbability {
     return distance;
   }
 
-  void keep_last(const FarTokens& kept) { keep(kept); }
   template <class Kept>
   void keep(const Kept& kept) {
+    weigh();
     for (std::size_t i = 0; i < memory_.ids.size(); ++i) {
       if (!kept.keeps(memory_.tokens[i])) logits_[memory_.ids[i]] = kBanned;
     }
+    is_weighed_ = false;
+  }
+
+  void keep_top_n_sigma(float n) {
+    const float most = largest();
+    SigmaSums sums;
+    for (std::size_t i = 0; i < n_; ++i) {
+      if (logits_[i] != kBanned) sums.add(most, logits_[i]);
+    }
+    const double bound = sums.bound(n);
+    for (std::size_t i = 0; i < n_; ++i) {
+      logits_[i] = steps_below(most, logits_[i]) < bound ? logits_[i] : kBanned;
+    }
+    is_weighed_ = false;
   }
 
  private:
   float largest() const { return passes_.scan(logits_, n_, nullptr).max; }
 
+  /// Lists the tokens that are left, unless the list is up to date.
+  void weigh() {
+    if (is_weighed_) return;
+    const TokenScale scale(largest(), temperature_);
+    memory_.tokens.clear();
+    memory_.ids.clear();
+    for (std::size_t i = 0; i < n_; ++i) {
+      if (logits_[i] == kBanned) continue;
+      memory_.tokens.push_back(scale.weigh(logits_[i]));
+      memory_.ids.push_back(i);
+    }
+    is_weighed_ = true;
+  }
+
   const Passes& passes_;
   float* logits_;
   std::size_t n_;
   FilterMemory& memory_;
+  float temperature_ = 1.0F;
+  bool is_weighed_ = false;  ///< memory_ lists the tokens that are left
 };
 
 }  // namespace
@@ -370,26 +400,13 @@ RowScan LogitsProcessor::write_edits(const Passes& passes, const float* x, std::
   return found;
 }
 
-void LogitsProcessor::keep_top_n_sigma(const Passes& passes, float* out, std::size_t n) const {
-  const float largest = passes.scan(out, n, nullptr).max;
-  SigmaSums sums;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (out[i] != kBanned) sums.add(largest, out[i]);
-  }
-  const double bound = sums.tokens > 0 ? sums.bound(top_n_sigma_) : 0.0;
-  for (std::size_t i = 0; i < n; ++i) {
-    out[i] = steps_below(largest, out[i]) < bound ? out[i] : kBanned;
-  }
-}
-
 RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
                                const std::uint32_t* allowed, float* out) {
   const RowScan found = write_edits(passes, x, n, allowed, out);
   const bool is_good = !found.has_nan && found.max <= std::numeric_limits<float>::max();
-  if (is_good && top_n_sigma_is_on(top_n_sigma_)) keep_top_n_sigma(passes, out, n);
-  if (is_good && filters_.are_on()) {
+  if (is_good && (top_n_sigma_is_on(top_n_sigma_) || filters_.are_on())) {
     RowByProbability row(passes, out, n, filter_memory_);
-    if (row.has_tokens()) apply_filters(filters_, row);
+    if (row.has_tokens()) apply_filters(filters_, top_n_sigma_, row);
   }
   return found;
 }

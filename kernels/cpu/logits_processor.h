@@ -30,14 +30,14 @@ struct TokenRange {
 
 /// Memory of the filters by probability.
 struct FilterMemory {
-  struct Offset {
-    float offset;
-    std::uint64_t weight;
+  struct Place {
+    std::uint32_t place;
+    std::uint64_t amount;
     uint128_t distance;  ///< times the weight
   };
   std::vector<WeighedToken> tokens;  ///< those that are left when a filter begins
   std::vector<std::size_t> ids;      ///< their ids
-  std::vector<Offset> offsets;       ///< those among which a radius is searched
+  std::vector<Place> places;         ///< those among which a place is searched
 };
 
 class LogitsProcessor {
@@ -93,7 +93,6 @@ class LogitsProcessor {
                             const RowList& forced);
   RowScan write_edits(const Passes& passes, const float* x, std::size_t n,
                       const std::uint32_t* allowed, float* out);
-  void keep_top_n_sigma(const Passes& passes, float* out, std::size_t n) const;
 
   const float* x_ = nullptr;
   std::int64_t n_ = 0;

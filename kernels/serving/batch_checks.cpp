@@ -6,6 +6,7 @@
 
 #include "common/arguments.h"
 #include "common/parameters.h"
+#include "common/probability_filters.h"
 #include "common/top_n_sigma.h"
 
 namespace fairdraw::serving {
@@ -70,10 +71,21 @@ Error check_probability_filters(const BatchRequest& request) {
       return check_between(field, static_cast<float>(value), 0, 1, "0 to 1");
     }
   };
+#define FAIRDRAW_CHAIN_PARAMETER(type, name, neutral)
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) \
   if (Error error = check_share(#name, request.name)) return error;
 #include "fairdraw/processing_parameters.inc"
-  return {};
+  if (!is_filter_chain(request.filter_chain)) {
+    return out_of_range("filter_chain", std::to_string(request.filter_chain),
+                        "0, or steps from 1 to " + std::to_string(kFilterSteps) +
+                            " in groups of 4 bits, the first one lowest");
+  }
+  if (!is_chain_temperature(request.chain_temperature)) {
+    return out_of_range("chain_temperature", text_of(request.chain_temperature), "2^-126 to 2^64");
+  }
+  if (Error error = check_at_least("chain_top_k", request.chain_top_k, -1)) return error;
+  if (Error e = check_share("chain_top_p", request.chain_top_p)) return e;
+  return check_share("chain_min_p", request.chain_min_p);
 }
 
 Error check_history_rules(const BatchRequest& request, const BatchStateOptions& options) {

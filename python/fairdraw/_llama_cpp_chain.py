@@ -6,6 +6,7 @@ from typing import Any
 
 from ._request_checks import AT_LEAST_1, check_value, single, text
 from .request_parameters import LlamaCppRequest
+from .request_processing import FilterStep
 
 _FILTERS_AND_TEMPERATURE = "the filters and the temperature"
 
@@ -20,6 +21,7 @@ class Chain:
         self.values: dict[str, Any] = {}
         self.adjustments: list[str] = []
         self.differences: list[str] = []
+        self.differences_of_order: list[str] = []  #: that a filter chain does not have
 
     def _temperature_follows(self) -> bool:
         """Returns true if a later temperature divides the logits that a filter reads."""
@@ -30,7 +32,8 @@ class Chain:
         """Adds a difference if one of `filters`, or a temperature that has divided the logits, comes
         before a sampler that `sample` applies before `steps`."""
         if self.values.get("temperature", 1) != 1 or self.values.keys() & filters:
-            self.differences.append(
+            found = self.differences if sampler == "dry" else self.differences_of_order
+            found.append(
                 f"{sampler} comes after other samplers in the chain; sample applies it before {steps}"
             )
 
@@ -54,7 +57,7 @@ class Chain:
         if self.given.top_n_sigma <= 0:
             return
         if self.values.keys() & {"top_k", "top_p", "min_p", "typical_p", "xtc_probability"}:
-            self.differences.append(
+            self.differences_of_order.append(
                 "top_n_sigma comes after other filters in the chain; sample applies it before them"
             )
         self.values["top_n_sigma"] = self.given.top_n_sigma
@@ -125,7 +128,7 @@ class Chain:
             return
         self.values["top_p"] = self.given.top_p
         if self._temperature_follows():
-            self.differences.append(
+            self.differences_of_order.append(
                 "top_p is measured before the temperature; sample measures it after that"
             )
 
@@ -141,9 +144,43 @@ class Chain:
                 f"min_p {text(given.min_p)} before the temperature is {text(after)} after it"
             )
         if "top_p" in self.values:
-            self.differences.append(
+            self.differences_of_order.append(
                 "top_p is measured before min_p; sample measures it on the tokens that min_p keeps"
             )
 
     def temperature(self) -> None:
         self.values["temperature"] = self.given.temp
+
+    def in_order(self) -> dict[str, Any]:
+        """Returns the values of a request whose filters are a filter chain, in the order of the
+        samplers, after all of them have been translated."""
+        given = self.given
+        fields: dict[str, tuple[FilterStep, str, Any]] = {
+            "top_n_sigma": ("top_n_sigma", "top_n_sigma", given.top_n_sigma),
+            "typ_p": ("typical_p", "typical_p", max(given.typ_p, 0)),
+            "xtc": ("xtc", "xtc_probability", given.xtc_probability),
+            "temperature": ("temperature", "chain_temperature", given.temp),
+            "top_k": ("top_k", "chain_top_k", self.k),
+            "top_p": ("top_p", "chain_top_p", given.top_p),
+            "min_p": ("min_p", "chain_min_p", given.min_p),
+        }
+        in_chain = {name.removeprefix("chain_") for _, name, _ in fields.values()} - {"temperature"}
+        values = {
+            n: v for n, v in self.values.items() if n not in {*in_chain, "filter_apply_order"}
+        }
+        steps: list[FilterStep] = []
+        for sampler in given.samplers:
+            if sampler == "temperature" and given.temp <= 0:
+                break  # only the largest logit is left
+            if sampler not in fields:
+                continue
+            step, name, value = fields[sampler]
+            if name.removeprefix("chain_") in self.values:
+                steps.append(step)
+                values[name] = value
+        values["filter_chain"] = tuple(steps)
+        if values.get("chain_top_k", 0) > 1:
+            self.differences.append(
+                "llama.cpp keeps exactly top_k logits; a filter chain keeps all that equal the last"
+            )
+        return values

@@ -42,6 +42,7 @@ from ._request_checks import (
     unsupported,
 )
 from .parallel_sampling import ChildSeedRule
+from .request_processing import FilterStep
 from .serving import BatchRequest
 
 Ids = Sequence[int]
@@ -54,6 +55,15 @@ FILTERS_OF_PROCESSING: dict[str, float] = {
     "eta_cutoff": 0.0,
     "top_h": 1.0,
     "xtc_probability": 0.0,
+}
+
+#: The filter chain and the filters that only a chain has, with the values at which they are off.
+FILTER_CHAIN: dict[str, Any] = {
+    "filter_chain": (),
+    "chain_temperature": 1.0,
+    "chain_top_k": 0,
+    "chain_top_p": 1.0,
+    "chain_min_p": 0.0,
 }
 
 LlamaCppSampler = Literal[
@@ -84,6 +94,12 @@ class RequestParameters:
     top_h: float = 1.0
     xtc_probability: float = 0.0
     xtc_threshold: float = 0.1
+    #: The engine's order of these filters, as RequestProcessing has it; (): that of RequestProcessing.
+    filter_chain: Sequence[FilterStep] = ()
+    chain_temperature: float = 1.0
+    chain_top_k: int = 0
+    chain_top_p: float = 1.0
+    chain_min_p: float = 0.0
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
     seed: int | None = None  #: seed of the request; None means that a fresh seed is drawn
@@ -133,6 +149,10 @@ class RequestParameters:
     def filters(self) -> dict[str, Any]:
         """Returns arguments for `sample`: the temperature, the filters and their rules. Raises
         RuntimeError for filters that only `processing` has."""
+        if self.filter_chain:
+            raise unsupported(
+                "filter_chain", str(tuple(self.filter_chain)), "() without processing"
+            )
         for name, off in FILTERS_OF_PROCESSING.items():
             if getattr(self, name) != off:
                 raise unsupported(
@@ -184,7 +204,7 @@ class RequestParameters:
             top_p=given.top_p,
             min_p=given.min_p,
             top_n_sigma=given.top_n_sigma,
-            **{name: getattr(given, name) for name in FILTERS_OF_PROCESSING},
+            **{name: getattr(given, name) for name in (*FILTERS_OF_PROCESSING, *FILTER_CHAIN)},
             **xtc,
             repetition_penalty=given.repetition_penalty,
             repetition_of_prompt=given.repetition_of_prompt,
@@ -356,8 +376,8 @@ class HuggingFaceRequest:
     temperature is above 0. `top_k` is 50 by default, and an unset value or 0 is off. A `top_p`
     below 1 and `min_p` apply, min_p after top_p. A `typical_p` of 1, and cutoffs that are not
     between 0 and 1, are off; the engine applies them after the other filters, `sample` before the
-    temperature. `num_beams` above 1 is beam search; beam search
-    with sampling is refused. A request of transformers has no seed. Lengths that include the prompt
+    temperature, unless the translation keeps the order (exact_order) by a filter chain. `num_beams`
+    above 1 is beam search; beam search with sampling is refused. A request of transformers has no seed. Lengths that include the prompt
     (max_length, min_length) need `prompt_tokens`. `eos_token_id` is one id or several ids, which
     become stop ids.
     """
@@ -425,8 +445,9 @@ class LlamaCppRequest:
     most 0, a `typ_p` of at least 1, and an `xtc_threshold` above 1/2 are off. The breakers of `dry`
     are ids here, because there is no vocabulary that could split texts. In the default order the
     temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
-    before the temperature has no such equivalent, and `differences` lists it. Seed 2^32 - 1 means
-    no seed, and n_predict -1 allows any length.
+    before the temperature has no such equivalent, and `differences` lists it, unless the translation
+    keeps the order (exact_order) by a filter chain. Seed 2^32 - 1 means no seed, and n_predict -1
+    allows any length.
     """
 
     seed: int = 2**32 - 1

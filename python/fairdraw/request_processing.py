@@ -6,13 +6,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ._arrays import Backend
 from ._device_arrays import small_arrays
 from ._host_arrays import TokenLists, array, ids_of, joined
+
+#: The steps of filter chains, in the order of their numbers (FilterStep in logits_processing.h).
+FilterStep = Literal[
+    "top_n_sigma",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "p_less",
+    "top_h",
+    "xtc",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+]
+_FILTER_STEPS: tuple[str, ...] = get_args(FilterStep)
+_BITS_OF_STEP = 4
+_MOST_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -37,6 +55,13 @@ class RequestProcessing:
     entropy. These four never ban the largest logit. With a chance of `xtc_probability` in each step,
     by a coin of `xtc_seed` (which requests should not share) and the output's length, the tokens
     above the least probable one of at least `xtc_threshold` are banned.
+
+    The steps of a `filter_chain`, at most 16, take the place of `top_n_sigma` and of these filters.
+    They are applied one after the other, and a filter that it does not name has no effect. After its
+    step "temperature", the others see the distribution at `chain_temperature`. Its "top_k" keeps the
+    logits of at least the `chain_top_k`-th largest that is left, its "top_p" a token if the mass of
+    larger logits is below `chain_top_p`, and its "min_p" p of at least `chain_min_p` times the
+    largest. The parameters of the draw come after the chain.
 
     Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
     tokens. With `counts_of_prompt` 1, frequency and presence penalty count the prompt's tokens, too.
@@ -74,6 +99,11 @@ class RequestProcessing:
     xtc_probability: float = 0.0
     xtc_threshold: float = 0.1
     xtc_seed: int | None = None
+    filter_chain: Sequence[FilterStep] = ()
+    chain_temperature: float = 1.0
+    chain_top_k: int = 0
+    chain_top_p: float = 1.0
+    chain_min_p: float = 0.0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
@@ -101,6 +131,11 @@ FILTERS_AND_RULES = {
     "xtc_probability": "float32",
     "xtc_threshold": "float32",
     "xtc_seed": "uint64",
+    "filter_chain": "uint64",
+    "chain_temperature": "float32",
+    "chain_top_k": "int32",
+    "chain_top_p": "float32",
+    "chain_min_p": "float32",
     "penalty_window": "int32",
     "counts_of_prompt": "int32",
     "no_repeat_ngram_size": "int32",
@@ -126,6 +161,28 @@ _RULES_OF_PROMPTS = (
 
 def _ids(name: str, values: Any) -> Any:
     return array(name, values, "int32", axes=(1,))
+
+
+def packed_filter_chain(name: str, steps: Sequence[str]) -> int:
+    """Returns a chain as the compiled module has it, 4 bits for each step."""
+    if len(steps) > _MOST_STEPS:
+        raise ValueError(f"{name} has {len(steps)} steps; allowed: at most {_MOST_STEPS}")
+    packed = 0
+    for place, step in enumerate(steps):
+        if step not in _FILTER_STEPS:
+            allowed = ", ".join(map(repr, _FILTER_STEPS))
+            raise ValueError(f"{name}[{place}] is {step!r}; allowed: {allowed}")
+        packed |= (1 + _FILTER_STEPS.index(step)) << (_BITS_OF_STEP * place)
+    return packed
+
+
+def unpacked_filter_chain(packed: int) -> tuple[str, ...]:
+    """Returns the steps of a chain that the compiled module has checked."""
+    steps = []
+    while packed:
+        steps.append(_FILTER_STEPS[packed % 2**_BITS_OF_STEP - 1])
+        packed >>= _BITS_OF_STEP
+    return tuple(steps)
 
 
 def _xtc_seeds(requests: Sequence[RequestProcessing]) -> Any:
@@ -178,6 +235,12 @@ def rows_processing(
         if name == "xtc_seed":
             seeds = _xtc_seeds(requests)
             return None if seeds is None else seeds[owners]
+        if name == "filter_chain":
+            chains = [
+                packed_filter_chain(f"processing[{i}].filter_chain", request.filter_chain)
+                for i, request in enumerate(requests)
+            ]
+            return array(name, chains, dtype)[owners] if any(chains) else None
         off = getattr(RequestProcessing, name)
         users = [i for i, request in enumerate(requests) if getattr(request, name) != off]
         for i in users:

@@ -59,6 +59,7 @@ from ._request_checks import (
 )
 from .logprobs import MAX_LOGPROBS
 from .request_parameters import (
+    FILTER_CHAIN,
     FILTERS_OF_PROCESSING,
     HuggingFaceRequest,
     LlamaCppRequest,
@@ -68,6 +69,7 @@ from .request_parameters import (
     TensorRtLlmRequest,
     VllmRequest,
 )
+from .request_processing import FilterStep
 
 _FILTERS_BEFORE_THE_TEMPERATURE = {"top_n_sigma": 0.0, **FILTERS_OF_PROCESSING}
 _GREEDY = {
@@ -85,6 +87,7 @@ _NEUTRAL = {
     "dry_multiplier": 0.0,
     "dry_base": 1.75,
 }
+_SINGLES = (*_NEUTRAL, "chain_temperature", "chain_top_p", "chain_min_p")
 _RANGES_OF_SAMPLE: dict[str, Range] = {
     "top_p": UNIT,
     "min_p": UNIT,
@@ -130,7 +133,7 @@ def _finished(values: dict[str, Any], **others: Any) -> RequestParameters:
 
     The parameters are greedy if `sample` would be greedy with them, as with top_k 1 or top_p 0.
     """
-    singles = {name: single(values[name]) for name in _NEUTRAL if name in values}
+    singles = {name: single(values[name]) for name in _SINGLES if name in values}
     found = RequestParameters(**{**values, **singles, **others})
     if not found.greedy and found.temperature == 0:
         raise out_of_range("temperature", "0 as float32", _TEMPERATURE[2])
@@ -406,8 +409,11 @@ _HUGGING_FACE_RANGES: dict[str, Range] = {
 }
 
 
-def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParameters:
-    """Translates a request of transformers, with the rules of its generate()."""
+def from_hugging_face(
+    request: HuggingFaceRequest, vocab: int, *, exact_order: bool = False
+) -> RequestParameters:
+    """Translates a request of transformers, with the rules of its generate(). With `exact_order` the
+    filters become a filter chain, which takes longer and needs processing."""
     given, vocab = typed(request, PYTHONS), check_vocab(vocab)
     check_features(given, _NOT_OF_HUGGING_FACE)
     if given.do_sample:
@@ -419,23 +425,28 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
     differences = []
     if not given.do_sample or given.top_k == 1 or given.top_p == 0:
         values |= _GREEDY
-    elif values["min_p"] > 0 and values["top_p"] < 1:
+    elif values["min_p"] > 0 and values["top_p"] < 1 and not exact_order:
         differences.append(
             "Hugging Face measures top_p before min_p; sample measures it on the tokens that min_p keeps"
         )
     plain = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0}
     if values["top_h"] != 1:
+        when = "" if exact_order else "after the temperature, "
         differences.append(
-            "Hugging Face measures top_h after the temperature, on the 100 largest logits, and splits "
-            "ties; sample measures it before the temperature, on all logits, and keeps ties together"
+            f"Hugging Face measures top_h {when}on the 100 largest logits, and splits ties; sample "
+            f"measures it {'before the temperature, ' if when else ''}on all logits, and keeps ties "
+            "together"
         )
     for name in ("typical_p", "epsilon_cutoff", "eta_cutoff"):
         off = FILTERS_OF_PROCESSING[name]
-        if values[name] != off and any(values[other] != plain[other] for other in plain):
+        is_late = any(values[other] != plain[other] for other in plain)
+        if values[name] != off and is_late and not exact_order:
             differences.append(
                 f"Hugging Face applies {name} after the temperature, top_k, top_p and min_p; sample "
                 "applies it before them"
             )
+    if exact_order and not values.get("greedy"):
+        values |= _chain_of_hugging_face(values)
     check_ids("eos_token_id", given.eos_token_id, vocab)
     check_words("bad_words_ids", given.bad_words_ids, vocab)
     return _finished(
@@ -446,6 +457,25 @@ def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParamet
         stop_ids=given.eos_token_id,
         differences=tuple(differences),
     )
+
+
+def _chain_of_hugging_face(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the filters as a chain, in the order of transformers' warpers."""
+    steps: tuple[FilterStep, ...] = (
+        *("temperature", "top_h", "top_k", "top_p", "min_p"),
+        *("typical_p", "epsilon_cutoff", "eta_cutoff"),
+    )
+    made: dict[str, Any] = {"filter_chain": ()}
+    for step in steps:
+        name = step if step in FILTERS_OF_PROCESSING else f"chain_{step}"
+        off = {**FILTERS_OF_PROCESSING, **FILTER_CHAIN}[name]
+        if values[step] == off:
+            continue
+        made[name] = values[step]
+        made["filter_chain"] += (step,)
+        if name != step and step != "temperature":
+            made[step] = _NEUTRAL.get(step, 0)
+    return made
 
 
 def _hugging_face_beams(given: HuggingFaceRequest) -> dict[str, Any]:
@@ -547,9 +577,12 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
 }
 
 
-def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
-    """Translates a request of llama.cpp, which is a chain of samplers. The samplers are translated
-    in the request's order."""
+def from_llama_cpp(
+    request: LlamaCppRequest, vocab: int, *, exact_order: bool = False
+) -> RequestParameters:
+    """Translates a request of llama.cpp, which is a chain of samplers. With `exact_order` the
+    filters become a filter chain, which takes longer and needs processing. Otherwise they become
+    those of `sample`, and `differences` says where its order is another."""
     given, vocab = typed(request, LLAMA_CPPS), check_vocab(vocab)
     check_features(given, _NOT_OF_LLAMA_CPP)
     check(given, _LLAMA_CPP_RANGES)
@@ -560,12 +593,20 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
     chain = Chain(given, _top_k_of(given.top_k, vocab))
     for name in given.samplers:
         getattr(chain, name)()
-    values, differences = chain.values, chain.differences
     coldest = "temperature" in given.samplers and given.temp <= 0
-    if coldest or values.get("top_k") == 1 or values.get("top_p") == 0:
-        values |= {**_GREEDY, **chain.filters_of_greedy()}
-        # The largest logit is in every nucleus, so that a greedy draw does not depend on top_p.
-        differences = [each for each in differences if not each.startswith("top_p")]
+    is_greedy = coldest or chain.values.get("top_k") == 1 or chain.values.get("top_p") == 0
+    adjustments = chain.adjustments
+    if exact_order:
+        values, adjustments = chain.in_order(), []
+        differences = chain.differences
+        if is_greedy:
+            values |= {"greedy": True, "temperature": 0.0}
+    else:
+        values, differences = chain.values, chain.differences + chain.differences_of_order
+        if is_greedy:
+            values |= {**_GREEDY, **chain.filters_of_greedy()}
+            # The largest logit is in every nucleus, so that a greedy draw does not depend on top_p.
+            differences = [each for each in differences if not each.startswith("top_p")]
     return _finished(
         values,
         tie_rule="lowest_id",
@@ -574,6 +615,6 @@ def from_llama_cpp(request: LlamaCppRequest, vocab: int) -> RequestParameters:
         logit_bias=biases_of("logit_bias", given.logit_bias, vocab),
         max_tokens=None if given.n_predict in (-1, _core.NO_MAX_TOKENS) else given.n_predict,
         ignore_eos=given.ignore_eos,
-        adjustments=tuple(chain.adjustments),
+        adjustments=tuple(adjustments),
         differences=tuple(differences),
     )

@@ -31,7 +31,12 @@ import numpy as np
 from . import _core
 from ._arguments import _FILTER_ORDERS, _TIE_RULES, _member
 from ._host_arrays import ids_of
-from .request_processing import FILTERS_AND_RULES
+from .request_processing import (
+    FILTERS_AND_RULES,
+    FilterStep,
+    packed_filter_chain,
+    unpacked_filter_chain,
+)
 
 _INT32 = np.iinfo(np.int32)
 
@@ -108,6 +113,11 @@ class BatchRequest:
     xtc_probability: float = 0.0
     xtc_threshold: float = 0.1
     xtc_seed: int | None = None
+    filter_chain: Sequence[FilterStep] = ()
+    chain_temperature: float = 1.0
+    chain_top_k: int = 0
+    chain_top_p: float = 1.0
+    chain_min_p: float = 0.0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
@@ -158,6 +168,8 @@ class BatchRequest:
     def _filter_or_rule(self, name: str) -> Any:
         if name == "xtc_seed" and self.xtc_seed is None:
             return self.seed if self.xtc_probability != 0 else 0
+        if name == "filter_chain":
+            return packed_filter_chain(name, self.filter_chain)
         return getattr(self, name)
 
     @classmethod
@@ -165,6 +177,7 @@ class BatchRequest:
         values = dict(fields)
         if values["xtc_probability"] == 0 and values["xtc_seed"] == 0:
             values["xtc_seed"] = None
+        values["filter_chain"] = unpacked_filter_chain(values["filter_chain"])
         for name in ("stop_ids", "allowed_ids", "prompt", "forced_tokens", "dry_breakers"):
             values[name] = tuple(values[name])
         values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])

@@ -136,6 +136,35 @@ def test_rules_of_histories():
     assert kept(forced_tokens=[3], forced_delay=2, repetition_of_prompt=False) == [3]
 
 
+def test_filter_chains():
+    def kept(**fields):
+        logits = np.log([[8, 4, 2, 1, 1]]).astype(np.float32)
+        processing = [RequestProcessing(**fields)]
+        details = fairdraw.sample(logits, seed=1, processing=processing, return_details=True)
+        return details.support_size.tolist() + details.statuses.tolist()
+
+    # Of the first three tokens alone, the third has 1/7.
+    three = {"chain_top_k": 3, "epsilon_cutoff": 0.13}
+    assert kept(filter_chain=["top_k", "epsilon_cutoff"], **three) == [3, 0]
+    assert kept(filter_chain=["epsilon_cutoff", "top_k"], **three) == [2, 0]
+    # At temperature 1/2 the second weighs 1/4 of the first.
+    min_p = {"chain_min_p": 0.3, "chain_temperature": 0.5}
+    assert kept(filter_chain=["min_p", "temperature"], **min_p) == [2, 0]
+    assert kept(filter_chain=["temperature", "min_p"], **min_p) == [1, 0]
+    assert kept(filter_chain=["top_p", "top_p"], chain_top_p=0.6) == [1, 0]  # 1/2, then 2/3
+    assert kept(filter_chain=["top_k"], chain_top_k=2, typical_p=0.01) == [2, 0]
+    assert kept(chain_top_k=2) == [5, 0]
+    invalid_probability_filter = 26
+    assert kept(chain_temperature=0) == [0, invalid_probability_filter]
+    allowed = "'top_n_sigma', 'typical_p'"
+    with pytest.raises(
+        ValueError, match=rf"processing\[0\].filter_chain\[1\] is 'x'; allowed: {allowed}"
+    ):
+        kept(filter_chain=["top_k", "x"])
+    with pytest.raises(ValueError, match="filter_chain has 17 steps; allowed: at most 16"):
+        kept(filter_chain=["top_k"] * 17)
+
+
 def test_a_top_p_that_decays():
     def sizes(output, **rules):
         processing = [RequestProcessing(prompt=[3], output=output, **rules)]

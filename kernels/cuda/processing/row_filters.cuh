@@ -1,5 +1,5 @@
-// Filters of processed rows that need the whole row: top_n_sigma, and the filters by probability
-// (steps 8 and 9 of fairdraw/logits_processing.h).
+// Filters of processed rows that need the whole row: top_n_sigma, the filters by probability, and
+// those of chains (steps 8 and 9 of fairdraw/logits_processing.h).
 //
 // Contract. The block that edits a row calls apply_row_filters() after all edits are written and a
 // barrier. A filter clears the allowed bits of the tokens that it drops, exactly those that it
@@ -35,8 +35,8 @@ struct FilterMemory {
   BlockScratch<std::uint64_t> words;
   BlockScratch<uint128_t> sums;
   BlockScratch<double> farthest;
-  uint128_t bins[RadiusSearch<WantedMass>::kBins];
-  uint128_t distance_bins[RadiusSearch<EntropyLimit>::kBins];
+  uint128_t bins[PlaceSearch<WantedAmount>::kBins];
+  uint128_t distance_bins[PlaceSearch<EntropyLimit>::kBins];
 };
 
 /// Row that a block has edited.
@@ -58,14 +58,13 @@ class EditedRow {
     each_logit<kCheap>([&](int, float x) { largest = x > largest ? x : largest; });
     largest_ = reduce_block(largest, memory_.largest, Maximum());
     if (!is_finite(largest_)) return;  // either no token is allowed, or the row fails
-    if (top_n_sigma_is_on(parameters.top_n_sigma)) keep_top_n_sigma(parameters.top_n_sigma);
-    apply_filters(parameters.filters, *this);
+    apply_filters(parameters.filters, parameters.top_n_sigma, *this);
   }
 
   // --- Row of apply_filters() --------------------------------------------------------------------
 
   __device__ ProbabilitySums sums() {
-    const TokenScale scale(largest_);
+    const TokenScale scale(largest_, temperature_);
     ProbabilitySums sums;
     each_logit<kDear>([&](int, float x) {
       if (x != -CUDART_INF_F) sums.add(scale.weigh(x));
@@ -76,12 +75,15 @@ class EditedRow {
     return sums;
   }
 
-  __device__ double largest_weight() const { return TokenScale(largest_).largest_weight(); }
+  __device__ double largest_weight() const {
+    return TokenScale(largest_, temperature_).largest_weight();
+  }
+  __device__ void set_temperature(float temperature) { temperature_ = temperature; }
 
-  template <class Limit>
-  __device__ float find_radius(double center, RadiusSearch<Limit> search) {
-    using Search = RadiusSearch<Limit>;
-    const TokenScale scale(largest_);
+  template <class Order, class Limit>
+  __device__ std::uint32_t find(const Order& order, PlaceSearch<Limit> search) {
+    using Search = PlaceSearch<Limit>;
+    const TokenScale scale(largest_, temperature_);
     for (int digit = 0; digit < Search::kDigits; ++digit) {
       for (std::uint32_t bin = threadIdx.x; bin < Search::kBins; bin += blockDim.x) {
         memory_.bins[bin] = 0;
@@ -90,15 +92,15 @@ class EditedRow {
       __syncthreads();
       each_logit<kDear>([&](int, float x) {
         std::uint32_t bin = Search::kNoBin;
-        std::uint64_t weight = 0;
+        std::uint64_t amount = 0;
         uint128_t distance = 0;
         if (x != -CUDART_INF_F) {
           const WeighedToken token = scale.weigh(x);
-          weight = token.weight();
-          if (weight > 0) bin = search.bin_of(token.offset(center));
+          amount = order.amount(token);
+          if (amount > 0) bin = search.bin_of(order.place(token));
           if (Search::kNeedsDistances) distance = token.weighted_distance();
         }
-        add_of_warp(memory_.bins, Search::kBins, static_cast<int>(bin), weight);
+        add_of_warp(memory_.bins, Search::kBins, static_cast<int>(bin), amount);
         if constexpr (Search::kNeedsDistances) {
           add_of_warp(memory_.distance_bins, Search::kBins, static_cast<int>(bin), distance);
         }
@@ -108,11 +110,11 @@ class EditedRow {
                     [this](std::uint32_t bin) { return memory_.distance_bins[bin]; });
       __syncthreads();  // the next digit clears the bins
     }
-    return search.radius();
+    return search.place();
   }
 
   __device__ double farthest(const KeptTokens& kept) {
-    const TokenScale scale(largest_);
+    const TokenScale scale(largest_, temperature_);
     double distance = 0.0;
     each_logit<kDear>([&](int, float x) {
       if (x == -CUDART_INF_F) return;
@@ -122,22 +124,12 @@ class EditedRow {
     return reduce_block(distance, memory_.farthest, Maximum());
   }
 
-  __device__ void keep(const KeptTokens& kept) {
-    const TokenScale scale(largest_);
+  template <class Kept>
+  __device__ void keep(const Kept& kept) {
+    const TokenScale scale(largest_, temperature_);
     const float largest = keep_if<kDear>([&](float x) { return kept.keeps(scale.weigh(x)); });
     largest_ = reduce_block(largest, memory_.largest, Maximum());
   }
-
-  __device__ void keep_last(const FarTokens& kept) {
-    const TokenScale scale(largest_);
-    keep_if<kDear>([&](float x) { return kept.keeps(scale.weigh(x)); });
-  }
-
- private:
-  /// Numbers of logits that a thread loads at once. The code of a visit is repeated for each, so
-  /// that visits that weigh tokens have fewer.
-  static constexpr int kCheap = 8;
-  static constexpr int kDear = 4;
 
   __device__ void keep_top_n_sigma(float n) {
     SigmaSums sums;
@@ -152,6 +144,12 @@ class EditedRow {
     const float left = keep_if<kCheap>([&](float x) { return steps_below(largest, x) < bound; });
     largest_ = reduce_block(left, memory_.largest, Maximum());
   }
+
+ private:
+  /// Numbers of logits that a thread loads at once. The code of a visit is repeated for each, so
+  /// that visits that weigh tokens have fewer.
+  static constexpr int kCheap = 8;
+  static constexpr int kDear = 4;
 
   /// Calls visit(word, x) for the words of bits that this warp reads, where x is the logit of the
   /// lane's token, or -inf if the token is banned.
@@ -202,6 +200,7 @@ class EditedRow {
   int vocab_;
   FilterMemory& memory_;
   float largest_ = 0;  ///< largest logit of the tokens that are left
+  float temperature_ = 1.0F;
 };
 
 /// Applies the filters of a row whose parameters are in their ranges. The function is out of line,

@@ -119,6 +119,12 @@ struct BatchRequest {
   float xtc_threshold = 0.1F;    ///< in [0, 1]; no effect above 1/2
   /// seed of the coins, which requests should not share; `seed` will do
   std::uint64_t xtc_seed = 0;
+  // The chain of the filters, instead of the order of steps 8 and 9.
+  std::uint64_t filter_chain = 0;  ///< filter_chain_of(...); 0: the order of the steps
+  float chain_temperature = 1.0F;  ///< in [2^-126, 2^64]
+  std::int32_t chain_top_k = 0;    ///< >= -1; -1 and 0: off
+  float chain_top_p = 1.0F;        ///< in [0, 1]; 1: off
+  float chain_min_p = 0.0F;        ///< in [0, 1]; 0: off
   // The rules of histories, which need HistoryForm::lists and repetition_of_prompt.
   std::int32_t penalty_window = -1;        ///< number of last tokens that penalties count; -1: all
   std::int32_t counts_of_prompt = 0;       ///< 1: the frequency and the presence penalty count the

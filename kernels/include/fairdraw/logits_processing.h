@@ -61,6 +61,15 @@
 //      top_p; llama.cpp's chain has the temperature last, typical_p after top_k, and xtc after
 //      min_p. The typical_p of llama.cpp adds a token even if the mass is exactly t, and leaves
 //      ties to its sort, as its xtc does.
+//   With a filter_chain, the steps that it names take the place of steps 8 and 9, one after the
+//   other, as often as they stand in it. So its order is the request's, and what it does not name
+//   has no effect. It also has these steps:
+//        temperature       the steps after it see the distribution at chain_temperature.
+//        top_k k           chain_top_k: logits of at least the k-th largest that is left stay.
+//        top_p p           chain_top_p: a token stays if the mass of larger logits is below p.
+//        min_p m           chain_min_p: p is at least m times the largest.
+//      The draw has the request's own temperature, and its top_k, top_p and min_p come after the
+//      chain, so that a request whose filters all stand in the chain leaves these off.
 // top_p_decay d changes no logit, but the row's top_p: the first token of the output is drawn with
 // the top_p of the request, and after each token t of the output
 //        top_p = t is top_p_reset_id ? the top_p of the request : max(top_p * d, top_p_min).
@@ -84,12 +93,14 @@
 // with single ids as breakers, and xtc_threshold; vLLM's thinking_token_budget for forced_tokens;
 // TensorRT-LLM's top_p_decay, top_p_min and top_p_reset_ids for top_p_decay;
 // transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
-// and eta_cutoff, and the chain of llama.cpp for their place before the temperature; Tan et al.
+// and eta_cutoff, and the chain of llama.cpp for their place before the temperature, and for a
+// request's order (common_params_sampling::samplers); Tan et al.
 // 2025 (arXiv 2509.23234) for p_less; Potraghloo et al. 2025 (arXiv 2509.02510) for top_h, where
 // ties stay or go together; docs/semantics.md for the order of the steps.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "fairdraw/token_lists.h"
 #include "fairdraw/types.h"
@@ -102,6 +113,43 @@ namespace fairdraw {
 inline constexpr float kSmallestRepetitionPenalty = 0x1p-64F;
 /// Largest absolute value of penalties and biases.
 inline constexpr float kLargestPenalty = 0x1p64F;
+
+/// Step of a chain of filters. The name is that of the step's parameter, with chain_ before it for
+/// the last four; xtc has the parameters xtc_probability, xtc_threshold and xtc_seed.
+enum class FilterStep : std::uint32_t {
+  top_n_sigma = 1,
+  typical_p = 2,
+  epsilon_cutoff = 3,
+  eta_cutoff = 4,
+  p_less = 5,
+  top_h = 6,
+  xtc = 7,
+  temperature = 8,
+  top_k = 9,
+  top_p = 10,
+  min_p = 11,
+};
+
+inline constexpr int kFilterStepBits = 4;  ///< of each step of a chain, the first one lowest
+inline constexpr std::uint64_t kFilterSteps = 11;  ///< number of different steps
+/// Largest number of steps of a chain.
+inline constexpr int kMaxFilterSteps = 64 / kFilterStepBits;
+
+/// Returns the chain of at most kMaxFilterSteps steps, in their order; further steps are left out.
+constexpr std::uint64_t filter_chain_of(std::initializer_list<FilterStep> steps) {
+  std::uint64_t chain = 0;
+  int place = 0;
+  for (const FilterStep step : steps) {
+    if (place == kMaxFilterSteps) break;
+    chain |= static_cast<std::uint64_t>(step) << (kFilterStepBits * place++);
+  }
+  return chain;
+}
+
+/// Order of the filters of a row without a chain (steps 8 and 9).
+inline constexpr std::uint64_t kOwnFilterChain = filter_chain_of(
+    {FilterStep::top_n_sigma, FilterStep::typical_p, FilterStep::epsilon_cutoff,
+     FilterStep::eta_cutoff, FilterStep::p_less, FilterStep::top_h, FilterStep::xtc});
 
 /// Counts of all tokens of the vocabulary: the count of token t in row r is data[r * row_stride +
 /// t].
@@ -162,6 +210,13 @@ struct LogitsProcessing {
   PerRequest<std::uint64_t> xtc_seed = 0U;   ///< scalar or [rows]; seed of the coins, which are
                                              ///< the same for requests with the same seed
 
+  PerRequest<std::uint64_t> filter_chain = 0U;  ///< scalar or [rows]; filter_chain_of(...), or 0:
+                                                ///< the order of steps 8 and 9
+  PerRequest<float> chain_temperature = 1.0F;   ///< scalar or [rows], in [2^-126, 2^64]
+  PerRequest<std::int32_t> chain_top_k = 0;     ///< scalar or [rows], >= -1; off at -1 and 0
+  PerRequest<float> chain_top_p = 1.0F;         ///< scalar or [rows], in [0, 1]; off at 1
+  PerRequest<float> chain_min_p = 0.0F;         ///< scalar or [rows], in [0, 1]; off at 0
+
   // The rules of histories need `prompt` and `output` as lists: a call with a rule, or with
   // forced_tokens, and prompt_mask or output_counts is refused.
   PerRequest<std::int32_t> penalty_window = -1;   ///< scalar or [rows], >= 0; -1: all tokens
@@ -190,11 +245,12 @@ struct LogitsProcessing {
            is_on(top_n_sigma, 0.0F) || is_on(typical_p, 1.0F) || is_on(epsilon_cutoff, 0.0F) ||
            is_on(eta_cutoff, 0.0F) || is_on(p_less, 0) || is_on(top_h, 1.0F) ||
            is_on(xtc_probability, 0.0F) || is_on(xtc_threshold, 0.1F) || is_on(xtc_seed, 0U) ||
-           is_on(penalty_window, -1) || is_on(counts_of_prompt, 0) ||
-           is_on(no_repeat_ngram_size, 0) || is_on(dry_multiplier, 0.0F) ||
-           is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) || is_on(dry_window, -1) ||
-           is_on(forced_after, -1) || is_on(forced_delay, 0) || is_on(top_p_decay, 1.0F) ||
-           is_on(top_p_min, 1e-6F) || is_on(top_p_reset_id, -1);
+           is_on(filter_chain, 0U) || is_on(chain_temperature, 1.0F) || is_on(chain_top_k, 0) ||
+           is_on(chain_top_p, 1.0F) || is_on(chain_min_p, 0.0F) || is_on(penalty_window, -1) ||
+           is_on(counts_of_prompt, 0) || is_on(no_repeat_ngram_size, 0) ||
+           is_on(dry_multiplier, 0.0F) || is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) ||
+           is_on(dry_window, -1) || is_on(forced_after, -1) || is_on(forced_delay, 0) ||
+           is_on(top_p_decay, 1.0F) || is_on(top_p_min, 1e-6F) || is_on(top_p_reset_id, -1);
   }
 };
 

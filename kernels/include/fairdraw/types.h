@@ -82,8 +82,9 @@ enum class RowStatus : std::int32_t {
   invalid_top_n_sigma = 23,    ///< the parameter is below 0 and not -1, or NaN
   invalid_tie_rule = 24,       ///< the rule is neither keep_all nor lowest_id
   invalid_filter_order = 25,   ///< the order is neither top_k_first nor joint
-  invalid_probability_filter = 26,  ///< a filter by probability (typical_p to xtc_threshold in
-                                    ///< fairdraw/logits_processing.h) is not in [0, 1]
+  invalid_probability_filter = 26,  ///< a filter by probability, or a part of a chain (typical_p to
+                                    ///< chain_min_p in fairdraw/logits_processing.h), is out of its
+                                    ///< range
   invalid_history_rule = 27,  ///< a rule of histories (penalty_window to top_p_reset_id) is out of
                               ///< its range
 };

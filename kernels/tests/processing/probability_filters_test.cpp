@@ -274,6 +274,160 @@ TEST(ProbabilityFilters, ExtremeLogitsAreFiltered) {
   EXPECT_EQ(process({0, 1}, row).status, RowStatus::no_allowed_token);
 }
 
+// --- Chains --------------------------------------------------------------------------------------
+
+RowProcessing chain(std::initializer_list<FilterStep> steps) {
+  RowProcessing row;
+  row.filter_chain = filter_chain_of(steps);
+  return row;
+}
+
+TEST(FilterChains, StepsThatAreNotNamedHaveNoEffect) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  RowProcessing row = chain({FilterStep::top_k});
+  row.typical_p = 0.24F;
+  row.top_n_sigma = 0x1p-20F;
+  row.chain_top_k = 2;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.filter_chain = 0;
+  row.top_n_sigma = 0;
+  EXPECT_EQ(kept(logits, row), Ids({1})) << "without a chain, its top_k has no effect";
+}
+
+// Of the first two tokens alone, the second has 1/3.
+TEST(FilterChains, StepsFollowOneAnotherAsTheyStand) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  RowProcessing row = chain({FilterStep::top_k, FilterStep::epsilon_cutoff});
+  row.chain_top_k = 2;
+  row.epsilon_cutoff = 0.3F;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.filter_chain = filter_chain_of({FilterStep::epsilon_cutoff, FilterStep::top_k});
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row = chain({FilterStep::xtc, FilterStep::top_k});
+  row.xtc_probability = 1;
+  row.xtc_threshold = 0.2F;
+  row.chain_top_k = 1;
+  EXPECT_EQ(kept(logits, row), Ids({1}));
+  row.filter_chain = filter_chain_of({FilterStep::top_k, FilterStep::xtc});
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row = chain({FilterStep::top_n_sigma, FilterStep::epsilon_cutoff});
+  row.top_n_sigma = 1.3F;  // leaves the first two, as in the test of filters one after the other
+  row.epsilon_cutoff = 0.3F;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.filter_chain = filter_chain_of({FilterStep::epsilon_cutoff, FilterStep::top_n_sigma});
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+}
+
+TEST(FilterChains, AStepMayStandTwice) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  RowProcessing row = chain({FilterStep::top_p, FilterStep::top_p});
+  row.chain_top_p = 0.7F;  // 1/2, and then 2/3, are less
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.chain_top_p = 0.6F;
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row.filter_chain = filter_chain_of({FilterStep::top_p});
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+}
+
+// At the temperature 1/2, the weights are 16, 4, 1 and 1; at 2, they are 2, 1.414, 1 and 1, so that
+// the mass of the first two is 0.631.
+TEST(FilterChains, TheTemperatureHoldsForTheStepsAfterIt) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  RowProcessing row = chain({FilterStep::min_p, FilterStep::temperature});
+  row.chain_min_p = 0.3F;
+  row.chain_temperature = 0.5F;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.filter_chain = filter_chain_of({FilterStep::temperature, FilterStep::min_p});
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row = chain({FilterStep::temperature, FilterStep::top_p});
+  row.chain_top_p = 0.65F;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+  row.chain_temperature = 0.5F;
+  EXPECT_EQ(kept(logits, row), Ids({0}));
+  row.chain_temperature = 2;
+  EXPECT_EQ(kept(logits, row), Ids({0, 1, 2, 3}));
+  row.filter_chain = filter_chain_of({FilterStep::top_p, FilterStep::temperature});
+  EXPECT_EQ(kept(logits, row), Ids({0, 1}));
+}
+
+TEST(FilterChains, TopKKeepsTies) {
+  const std::vector<float> logits = logits_of({0.125, 0.5, 0.25, 0.125});
+  RowProcessing row = chain({FilterStep::top_k});
+  for (const auto& [k, expected] : std::vector<std::pair<std::int32_t, Ids>>{{1, {1}},
+                                                                             {2, {1, 2}},
+                                                                             {3, {0, 1, 2, 3}},
+                                                                             {4, {0, 1, 2, 3}},
+                                                                             {1000, {0, 1, 2, 3}},
+                                                                             {0, {0, 1, 2, 3}},
+                                                                             {-1, {0, 1, 2, 3}}}) {
+    row.chain_top_k = k;
+    EXPECT_EQ(kept(logits, row), expected) << k;
+  }
+  row.chain_top_k = 1;
+  EXPECT_EQ(kept({-0.0F, 0, -0x1p-149F}, row), Ids({0, 1}));
+  row.chain_top_k = 2;
+  EXPECT_EQ(kept({1e30F, -1e30F, -1.0000001e30F}, row), Ids({0, 1})) << "neither has a weight";
+}
+
+TEST(FilterChains, TopPOfZeroKeepsTheLargest) {
+  RowProcessing row = chain({FilterStep::top_p});
+  row.chain_top_p = 0;
+  EXPECT_EQ(kept({1, 2, 2, 0}, row), Ids({1, 2}));
+}
+
+TEST(FilterChains, TheRequestsOwnParametersComeAfterTheChain) {
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
+  RowProcessing row = chain({FilterStep::xtc});
+  row.xtc_probability = 1;
+  row.xtc_threshold = 0.2F;  // leaves 1/4, 1/8 and 1/8, of which the first is 1/2 now
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 4);
+  std::int32_t token = -7, support = -7;
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, 1, 4, 4};
+  request.processing = arrays.view();
+  request.seed = std::uint64_t{7};
+  SampleResult result;
+  result.tokens = {&token, 1};
+  result.support_size = {&support, 1};
+  ASSERT_FALSE(sample(request, result));
+  EXPECT_EQ(support, 3);
+  request.top_p = 0.45F;
+  ASSERT_FALSE(sample(request, result));
+  EXPECT_EQ(support, 1);
+  EXPECT_EQ(token, 1);
+}
+
+TEST(FilterChains, PartsBeyondTheirRangesFail) {
+  for (const std::uint64_t bad : {0x20ULL, 0xcULL, 0x10ULL, ~0ULL}) {
+    RowProcessing row;
+    row.filter_chain = bad;
+    EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;
+  }
+  std::vector<RowProcessing> rows(9);
+  rows[0].chain_temperature = 0;
+  rows[1].chain_temperature = std::nanf("");
+  rows[2].chain_temperature = 0x1.000002p64F;
+  rows[3].chain_temperature = -1;
+  rows[4].chain_top_k = -2;
+  rows[5].chain_top_p = 1.5F;
+  rows[6].chain_top_p = std::nanf("");
+  rows[7].chain_min_p = -0x1p-149F;
+  rows[8].chain_min_p = kInfinity;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(process({0, 1}, rows[i]).status, RowStatus::invalid_probability_filter) << i;
+  }
+}
+
+TEST(FilterChains, AChainHasUpToSixteenSteps) {
+  constexpr auto k = FilterStep::min_p;
+  EXPECT_EQ(filter_chain_of({k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, FilterStep::top_k, k}),
+            0x9bbb'bbbb'bbbb'bbbbULL);
+  RowProcessing row;
+  row.filter_chain = 0x9bbb'bbbb'bbbb'bbbbULL;
+  row.chain_top_k = 1;
+  EXPECT_EQ(kept({0, 1}, row), Ids({1})) << "the last step counts";
+}
+
 // --- Random rows ---------------------------------------------------------------------------------
 
 std::vector<float> random_logits(std::mt19937_64& random) {
@@ -312,20 +466,33 @@ std::string tokens_that_differ(const std::vector<float>& logits, const RowProces
 TEST(ProbabilityFilters, RandomRowsAreFilteredAsInRealNumbers) {
   constexpr std::array<float, 8> kShares = {0.05F, 0.2F, 0.5F, 0.6F, 0.9F, 0.95F, 0.99F, 0.999F};
   constexpr std::array<float, 8> kCutoffs = {3e-4F, 1e-3F, 6e-4F, 0.01F, 0.05F, 0.2F, 0.5F, 1e-10F};
+  constexpr std::array<float, 4> kTemperatures = {0.5F, 0.7F, 1, 2};
+  constexpr std::array<std::int32_t, 4> kTopK = {1, 3, 20, 100};
   std::mt19937_64 random(41);
-  constexpr std::size_t kKinds = 6;
+  constexpr std::size_t kKinds = 9;
   std::array<std::size_t, kKinds> decided{}, ambiguous{}, dropped{};
-  for (int number = 0; number < 6000; ++number) {
+  for (int number = 0; number < 12000; ++number) {
     const std::vector<float> logits = random_logits(random);
     const std::size_t kind = static_cast<std::size_t>(number) % kKinds;
     const float share = kShares[random() % kShares.size()];
     const float cutoff = kCutoffs[random() % kCutoffs.size()];
-    const RowProcessing row = kind == 0   ? typical(share)
-                              : kind == 1 ? epsilon(cutoff)
-                              : kind == 2 ? eta(cutoff)
-                              : kind == 3 ? p_less()
-                              : kind == 4 ? top_h(share)
-                                          : xtc(cutoff);
+    RowProcessing row = kind == 0   ? typical(share)
+                        : kind == 1 ? epsilon(cutoff)
+                        : kind == 2 ? eta(cutoff)
+                        : kind == 3 ? p_less()
+                        : kind == 4 ? top_h(share)
+                                    : xtc(cutoff, kind == 5 ? 1 : 0);
+    constexpr std::array<FilterStep, kKinds> kSteps = {
+        FilterStep::typical_p, FilterStep::epsilon_cutoff, FilterStep::eta_cutoff,
+        FilterStep::p_less,    FilterStep::top_h,          FilterStep::xtc,
+        FilterStep::top_k,     FilterStep::top_p,          FilterStep::min_p};
+    if (kind > 5 || random() % 2 == 0) {
+      row.filter_chain = filter_chain_of({FilterStep::temperature, kSteps[kind]});
+      row.chain_temperature = kTemperatures[random() % kTemperatures.size()];
+      row.chain_top_k = kTopK[random() % kTopK.size()];
+      row.chain_top_p = share;
+      row.chain_min_p = cutoff;
+    }
     EXPECT_EQ(tokens_that_differ(logits, row, decided[kind], ambiguous[kind]), "")
         << "row " << number << ", filter " << kind << ", " << share << ", " << cutoff;
     dropped[kind] +=
@@ -333,8 +500,9 @@ TEST(ProbabilityFilters, RandomRowsAreFilteredAsInRealNumbers) {
   }
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     // One of six spreads is 40. Most of these rows have so little entropy that the steps of
-    // weights, 2^-55 of the largest one, leave their tokens below the first ambiguous for top_h.
-    const std::size_t decided_at_least = kind == 4 ? 50 : 1000;
+    // weights, 2^-55 of the largest one, leave their tokens below the first ambiguous for top_h. At
+    // the temperatures 0.5 and 0.7, the same is true of more rows.
+    const std::size_t decided_at_least = kind == 4 ? 30 : 1000;
     EXPECT_GT(decided[kind], decided_at_least * ambiguous[kind]) << kind;
     EXPECT_GT(dropped[kind], 10000U) << kind;
   }

@@ -70,6 +70,15 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   if (dice.once_in(4)) request.xtc_probability = dice.pick({0.5F, 1.0F});
   request.xtc_threshold = dice.pick({0.1F, 0.02F});
   request.xtc_seed = dice.bits();
+  if (dice.once_in(4)) {
+    request.filter_chain = filter_chain_of({FilterStep::top_k, FilterStep::temperature,
+                                            dice.pick({FilterStep::top_p, FilterStep::typical_p}),
+                                            dice.pick({FilterStep::min_p, FilterStep::xtc})});
+    request.chain_temperature = dice.pick({0.5F, 3.0F});
+    request.chain_top_k = dice.pick({2, 9});
+    request.chain_top_p = dice.pick({0.3F, 0.9F});
+    request.chain_min_p = dice.pick({0.01F, 0.3F});
+  }
   request.seed = dice.bits();
   // Some offsets wrap around while the request lives.
   request.first_offset = dice.pick({std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{1}});

@@ -442,6 +442,71 @@ def test_filters_before_the_temperature():
     assert details.support_size.tolist() == [1]
 
 
+def kept_by(request, logits):
+    """Returns the ids that a translated request keeps, before its own filters."""
+    processing = [fairdraw.RequestProcessing(
+        top_n_sigma=request.top_n_sigma, typical_p=request.typical_p,
+        xtc_probability=request.xtc_probability, xtc_threshold=request.xtc_threshold, xtc_seed=1,
+        filter_chain=request.filter_chain, chain_temperature=request.chain_temperature,
+        chain_top_k=request.chain_top_k, chain_top_p=request.chain_top_p,
+        chain_min_p=request.chain_min_p,
+    )]  # fmt: skip
+    details = fairdraw.sample(
+        np.asarray([logits], np.float32), temperature=request.temperature, seed=1,
+        processing=processing, return_details=True,
+    )  # fmt: skip
+    return np.flatnonzero(details.probs[0]).tolist()
+
+
+def test_filter_chains_keep_an_engines_order():
+    default = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(), 1000, exact_order=True)
+    assert default.filter_chain == ("top_k", "top_p", "min_p", "temperature")
+    assert (default.temperature, default.chain_temperature) == (float32(0.8), float32(0.8))
+    assert (default.chain_top_k, default.top_k, default.top_p, default.min_p) == (40, 0, 1, 0)
+    assert (default.chain_top_p, default.chain_min_p) == (float32(0.95), float32(0.05))
+    assert [each.split()[2] for each in default.differences] == ["exactly"]
+    assert default.adjustments == ()
+    with pytest.raises(RuntimeError, match="filter_chain is .*; allowed: .. without processing"):
+        default.filters()
+    made = default.batch_request()
+    assert (made.filter_chain, made.chain_top_k, made.top_k) == (default.filter_chain, 40, 0)
+
+    # 1/2, 1/4, 1/8, 1/8; at temperature 1/2 they are 16, 4, 1 and 1 of 22.
+    logits = np.log([0.5, 0.25, 0.125, 0.125])
+
+    def llama(samplers, **fields):
+        off = {"top_k": 0, "top_p": 1, "min_p": 0, "temp": 0.5}
+        request = fairdraw.LlamaCppRequest(**{**off, **fields}, samplers=samplers)
+        return fairdraw.from_llama_cpp(request, 1000, exact_order=True)
+
+    found = llama(["top_p", "temperature"], top_p=0.65)
+    assert kept_by(found, logits) == [0, 1] and found.differences == ()
+    assert kept_by(llama(["temperature", "top_p"], top_p=0.65), logits) == [0]
+    xtc = {"xtc_probability": 1, "xtc_threshold": 0.2}
+    assert kept_by(llama(["xtc", "top_k"], **xtc, top_k=1), logits) == [1]
+    assert kept_by(llama(["top_k", "xtc"], **xtc, top_k=1), logits) == [0]
+    # What comes after the coldest temperature sees one logit.
+    cold = llama(["temperature", "xtc"], **xtc, temp=0)
+    assert (cold.greedy, cold.filter_chain, kept_by(cold, logits)) == (True, (), [0])
+    cold = llama(["xtc", "temperature"], **xtc, temp=0)
+    assert (cold.greedy, cold.filter_chain, kept_by(cold, logits)) == (True, ("xtc",), [1])
+
+    def hugging_face(**fields):
+        request = fairdraw.HuggingFaceRequest(do_sample=True, top_k=0, **fields)
+        return fairdraw.from_hugging_face(request, 1000, exact_order=True)
+
+    # Of the first two tokens alone, the second has 1/3.
+    found = hugging_face(top_p=0.6, epsilon_cutoff=0.3)
+    assert found.filter_chain == ("top_p", "epsilon_cutoff") and found.differences == ()
+    assert (found.top_p, found.chain_top_p) == (1, float32(0.6))
+    assert kept_by(found, logits) == [0, 1]
+    found = hugging_face(temperature=0.5, min_p=0.2, top_p=0.9)  # 1/16 is below 0.2
+    assert found.filter_chain == ("temperature", "top_p", "min_p") and found.differences == ()
+    assert kept_by(found, logits) == [0, 1]
+    assert hugging_face(top_p=0).filter_chain == ()  # greedy
+    assert hugging_face().filter_chain == ()
+
+
 def test_rules_of_histories_go_where_they_change_rows():
     rules = {"penalty_window": 64, "counts_of_prompt": True, "no_repeat_ngram_size": 3}
     made = parameters_of(**rules).batch_request()

@@ -122,6 +122,16 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       if (dice.once_in(4)) row.xtc_probability = dice.pick({0.5F, 1.0F});
       row.xtc_threshold = dice.pick({0.1F, 0.02F, 0.4F, 0.0F});
       row.xtc_seed = dice.bits();
+      if (dice.once_in(3)) {
+        const auto steps = static_cast<int>(dice.between(1, dice.once_in(8) ? kMaxFilterSteps : 5));
+        for (int step = 0; step < steps; ++step) {
+          row.filter_chain |= (1 + dice.bits() % kFilterSteps) << (kFilterStepBits * step);
+        }
+        row.chain_temperature = dice.pick({0.5F, 2.0F, 0.9F, 0x1p-40F, 0x1p40F});
+        row.chain_top_k = dice.pick({0, 1, 2, 8, 40});
+        row.chain_top_p = dice.pick({0.0F, 0.3F, 0.9F, 0x1.fffffep-1F});
+        row.chain_min_p = dice.pick({0x1p-140F, 0.05F, 0.4F, 1.0F});
+      }
     }
     if (sampler.history_rules && dice.once_in(3)) {
       reference::RowProcessing& row = request.processing.front();

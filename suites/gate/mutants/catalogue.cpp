@@ -115,6 +115,7 @@ const std::vector<Mutant>& catalogue() {
       next_call_mutants(),
       chain_shape_mutants(),
       processing_mutants(),
+      filter_mutants(),
       processing_list_mutants(),
       speculation_mutants(),
       processed_logprob_mutants(),

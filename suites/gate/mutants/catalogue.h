@@ -107,6 +107,7 @@ std::vector<Mutant> fresh_start_mutants();
 std::vector<Mutant> next_call_mutants();
 std::vector<Mutant> chain_shape_mutants();
 std::vector<Mutant> processing_mutants();
+std::vector<Mutant> filter_mutants();
 std::vector<Mutant> processing_list_mutants();
 std::vector<Mutant> processed_logprob_mutants();
 std::vector<Mutant> processed_speculation_mutants();

@@ -37,14 +37,44 @@ constexpr WantedResults kRelatedResults = {
     .report = {
         .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
 
-// Turns on one of the filters by probability, and sometimes a second one.
+// Chains of two or three filters, most of which keep other tokens in another order.
+constexpr std::uint64_t kChains[] = {
+    filter_chain_of({FilterStep::top_k, FilterStep::typical_p, FilterStep::xtc}),
+    filter_chain_of({FilterStep::temperature, FilterStep::top_p, FilterStep::min_p}),
+    filter_chain_of({FilterStep::min_p, FilterStep::temperature, FilterStep::typical_p}),
+    filter_chain_of(
+        {FilterStep::top_p, FilterStep::xtc, FilterStep::temperature, FilterStep::min_p}),
+    filter_chain_of({FilterStep::xtc, FilterStep::top_k}),
+    filter_chain_of({FilterStep::top_p, FilterStep::top_k, FilterStep::top_p}),
+    filter_chain_of({FilterStep::epsilon_cutoff, FilterStep::temperature,
+                     FilterStep::epsilon_cutoff, FilterStep::top_n_sigma}),
+};
+
+// Gives a row a chain with its filters.
+void filter_by_chain(RowProcessing& processing, std::size_t number) {
+  constexpr std::int32_t kTopK[] = {5, 2, 20};
+  constexpr float kTemperatures[] = {2, 0.5F};
+  processing.filter_chain = kChains[number % std::size(kChains)];
+  processing.chain_top_k = kTopK[number % std::size(kTopK)];
+  processing.chain_temperature = kTemperatures[number % std::size(kTemperatures)];
+  processing.chain_top_p = 0.75F;
+  processing.chain_min_p = 0.1F;
+  processing.typical_p = 0.5F;
+  processing.epsilon_cutoff = 0.01F;
+  processing.top_n_sigma = 1;
+  processing.xtc_probability = 1;
+  processing.xtc_threshold = 0.05F;
+}
+
+// Turns on one of the filters by probability, and sometimes a second one, or gives the row a chain.
 void filter_by_probability(RowProcessing& processing, std::size_t number) {
   constexpr float kShares[] = {0.5F, 0.9F, 0.2F, 0.99F, 0};
   constexpr float kCutoffs[] = {0x1p-10F, 0.01F, 0.25F, 1};
   constexpr float kEntropies[] = {0.4F, 0.9F, 0.1F, 0, 0.99F};
   constexpr float kThresholds[] = {0.1F, 0.02F, 0x1p-10F, 0.3F, 0};
-  const std::size_t value = number / 6;
-  switch (number % 6) {
+  constexpr std::size_t kKinds = 8;
+  const std::size_t value = number / kKinds;
+  switch (number % kKinds) {
     case 0:
       processing.typical_p = kShares[value % std::size(kShares)];
       if (value % 4 == 3) processing.p_less = 1;
@@ -60,6 +90,10 @@ void filter_by_probability(RowProcessing& processing, std::size_t number) {
       break;
     case 4:
       processing.top_h = kEntropies[value % std::size(kEntropies)];
+      break;
+    case 5:
+    case 6:
+      filter_by_chain(processing, number % kKinds + 2 * value);
       break;
     default:
       processing.xtc_probability = value % 4 == 3 ? 1 : 0.5F;
@@ -259,6 +293,11 @@ const std::vector<Step>& all_steps() {
       {"p_less", [](RowProcessing& p) { p.p_less = 0; }},
       {"top_h", [](RowProcessing& p) { p.top_h = 1; }},
       {"xtc", [](RowProcessing& p) { p.xtc_probability = 0; }},
+      {"chain_temperature", [](RowProcessing& p) { p.chain_temperature = 1; }},
+      {"chain_top_k", [](RowProcessing& p) { p.chain_top_k = 0; }},
+      {"chain_top_p", [](RowProcessing& p) { p.chain_top_p = 1; }},
+      {"chain_min_p", [](RowProcessing& p) { p.chain_min_p = 0; }},
+      {"filter_chain", [](RowProcessing& p) { p.filter_chain = 0; }},
       {"penalty_window", [](RowProcessing& p) { p.penalty_window = -1; }},
       {"counts_of_prompt", [](RowProcessing& p) { p.counts_of_prompt = 0; }},
       {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }},

@@ -55,6 +55,16 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
                         row.xtc_probability = 0.5F;
                         row.xtc_threshold = 2;
                       }});
+    values.push_back({"filter_chain with an empty place",
+                      [](RowProcessing& row, std::span<float>) { row.filter_chain = 0x20; }});
+    values.push_back({"filter_chain with a step 12",
+                      [](RowProcessing& row, std::span<float>) { row.filter_chain = 0xc; }});
+    values.push_back({"chain_temperature 0",
+                      [](RowProcessing& row, std::span<float>) { row.chain_temperature = 0; }});
+    values.push_back(
+        {"chain_top_k -2", [](RowProcessing& row, std::span<float>) { row.chain_top_k = -2; }});
+    values.push_back(
+        {"chain_min_p NaN", [](RowProcessing& row, std::span<float>) { row.chain_min_p = kNan; }});
   }
   if (sampler.history_rules) {
     values.push_back({"penalty_window -2",
