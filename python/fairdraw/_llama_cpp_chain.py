@@ -184,3 +184,21 @@ class Chain:
                 "llama.cpp keeps exactly top_k logits; a filter chain keeps all that equal the last"
             )
         return values
+
+    def of_mirostat(self) -> tuple[dict[str, Any], list[str]]:
+        """Returns the values of a request with Mirostat, and the differences. The temperature is the
+        only other sampler."""
+        given = self.given
+        if given.temp <= 0:
+            return {"greedy": True, "temperature": 0.0}, []
+        last: FilterStep = "top_k" if given.mirostat == 1 else "epsilon_cutoff"
+        values = {
+            "temperature": given.temp,
+            "filter_chain": ("temperature", last),
+            "chain_temperature": given.temp,
+            "mirostat": given.mirostat,
+            "mirostat_tau": given.mirostat_tau,
+            "mirostat_eta": given.mirostat_eta,
+        }
+        exactly_k = "llama.cpp keeps exactly k logits; a filter chain keeps all that equal the last"
+        return values, [exactly_k] if given.mirostat == 1 else []

@@ -14,6 +14,7 @@ from .kept_sets import (
     verify_chain_with_kept_sets,
     verify_tree_with_kept_sets,
 )
+from .mirostat import Mirostat
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
 from .request_parameters import (
     HuggingFaceRequest,
@@ -73,6 +74,7 @@ __all__ = [
     "LlamaCppRequest",
     "MarkedSample",
     "MaxRequest",
+    "Mirostat",
     "RequestParameters",
     "RequestProcessing",
     "RequestSnapshot",

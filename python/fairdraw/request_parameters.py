@@ -100,6 +100,10 @@ class RequestParameters:
     chain_top_k: int = 0
     chain_top_p: float = 1.0
     chain_min_p: float = 0.0
+    #: 1 or 2: the chain's last filter has the parameter that a Mirostat chooses before each token.
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
     seed: int | None = None  #: seed of the request; None means that a fresh seed is drawn
@@ -178,9 +182,13 @@ class RequestParameters:
 
         Before min_tokens is reached, `eos_id` is banned too, unless ignore_eos is set.
         `fresh_seed` is the seed that all n outputs share if the request has no seed of its own.
-        None draws a fresh seed. Raises RuntimeError for rules that differ from the state's own.
+        None draws a fresh seed. Raises RuntimeError for rules that differ from the state's own,
+        and for Mirostat, which changes a parameter before each token.
         """
         given = typed(self, OWN)
+        if given.mirostat != 0:
+            allowed = "0 in a running batch, whose parameters do not change"
+            raise unsupported("mirostat", str(given.mirostat), allowed)
         history: Ids = typed_value("prompt", Ids, prompt)
         given._check_rules(
             typed_value("tie_rule", TieRule, tie_rule),
@@ -446,7 +454,8 @@ class LlamaCppRequest:
     are ids here, because there is no vocabulary that could split texts. In the default order the
     temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
     before the temperature has no such equivalent, and `differences` lists it, unless the translation
-    keeps the order (exact_order) by a filter chain. Seed 2^32 - 1 means no seed, and n_predict -1
+    keeps the order (exact_order) by a filter chain. With `mirostat` 1 or 2 the temperature and
+    Mirostat are the only samplers, as in the engine. Seed 2^32 - 1 means no seed, and n_predict -1
     allows any length.
     """
 
@@ -471,6 +480,8 @@ class LlamaCppRequest:
     dry_breakers: Ids = ()
     top_n_sigma: float = -1.0
     mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
     samplers: Sequence[LlamaCppSampler] = get_args(LlamaCppSampler)
     ignore_eos: bool = False
     logit_bias: Biases = field(default_factory=dict)

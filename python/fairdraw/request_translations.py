@@ -559,9 +559,11 @@ def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
 _NOT_OF_LLAMA_CPP: dict[str, Range] = {
     "min_keep": (-math.inf, 1, "0 or 1"),
     "dynatemp_range": (-math.inf, 0, "<= 0"),
-    "mirostat": (0, 0, "0"),
 }
 _LLAMA_CPP_RANGES: dict[str, Range] = {
+    "mirostat": (0, 2, "0 to 2"),
+    "mirostat_tau": (-math.inf, math.inf, "a number"),
+    "mirostat_eta": (-math.inf, math.inf, "a number"),
     "temp": (-math.inf, 2.0**64, "at most 2^64"),
     "top_p": AT_LEAST_0,
     "min_p": (-math.inf, 1, "at most 1"),
@@ -591,12 +593,15 @@ def from_llama_cpp(
             raise out_of_range(f"samplers[{i}]", repr(name), "each sampler once")
     check_ids("dry_breakers", given.dry_breakers, vocab)
     chain = Chain(given, _top_k_of(given.top_k, vocab))
-    for name in given.samplers:
+    for name in given.samplers if given.mirostat == 0 else ():
         getattr(chain, name)()
     coldest = "temperature" in given.samplers and given.temp <= 0
     is_greedy = coldest or chain.values.get("top_k") == 1 or chain.values.get("top_p") == 0
     adjustments = chain.adjustments
-    if exact_order:
+    if given.mirostat != 0:
+        values, differences = chain.of_mirostat()
+        adjustments = []
+    elif exact_order:
         values, adjustments = chain.in_order(), []
         differences = chain.differences
         if is_greedy:

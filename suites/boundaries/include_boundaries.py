@@ -94,7 +94,7 @@ SERVING = tuple(
         "kernels/include/fairdraw/": """
             batch_state.h beam_search.h cuda_beam_ cuda_fused_ cuda_kept_sets.h cuda_sharded.h
             cuda_speculative.h cuda_stop_criteria.h cuda_watermark.h fused_sampling_processor.h
-            kept_sets.h parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
+            kept_sets.h mirostat.h parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
         """,
         "kernels/": "serving/ sharded/",
         "kernels/cuda/": "batch/ beams/ sharded/ speculation/ outputs/kept_sets. outputs/mark_rows.",

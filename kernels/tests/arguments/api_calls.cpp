@@ -333,6 +333,15 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         a.in<std::uint64_t>(kRows, 7), std::int32_t{2}, a.out<std::uint64_t>(2 * kRows),
         ChildSeedRule::threefry);
   });
+  add_call(all, "mirostat.h mirostat_top_k", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, "largest,vocab", {},
+        [](View<const float> largest, std::int64_t vocab) {
+          std::int32_t top_k = 0;
+          return mirostat_top_k({}, largest, vocab, top_k);
+        },
+        a.in(kRows, -1.0F), std::int64_t{kRows});
+  });
   add_call(all, "parallel_sampling.h add_logprobs", [](const Shared& s, Arrays& a) {
     return call_of(
         s, "step,cumulative,statuses", {}, [](const auto&... x) { return add_logprobs(x...); },

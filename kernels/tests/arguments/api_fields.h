@@ -13,6 +13,7 @@
 #include "fairdraw/kept_sets.h"
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/logits_processing.h"
+#include "fairdraw/mirostat.h"
 #include "fairdraw/parallel_sampling.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"

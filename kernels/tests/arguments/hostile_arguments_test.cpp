@@ -60,6 +60,7 @@ const std::map<std::string, std::string>& exempt() {
       {"cuda_sharded.h use_peers", kNeedsGpu},
       {"fused_sampling_processor.h operator", "is step()"},
       {"fused_sampling_processor.h start_async_token_copy", kNoArrays},
+      {"mirostat.h observe_surprise", kNoArrays},
       {"sharded_nccl.h ", "is for programs with NCCL, which this is not"},
       {"sharded.h receive", "takes blocks of the size that block_bytes() says"},
       {"watermark.h watermark_threshold", kNoArrays},

@@ -1,6 +1,7 @@
-// Binds the operations of fairdraw/stop_criteria.h and fairdraw/parallel_sampling.h for the Python
-// files of the same names.
+// Binds the operations of fairdraw/stop_criteria.h, fairdraw/parallel_sampling.h and
+// fairdraw/mirostat.h for the Python files of the same names.
 #include "fairdraw/cuda_stop_criteria.h"
+#include "fairdraw/mirostat.h"
 #include "fairdraw/parallel_sampling.h"
 #include "fairdraw/stop_criteria.h"
 #include "python/bindings/arguments.h"
@@ -66,6 +67,20 @@ void seeds_of_children(const nb::object& seeds, std::int32_t n, bool seed_plus_i
   run_on_host([&] { return child_seeds(parents.view, n, out.view, rule); });
 }
 
+std::int32_t top_k_of_mirostat(double tau, double eta, double mu, const nb::object& largest,
+                               std::int64_t vocab) {
+  const Input<float> values("largest", largest, Place());
+  std::int32_t top_k = 0;
+  run_on_host([&] { return mirostat_top_k({tau, eta, mu}, values.view, vocab, top_k); });
+  return top_k;
+}
+
+double mu_after_token(double tau, double eta, double mu, float logprob_filtered) {
+  Mirostat state{tau, eta, mu};
+  run_on_host([&] { return observe_surprise(state, logprob_filtered); });
+  return state.mu;
+}
+
 std::uint64_t seed_of_child(std::uint64_t seed, std::uint64_t child, bool seed_plus_index) {
   return child_seed(seed, child,
                     seed_plus_index ? ChildSeedRule::seed_plus_index : ChildSeedRule::threefry);
@@ -109,6 +124,10 @@ void bind_outputs_of_requests(nb::module_& module) {
   module.def("add_logprobs", &add_step, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
              nb::arg(), nb::arg());
   define(module, "best_of", &choose);
+  module.def("mirostat_cutoff",
+             [](double tau, double eta, double mu) { return mirostat_cutoff({tau, eta, mu}); });
+  module.def("mirostat_top_k", &top_k_of_mirostat);
+  module.def("mirostat_mu", &mu_after_token);
   module.attr("NO_MAX_TOKENS") = kNoMaxTokens;
   module.def("finish_reasons", [] {
     nb::list names;

@@ -136,7 +136,7 @@ def test_a_vocabulary_out_of_range(engine):
         (RuntimeError, "logprobs is 129; allowed: 0 to 128", "tensorrt_llm", {"logprobs": 129}),
         (RuntimeError, "top_p_min is 0", "tensorrt_llm", {"top_p_decay": 0.5, "top_p_min": 0}),
         (ValueError, "temperature is 2.5", "max", {"temperature": 2.5}),
-        (RuntimeError, "mirostat", "llama_cpp", {"mirostat": 2}),
+        (ValueError, "mirostat is 3; allowed: 0 to 2", "llama_cpp", {"mirostat": 3}),
         (ValueError, r"samplers\[0\] is 'mirostat'; allowed: 'penalties', 'dry'", "llama_cpp",
          {"samplers": ["mirostat"]}),
         (ValueError, "seed is -1; allowed: 0 to 4294967295", "llama_cpp", {"seed": -1}),

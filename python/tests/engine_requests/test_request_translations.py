@@ -263,6 +263,8 @@ REFUSED = [
     ("hugging_face", "eos_token_id[0] is -1", {"eos_token_id": [-1]}),
     ("hugging_face", "typical_p is 0", {"do_sample": True, "typical_p": 0}),
     ("llama_cpp", "typ_p is nan", {"typ_p": NAN}),
+    ("llama_cpp", "mirostat is 3; allowed: 0 to 2", {"mirostat": 3}),
+    ("llama_cpp", "mirostat_tau is nan", {"mirostat": 2, "mirostat_tau": NAN}),
     ("llama_cpp", "top_n_sigma is nan", {"top_n_sigma": NAN}),
     ("llama_cpp", "xtc_probability is 1.5", {"xtc_probability": 1.5}),
     ("llama_cpp", "dry_multiplier is -1", {"dry_multiplier": -1}),
@@ -307,7 +309,6 @@ NOT_HERE = [
     ("max", "thinking_temperature is set", {"thinking_temperature": 1}),
     ("llama_cpp", "min_keep is 2", {"min_keep": 2}),
     ("llama_cpp", "dynatemp_range is 0.5", {"dynatemp_range": 0.5}),
-    ("llama_cpp", "mirostat is 2", {"mirostat": 2}),
 ]
 
 
@@ -505,6 +506,44 @@ def test_filter_chains_keep_an_engines_order():
     assert kept_by(found, logits) == [0, 1]
     assert hugging_face(top_p=0).filter_chain == ()  # greedy
     assert hugging_face().filter_chain == ()
+
+
+def test_mirostat_of_llama_cpp():
+    logits = np.log([[0.5, 0.25, 0.125, 0.125]]).astype(np.float32)
+    given = fairdraw.LlamaCppRequest(mirostat=2, temp=0.5, mirostat_tau=1, top_k=1)
+    found = fairdraw.from_llama_cpp(given, 1000)
+    assert (found.filter_chain, found.temperature) == (("temperature", "epsilon_cutoff"), 0.5)
+    assert (found.mirostat, found.mirostat_tau, found.mirostat_eta) == (2, 1, float32(0.1))
+    assert (found.top_k, found.differences) == (0, ())
+    with pytest.raises(RuntimeError, match="mirostat is 2; allowed: 0 in a running batch"):
+        found.batch_request()
+    state = fairdraw.Mirostat(found.mirostat_tau, found.mirostat_eta)
+    assert (state.mu, state.epsilon_cutoff()) == (2, 0.25)
+    for cutoff, kept in ((state.epsilon_cutoff(), 1), (0.18, 2)):  # 16, 4, 1 and 1 of 22
+        processing = fairdraw.RequestProcessing(
+            filter_chain=found.filter_chain,
+            chain_temperature=found.chain_temperature,
+            epsilon_cutoff=cutoff,
+        )
+        details = fairdraw.sample(
+            logits, temperature=0.5, seed=1, processing=[processing], return_details=True
+        )
+        assert details.support_size.tolist() == [kept]
+    state.observe(np.log(0.5))  # a surprise of 1 is tau; ln 2 in float32 is off by less than 2^-25
+    assert abs(state.mu - 2) < 0.1 * 2.0**-24
+    with pytest.raises(ValueError, match="logprob_filtered is 0.5; allowed: finite, at most 0"):
+        state.observe(0.5)
+    with pytest.raises(ValueError, match="tau is nan; allowed: a finite number"):
+        fairdraw.Mirostat(tau=NAN)
+
+    found = fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(mirostat=1), 1000)
+    assert found.filter_chain == ("temperature", "top_k") and len(found.differences) == 1
+    # Of 1 / place^2 the exponent is 2, and k is sqrt(2^mu / (1 - 1/1000)) = sqrt(73.6) = 8.58.
+    zipf = -2 * np.log(np.arange(1, 101)).astype(np.float32)
+    assert fairdraw.Mirostat(mu=6.2).top_k(zipf, 1000) == 8
+    with pytest.raises(ValueError, match="length of largest is 1; allowed: >= 2"):
+        fairdraw.Mirostat().top_k(zipf[:1], 1000)
+    assert fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(mirostat=1, temp=0), 9).greedy
 
 
 def test_rules_of_histories_go_where_they_change_rows():
