@@ -172,14 +172,16 @@ class TokenScale {
     const Octaves octaves = octaves_of(logit, scale_);
     const double below = octave_ - octaves.whole;
     const bool is_near = below < static_cast<double>(kWrittenOctaves);
+    double distance = static_cast<double>(largest_) - static_cast<double>(logit);
+    if (temperature_ != 1.0F) distance /= static_cast<double>(temperature_);
     return {octaves.significand, is_near ? static_cast<std::uint32_t>(below) : kWrittenOctaves,
-            (static_cast<double>(largest_) - static_cast<double>(logit)) / temperature_, logit};
+            distance, logit};
   }
 
  private:
   float scale_;
   float largest_;
-  double temperature_;
+  float temperature_;
   double octave_;
 };
 

@@ -19,6 +19,7 @@ constexpr std::int64_t kAllowedIds = 1000;
 struct Features {
   bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
   bool top_n_sigma = false, typical_p = false, top_h = false, xtc = false;
+  bool chain = false;  ///< of filters, in the order of llama.cpp's default request
   bool dry = false, forced = false;
 };
 
@@ -33,6 +34,7 @@ Features features_of(const std::string& name, std::int64_t row) {
                     name == "typical_p",
                     name == "top_h",
                     name == "xtc",
+                    name == "chain",
                     name == "dry",
                     name == "forced"};
   if (name != "mixed") return features;
@@ -90,6 +92,13 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
   if (features.typical_p) lists.typical_p.push_back(0.95F);
   if (features.top_h) lists.top_h.push_back(0.5F);
   if (features.xtc) lists.xtc_probability.push_back(1.0F);
+  if (features.chain) {
+    lists.filter_chain.push_back(
+        filter_chain_of({FilterStep::top_k, FilterStep::top_p, FilterStep::min_p}));
+    lists.chain_top_k.push_back(40);
+    lists.chain_top_p.push_back(0.95F);
+    lists.chain_min_p.push_back(0.05F);
+  }
   if (features.dry) lists.dry_multiplier.push_back(0.8F);
   if (features.forced) {
     lists.forced_delay.push_back(static_cast<std::int32_t>(kHistory) / 2);
@@ -109,8 +118,8 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
 
 const std::vector<std::string>& processing_names() {
   static const std::vector<std::string> names = {
-      "none",  "penalties",   "bias",      "bitmask", "bans", "allowed", "all",
-      "mixed", "top_n_sigma", "typical_p", "top_h",   "xtc",  "dry",     "forced"};
+      "none",        "penalties", "bias",  "bitmask", "bans",  "allowed", "all",   "mixed",
+      "top_n_sigma", "typical_p", "top_h", "xtc",     "chain", "dry",     "forced"};
   return names;
 }
 
