@@ -125,6 +125,18 @@ double logarithm(double x) {
   return exponent * std::log(2.0) + 2 * s * series;
 }
 
+/// Returns exp(-x) for x >= 0, from 14 terms of its series, in double, as the definition has it.
+double exponential_of_minus(double x) {
+  if (x >= 700) return 0;
+  const double octaves = std::floor(x / std::log(2.0) + 0.5);
+  const double rest = x - octaves * std::log(2.0);
+  double series = 1;
+  for (const double k : {13., 12., 11., 10., 9., 8., 7., 6., 5., 4., 3., 2., 1.}) {
+    series = 1 - rest / k * series;
+  }
+  return std::ldexp(series, -static_cast<int>(octaves));
+}
+
 double entropy_of(RowWeight total, RowWeight distances, double largest) {
   return std::ldexp(to_nearest_double(distances) / to_nearest_double(total), -32) +
          logarithm(to_nearest_double(total) / largest);
@@ -464,6 +476,33 @@ void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, F
     case FilterStep::temperature:
       return;
   }
+}
+
+float dynamic_temperature(const std::vector<float>& processed, const RowProcessing& row,
+                          float temperature) {
+  constexpr float kSmallest = 0x1p-126F, kLargest = 0x1p64F;
+  const bool is_good = temperature >= kSmallest && temperature <= kLargest &&
+                       row.dynatemp_range > 0 && row.dynatemp_range <= kLargest &&
+                       row.dynatemp_exponent >= 0 && row.dynatemp_exponent <= kLargest;
+  const auto tokens = static_cast<double>(processed.size()) -
+                      static_cast<double>(std::ranges::count(processed, kBanned));
+  if (!is_good || tokens == 0) return temperature;
+  double share = 1;
+  if (tokens > 1) {
+    const FilterRow left = weighed(processed, 1);
+    share = entropy_of(left.total, left.distances, left.largest) / logarithm(tokens);
+    share = std::clamp(share, 0.0, 1.0);
+  }
+  double power = share;
+  if (share == 0) {
+    power = row.dynatemp_exponent == 0 ? 1 : 0;
+  } else if (row.dynatemp_exponent != 1) {
+    power = exponential_of_minus(row.dynatemp_exponent * logarithm(1 / share));
+  }
+  const double center = temperature, range = row.dynatemp_range;
+  const double low = std::max(center - range, 0.0);
+  const double now = low + (center + range - low) * power;
+  return std::clamp(static_cast<float>(now), kSmallest, kLargest);
 }
 
 std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,

@@ -29,6 +29,11 @@ std::vector<FilterStep> filter_steps(const RowProcessing& row);
 void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
                          float temperature);
 
+/// Returns the temperature with which a processed row is drawn, if that of the request is
+/// `temperature`. Rows whose parameters are out of their ranges, or with no token left, keep it.
+float dynamic_temperature(const std::vector<float>& processed, const RowProcessing& row,
+                          float temperature);
+
 /// Judges in real numbers which tokens one filter keeps, if all filters of `row` but one are off,
 /// at the temperature that its chain has reached. A token is ambiguous if an arithmetic within the
 /// bound may keep it or drop it; a token at -inf is out. Throws std::invalid_argument if more than

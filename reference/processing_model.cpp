@@ -75,7 +75,8 @@ RowStatus check_parameters(const RowProcessing& row) {
     return RowStatus::invalid_probability_filter;
   }
   if (!within(row.chain_temperature, 0x1p-126F, kLargest) || row.chain_top_k < -1 ||
-      !within(row.chain_top_p, 0, 1) || !within(row.chain_min_p, 0, 1)) {
+      !within(row.chain_top_p, 0, 1) || !within(row.chain_min_p, 0, 1) ||
+      !within(row.dynatemp_range, 0, kLargest) || !within(row.dynatemp_exponent, 0, kLargest)) {
     return RowStatus::invalid_probability_filter;
   }
   if (!is_switch(row.p_less) || !within(row.typical_p, 0, 1) || !within(row.epsilon_cutoff, 0, 1) ||
@@ -483,6 +484,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   const ProcessedRow processed = process_row(logits, allowed, processing);
   RowParameters now = parameters;
   now.top_p = decayed_top_p(processing, parameters.top_p);
+  now.temperature = dynamic_temperature(processed.logits, processing, parameters.temperature);
   IntegerRow row = integer_model(processed.logits, {}, now, tie_rule, filter_order);
   if (parameters_ok) row.status = processed.status;
   return row;

@@ -65,8 +65,12 @@ typedef struct fairdraw_token_lists {
  * (a token stays if the mass of larger logits is below chain_top_p), 11 min_p (p of at least
  *      chain_min_p times the largest stays). The parameters of the batch come after the chain
  *
- * top_p_decay d below 1 changes no logit, but the row's top_p, in float32: after each token of the
- * output, top_p is max(top_p * d, top_p_min), or after top_p_reset_id that of the batch. 0 stays 0.
+ * dynatemp_range r above 0 changes no logit, but the row's temperature T, unless that is 0. With h,
+ * the entropy of the tokens left at temperature 1 by the logarithm of their number (1 for one
+ * token), and l = max(T - r, 0), it is l + (T + r - l) h^dynatemp_exponent, at least 2^-126, at
+ * most 2^64. top_p_decay d below 1 changes no logit, but the row's top_p, in float32: after each
+ * token of the output, top_p is max(top_p * d, top_p_min), or after top_p_reset_id that of the
+ * batch. 0 stays 0.
  *
  * A banned token has the logit -inf. Each operation on logits is a float32 operation, rounded to
  * nearest, with subnormals, and not contracted with the next operation. The number count is how
@@ -123,6 +127,8 @@ typedef struct fairdraw_processing {
   const int32_t* chain_top_k;     /**< [rows], >= -1; -1 and 0: off */
   const float* chain_top_p;       /**< [rows]; 1: off */
   const float* chain_min_p;       /**< [rows]; 0: off */
+  const float* dynatemp_range;    /**< [rows], in [0, 2^64]; 0: off */
+  const float* dynatemp_exponent; /**< [rows], in [0, 2^64] */
   /** The first of the rules of histories, [rows]; NULL: all have their neutral value. They require
    * FAIRDRAW_CAN_HISTORY_RULES, and come only with prompt and output as lists */
   const int32_t* penalty_window;       /**< [rows], >= 0; -1: all tokens */

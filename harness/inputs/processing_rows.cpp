@@ -129,6 +129,10 @@ void add_random_filters(reference::RowProcessing& row, std::mt19937_64& random) 
   if (random() % 4 == 0) row.p_less = 1;
   if (random() % 4 == 0) row.top_h = share();
   if (random() % 3 == 0) add_random_chain(row, random);
+  if (random() % 4 == 0) {
+    row.dynatemp_range = pick(random, {0.5F, 0.5F, 2.0F, 0x1p-20F, 0x1p64F, 0x1p-149F});
+    row.dynatemp_exponent = pick(random, {1.0F, 1.0F, 0.5F, 3.0F, 0.0F, 0x1p64F, 0x1p-149F});
+  }
   if (random() % 4 != 0) return;
   row.xtc_probability = pick(random, {0.5F, 0.5F, 1.0F, 0x1p-20F});
   row.xtc_threshold = share();

@@ -110,7 +110,9 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
                   *dice.pick({&arrays.dry_multiplier, &arrays.dry_base, &arrays.top_p_decay,
                               &arrays.top_p_min}),
                   dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
-      replace_one(dice, *dice.pick({&arrays.chain_temperature, &arrays.chain_min_p}),
+      replace_one(dice,
+                  *dice.pick({&arrays.chain_temperature, &arrays.chain_min_p,
+                              &arrays.dynatemp_range, &arrays.dynatemp_exponent}),
                   dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
       replace_one(dice, arrays.filter_chain, dice.pick<std::uint64_t>({0x10, 0xc, ~0ULL}));
       break;

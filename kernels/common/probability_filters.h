@@ -44,7 +44,8 @@
 //                                tokens
 //   xtc_threshold                p is within e(d) + e of the threshold, relatively, or so is a
 //                                token that is not more probable
-// reference/probability_filters.h judges by these bounds.
+// reference/probability_filters.h judges by these bounds. The share of the entropy that a dynamic
+// temperature follows has the error of an entropy, divided by ln n.
 #pragma once
 
 #include <bit>
@@ -89,10 +90,12 @@ struct ProbabilityFilters {
     return filters;
   }
 
-  /// Returns whether a filter is on. The threshold and the seed of xtc have no effect alone.
+  /// Returns whether a filter is on, or the temperature follows what they leave. The threshold and
+  /// the seed of xtc have no effect alone.
   FAIRDRAW_HOST_DEVICE bool are_on() const {
-    return filter_chain != 0 || typical_p != 1.0F || epsilon_cutoff != 0.0F || eta_cutoff != 0.0F ||
-           p_less != 0 || top_h != 1.0F || xtc_probability != 0.0F;
+    return filter_chain != 0 || dynatemp_range != 0.0F || typical_p != 1.0F ||
+           epsilon_cutoff != 0.0F || eta_cutoff != 0.0F || p_less != 0 || top_h != 1.0F ||
+           xtc_probability != 0.0F;
   }
   /// Returns the steps in their order, as a chain.
   FAIRDRAW_HOST_DEVICE std::uint64_t steps() const {
@@ -102,7 +105,8 @@ struct ProbabilityFilters {
   /// Returns whether all parameters are in their ranges.
   FAIRDRAW_HOST_DEVICE bool are_valid() const {
     bool valid = is_filter_chain(filter_chain) && is_chain_temperature(chain_temperature) &&
-                 chain_top_k >= -1 && is_in_range(chain_top_p) && is_in_range(chain_min_p);
+                 chain_top_k >= -1 && is_in_range(chain_top_p) && is_in_range(chain_min_p) &&
+                 is_up_to_largest(dynatemp_range) && is_up_to_largest(dynatemp_exponent);
 #define FAIRDRAW_CHAIN_PARAMETER(type, name, neutral)
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) valid = valid && is_in_range(name);
 #include "fairdraw/processing_parameters.inc"
@@ -114,6 +118,9 @@ struct ProbabilityFilters {
   FAIRDRAW_HOST_DEVICE static bool is_in_range(float share) { return share >= 0 && share <= 1; }
   FAIRDRAW_HOST_DEVICE static bool is_in_range(std::int32_t on) { return on == 0 || on == 1; }
   FAIRDRAW_HOST_DEVICE static bool is_in_range(std::uint64_t /*seed*/) { return true; }
+  FAIRDRAW_HOST_DEVICE static bool is_up_to_largest(float value) {
+    return value >= 0 && value <= kLargestTemperature;
+  }
 };
 
 /// Returns ln x for a normal double x of at least 1, by the series of min_p.h, with the same bits
@@ -121,6 +128,20 @@ struct ProbabilityFilters {
 FAIRDRAW_HOST_DEVICE inline double natural_log(double x) {
   const LogarithmParts log = logarithm_of(x);
   return log.exponent * 0x1.62e42fefa39efp-1 + 2.0 * log.s * log.series;
+}
+
+/// Returns exp(-x) for x >= 0 with an error below 2^-40 of it, or 0 from 700 on, with the same bits
+/// on host and device: a power of two, and 14 terms of the series for a rest of at most ln(2) / 2,
+/// whose rounding at x = 700 is the largest part of the error.
+FAIRDRAW_HOST_DEVICE inline double natural_decay(double x) {
+  if (!(x < 700.0)) return 0.0;
+  const double octaves = std::floor(x * 0x1.71547652b82fep0 + 0.5);
+  const double rest = x - octaves * 0x1.62e42fefa39efp-1;
+  double series = 1.0;
+  for (int k = 13; k >= 1; --k) series = 1.0 - rest / static_cast<double>(k) * series;
+  const auto unit =
+      std::bit_cast<double>(static_cast<std::uint64_t>(1023 - static_cast<int>(octaves)) << 52);
+  return series * unit;
 }
 
 /// Token as the filters see it.
@@ -442,22 +463,41 @@ FAIRDRAW_HOST_DEVICE inline bool may_ban(FilterStep step, const ProbabilityFilte
   return false;
 }
 
-/// Applies one step that may ban tokens to those that the steps before it left. `row` has sums(),
-/// the sums over these tokens; largest_weight(), the weight of the largest logit; find(order,
-/// search), which completes a search; farthest(kept), the largest distance of a token that would
-/// stay; keep(kept); and keep_top_n_sigma(n). Each of them is called at one place, if it can be:
-/// a GPU has its code as often as it is called.
+/// Step after the last one of a chain.
+inline constexpr FilterStep kEndOfChain{};
+
+/// Applies one step to the tokens that the steps before it left. `row` has sums(), the sums over
+/// these tokens; tokens(), their number; largest_weight(), the weight of the largest logit;
+/// find(order, search), which completes a search; farthest(kept), the largest distance of a token
+/// that would stay; keep(kept); and keep_top_n_sigma(n). Each of them is called at one place, if it
+/// can be: a GPU has its code as often as it is called. At the end of the chain, returns the
+/// entropy as a share of that of as many equal tokens.
 template <class Row>
-FAIRDRAW_HOST_DEVICE void apply_step(FilterStep step, const ProbabilityFilters& filters,
-                                     float top_n_sigma, Row&& row) {
-  if (step == FilterStep::top_n_sigma) return row.keep_top_n_sigma(top_n_sigma);
+FAIRDRAW_HOST_DEVICE double apply_step(FilterStep step, const ProbabilityFilters& filters,
+                                       float top_n_sigma, Row&& row) {
+  if (step == FilterStep::top_n_sigma) {
+    row.keep_top_n_sigma(top_n_sigma);
+    return 1.0;
+  }
   const bool counts = step == FilterStep::top_k;
   ProbabilitySums sums;
   if (!counts && step != FilterStep::min_p) sums = row.sums();
+  if (step == kEndOfChain) {
+    const auto tokens = static_cast<double>(row.tokens());
+    if (tokens < 2.0) return 1.0;
+    const double share = sums.entropy(row.largest_weight()) / natural_log(tokens);
+    if (!(share > 0.0)) return 0.0;  // rounding may give less
+    return share < 1.0 ? share : 1.0;
+  }
   if (counts || step == FilterStep::top_p) {
     const WantedAmount wanted = counts ? WantedAmount(static_cast<uint128_t>(filters.chain_top_k))
                                        : WantedAmount(filters.chain_top_p, sums);
-    return row.keep(LogitOrder::up_to(row.find(LogitOrder{counts}, PlaceSearch(wanted))));
+    row.keep(LogitOrder::up_to(row.find(LogitOrder{counts}, PlaceSearch(wanted))));
+    return 1.0;
+  }
+  if (step == FilterStep::xtc) {
+    row.keep(FarTokens{row.farthest(kept_by_epsilon(filters.xtc_threshold, sums))});
+    return 1.0;
   }
   KeptTokens kept;
   if (step == FilterStep::typical_p) {
@@ -473,24 +513,63 @@ FAIRDRAW_HOST_DEVICE void apply_step(FilterStep step, const ProbabilityFilters& 
   } else if (step == FilterStep::top_h) {
     const EntropyLimit limit(filters.top_h, sums, row.largest_weight());
     kept.radius = below_radius(row.find(OffsetFrom{0.0}, PlaceSearch(limit)));
-  } else if (step == FilterStep::min_p) {
-    kept = kept_by_min_p(filters.chain_min_p, row.largest_weight());
   } else {
-    return row.keep(FarTokens{row.farthest(kept_by_epsilon(filters.xtc_threshold, sums))});
+    kept = kept_by_min_p(filters.chain_min_p, row.largest_weight());
   }
   row.keep(kept);
+  return 1.0;
 }
 
-/// Applies the filters that are on, in the order of the row's chain. `row` also has
+/// Applies the filters that are on, in the order of the row's chain. Returns the share of the
+/// entropy that the row's temperature follows, and 1 if it does not. `row` also has
 /// set_temperature(), for the steps after that of the temperature.
 template <class Row>
-FAIRDRAW_HOST_DEVICE void apply_filters(const ProbabilityFilters& filters, float top_n_sigma,
-                                        Row&& row) {
-  for (std::uint64_t chain = filters.steps(); chain != 0; chain >>= kFilterStepBits) {
+FAIRDRAW_HOST_DEVICE double apply_filters(const ProbabilityFilters& filters, float top_n_sigma,
+                                          Row&& row) {
+  double share = 1.0;
+  std::uint64_t chain = filters.steps();
+  bool is_end = false;
+  while (!is_end) {
+    is_end = chain == 0;
     const auto step = static_cast<FilterStep>(chain % (std::uint64_t{1} << kFilterStepBits));
     if (step == FilterStep::temperature) row.set_temperature(filters.chain_temperature);
-    if (may_ban(step, filters, top_n_sigma)) apply_step(step, filters, top_n_sigma, row);
+    if (is_end) row.set_temperature(1.0F);
+    const bool acts = is_end ? filters.dynatemp_range != 0.0F : may_ban(step, filters, top_n_sigma);
+    if (acts) share = apply_step(step, filters, top_n_sigma, row);
+    chain >>= kFilterStepBits;
   }
+  return share;
+}
+
+/// Returns the temperature of a row whose request has the temperature `temperature`, and whose
+/// tokens have this share of the entropy. If the temperature or a parameter is out of its range,
+/// the temperature stays as it is, so that the row fails because of that.
+FAIRDRAW_HOST_DEVICE inline float dynamic_temperature(float temperature,
+                                                      const ProbabilityFilters& filters,
+                                                      double share) {
+  if (filters.dynatemp_range == 0.0F || !is_chain_temperature(temperature) ||
+      !filters.are_valid()) {
+    return temperature;
+  }
+  const auto range = static_cast<double>(filters.dynatemp_range);
+  const auto center = static_cast<double>(temperature);
+  const double low = center > range ? center - range : 0.0;
+  double power = share;
+  if (filters.dynatemp_exponent != 1.0F) {
+    const auto exponent = static_cast<double>(filters.dynatemp_exponent);
+    power = share > 0.0 ? natural_decay(exponent * natural_log(1.0 / share))
+                        : static_cast<double>(exponent == 0.0);
+  }
+  const double high = center + range;
+  const double now = low + (high - low) * power;
+  if (now < static_cast<double>(kSmallestTemperature)) return kSmallestTemperature;
+  return now < static_cast<double>(kLargestTemperature) ? static_cast<float>(now)
+                                                        : kLargestTemperature;
+}
+
+/// Returns whether the temperature of a row of the call may follow its entropy.
+inline bool follows_entropy(const LogitsProcessing& processing) {
+  return processing.dynatemp_range.is_array() || processing.dynatemp_range.scalar != 0.0F;
 }
 
 }  // namespace fairdraw

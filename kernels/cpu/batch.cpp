@@ -187,6 +187,9 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_
                : worker.reader.read(*worker.passes, logits, logit_row, allowed, options.from_probs,
                                     status);
   if (status != RowStatus::ok) return status;
+  if (follows_entropy(request.processing)) {
+    now.temperature = worker.reader.temperature_now(parameters.temperature);
+  }
   return worker.sampler.filter(values, static_cast<std::size_t>(logits.vocab), now, options);
 }
 

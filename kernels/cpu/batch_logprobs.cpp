@@ -21,7 +21,7 @@ void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const fl
   IndexedRow& sampler = worker.sampler;
   RowLogprobs& logprobs = worker.logprobs;
   const LogprobsMode mode = result_.mode;
-  const float temperature = request_.temperature.at(row);
+  const float temperature = sampler.temperature();
   if (!is_raw(mode)) {
     const bool needs_mass = mode == LogprobsMode::processed_logprobs;
     logprobs.begin(sampler.survivors_row(), mode, result_.rank_rule, temperature,

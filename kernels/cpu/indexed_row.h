@@ -82,6 +82,8 @@ class IndexedRow {
   /// Makes a survivor the token of all seeded draws from this row.
   void choose(std::int32_t token) { chosen_token_ = token; }
 
+  /// Returns the temperature with which the row was filtered.
+  float temperature() const { return parameters_.temperature; }
   std::int64_t support_size() const;
   void write_mask(std::uint32_t* words);           ///< ceil(n / 32) words
   void write_probabilities(float* probabilities);  ///< n floats

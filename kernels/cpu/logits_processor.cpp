@@ -35,6 +35,11 @@ class RowByProbability {
     is_weighed_ = false;
   }
 
+  std::size_t tokens() {
+    weigh();
+    return memory_.tokens.size();
+  }
+
   ProbabilitySums sums() {
     weigh();
     ProbabilitySums sums;
@@ -165,6 +170,7 @@ void LogitsProcessor::clear(std::size_t n) {
   edits_.clear();
   if (slot_.size() < n) slot_.resize(n, 0);
   overflow_ = false;
+  entropy_share_ = 1.0;
   allowed_ids_ = {};
 }
 
@@ -406,7 +412,7 @@ RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t
   const bool is_good = !found.has_nan && found.max <= std::numeric_limits<float>::max();
   if (is_good && (top_n_sigma_is_on(top_n_sigma_) || filters_.are_on())) {
     RowByProbability row(passes, out, n, filter_memory_);
-    if (row.has_tokens()) apply_filters(filters_, top_n_sigma_, row);
+    if (row.has_tokens()) entropy_share_ = apply_filters(filters_, top_n_sigma_, row);
   }
   return found;
 }

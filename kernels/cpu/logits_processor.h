@@ -54,6 +54,11 @@ class LogitsProcessor {
            filters_.are_on();
   }
 
+  /// Returns the temperature of the row that was written last, if its request's is `temperature`.
+  float temperature_now(float temperature) const {
+    return dynamic_temperature(temperature, filters_, entropy_share_);
+  }
+
   /// Writes the processed row; the bits `allowed`, which may be null, are applied in the step
   /// before top_n_sigma. `out` may be x. Returns the scan of x, because the processed row may no
   /// longer contain a NaN or +inf of x.
@@ -101,6 +106,7 @@ class LogitsProcessor {
   bool overflow_ = false;
   float top_n_sigma_ = 0.0F;
   ProbabilityFilters filters_;
+  double entropy_share_ = 1.0;
   RowList allowed_ids_;
   std::vector<Edit> edits_;
   std::vector<std::uint32_t> slot_;  // for each token, 1 + the position of its edit in edits_, or 0

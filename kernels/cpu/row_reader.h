@@ -30,6 +30,10 @@ class RowReader {
                               const std::uint32_t* allowed, RowStatus& status,
                               const TokenRange& range = {});
 
+  /// Returns the temperature of the row that read_processed() has read last, if its request's is
+  /// `temperature`.
+  float temperature_now(float temperature) const { return processor_.temperature_now(temperature); }
+
   /// Writes the processed row to `out`, which has room for vocab floats and may be the row itself,
   /// if the row is valid. If the row is not valid, returns its first fault.
   RowStatus write_processed(const Passes& passes, const RowsView& rows, std::int64_t row,

@@ -85,7 +85,13 @@ Error check_probability_filters(const BatchRequest& request) {
   }
   if (Error error = check_at_least("chain_top_k", request.chain_top_k, -1)) return error;
   if (Error e = check_share("chain_top_p", request.chain_top_p)) return e;
-  return check_share("chain_min_p", request.chain_min_p);
+  if (Error e = check_share("chain_min_p", request.chain_min_p)) return e;
+  if (Error e = check_between("dynatemp_range", request.dynatemp_range, 0, kLargestTemperature,
+                              "0 to 2^64")) {
+    return e;
+  }
+  return check_between("dynatemp_exponent", request.dynatemp_exponent, 0, kLargestTemperature,
+                       "0 to 2^64");
 }
 
 Error check_history_rules(const BatchRequest& request, const BatchStateOptions& options) {

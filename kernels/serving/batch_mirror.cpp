@@ -31,7 +31,7 @@ void BatchMirror::update() {
     if (entry != 0 && entry != slots_.arrays.entry[slot]) places.emplace(entry, slot);
   }
   changed_.clear();
-  uses_processing_ = decays_ = false;
+  uses_processing_ = decays_ = follows_entropy_ = false;
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {
     const auto s = static_cast<std::size_t>(slot);
     const std::uint64_t entry = slots_.arrays.entry[slot];
@@ -39,6 +39,7 @@ void BatchMirror::update() {
     if (entry == 0) continue;
     uses_processing_ = uses_processing_ || has_processing(slot);
     decays_ = decays_ || slots_.arrays.top_p_decay[slot] != 1.0F;
+    follows_entropy_ = follows_entropy_ || slots_.arrays.dynatemp_range[slot] != 0.0F;
     if (entry == held[s]) {
       from_[s] = slot;
       continue;

@@ -63,6 +63,8 @@ class BatchMirror {
   bool uses_processing() const { return uses_processing_; }
   /// Returns whether the top_p of any request decays.
   bool decays() const { return decays_; }
+  /// Returns whether the temperature of any request follows the entropy.
+  bool follows_entropy() const { return follows_entropy_; }
 
   // The following functions deliver tokens from the copy.
 
@@ -92,6 +94,7 @@ class BatchMirror {
   bool has_new_bitmask_ = false;
   bool uses_processing_ = false;
   bool decays_ = false;
+  bool follows_entropy_ = false;
 };
 
 }  // namespace fairdraw::serving

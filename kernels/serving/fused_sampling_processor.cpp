@@ -199,13 +199,15 @@ Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits, bool ar
   if (Error error = state_.sample_request(rows, request)) return error;
   request.active = {b.active.data(), b.slots};
   if (are_processed) {
-    // The top_p of a row is no part of its logits.
-    LogitsProcessing of_top_p;
-    of_top_p.output = request.processing.output;
-    of_top_p.top_p_decay = request.processing.top_p_decay;
-    of_top_p.top_p_min = request.processing.top_p_min;
-    of_top_p.top_p_reset_id = request.processing.top_p_reset_id;
-    request.processing = of_top_p;
+    // The top_p and the temperature of a row are no part of its logits.
+    LogitsProcessing of_parameters;
+    of_parameters.output = request.processing.output;
+    of_parameters.top_p_decay = request.processing.top_p_decay;
+    of_parameters.top_p_min = request.processing.top_p_min;
+    of_parameters.top_p_reset_id = request.processing.top_p_reset_id;
+    of_parameters.dynatemp_range = request.processing.dynatemp_range;
+    of_parameters.dynatemp_exponent = request.processing.dynatemp_exponent;
+    request.processing = of_parameters;
     request.allowed = {};
   }
   SampleResult result;

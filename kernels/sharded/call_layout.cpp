@@ -166,6 +166,7 @@ Error check_row_filters(const SampleRequest& rows, bool arrays_are_readable) {
   if (Error e = check_off("filter_chain", processing.filter_chain, is_not(std::uint64_t{0}))) {
     return e;
   }
+  if (Error e = check_off("dynatemp_range", processing.dynatemp_range, is_not(0.0F))) return e;
   if (Error e = check_off("typical_p", processing.typical_p, is_not(1.0F))) return e;
   if (Error e = check_off("epsilon_cutoff", processing.epsilon_cutoff, is_not(0.0F))) return e;
   if (Error e = check_off("eta_cutoff", processing.eta_cutoff, is_not(0.0F))) return e;

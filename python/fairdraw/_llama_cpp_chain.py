@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._request_checks import AT_LEAST_1, check_value, single, text
+from ._request_checks import AT_LEAST_1, check_value, single, text, unsupported
 from .request_parameters import LlamaCppRequest
 from .request_processing import FilterStep
 
@@ -149,7 +149,27 @@ class Chain:
             )
 
     def temperature(self) -> None:
-        self.values["temperature"] = self.given.temp
+        given = self.given
+        if given.dynatemp_range > 0:
+            if given.temp <= 0:
+                allowed = "<= 0 where temp is at most 0"
+                raise unsupported("dynatemp_range", text(given.dynatemp_range), allowed)
+            # Here the entropy is that of what a filter chain leaves, or processing without one.
+            if self.values.keys() & {"top_k", "top_p", "min_p"}:
+                self.differences_of_order.append(
+                    "the temperature follows the entropy of what other filters left; sample takes the "
+                    "entropy before top_k, top_p and min_p"
+                )
+            of_filters = {"top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc"}
+            after = given.samplers[list(given.samplers).index("temperature") + 1 :]
+            if of_filters & set(after):
+                self.differences.append(
+                    "filters come after the temperature that follows the entropy; sample takes the "
+                    "entropy after them"
+                )
+            self.values["dynatemp_range"] = given.dynatemp_range
+            self.values["dynatemp_exponent"] = given.dynatemp_exponent
+        self.values["temperature"] = given.temp
 
     def in_order(self) -> dict[str, Any]:
         """Returns the values of a request whose filters are a filter chain, in the order of the

@@ -55,6 +55,8 @@ FILTERS_OF_PROCESSING: dict[str, float] = {
     "eta_cutoff": 0.0,
     "top_h": 1.0,
     "xtc_probability": 0.0,
+    "dynatemp_range": 0.0,
+    "dynatemp_exponent": 1.0,
 }
 
 #: The filter chain and the filters that only a chain has, with the values at which they are off.
@@ -100,6 +102,9 @@ class RequestParameters:
     chain_top_k: int = 0
     chain_top_p: float = 1.0
     chain_min_p: float = 0.0
+    #: The temperature that follows the entropy, as RequestProcessing has it; 0: off.
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
     #: 1 or 2: the chain's last filter has the parameter that a Mirostat chooses before each token.
     mirostat: int = 0
     mirostat_tau: float = 5.0
@@ -449,8 +454,8 @@ class LlamaCppRequest:
     Samplers run in the order of `samplers`, and samplers that are not listed are off. A `temp` of
     at most 0 is greedy. A `top_k` of at most 0 is off; otherwise exactly k tokens stay. A `top_p`
     of at least 1 and a `min_p` of at most 0 are off. Penalties count the last penalty_last_n tokens
-    of prompt and output: 0 turns the penalties off, and -1 counts all tokens. A `top_n_sigma` of at
-    most 0, a `typ_p` of at least 1, and an `xtc_threshold` above 1/2 are off. The breakers of `dry`
+    of prompt and output: 0 turns the penalties off, and -1 counts all tokens. With a
+    `dynatemp_range` above 0 the temperature follows the entropy. A `top_n_sigma` of at most 0, a `typ_p` of at least 1, and an `xtc_threshold` above 1/2 are off. The breakers of `dry`
     are ids here, because there is no vocabulary that could split texts. In the default order the
     temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
     before the temperature has no such equivalent, and `differences` lists it, unless the translation
@@ -469,6 +474,7 @@ class LlamaCppRequest:
     typ_p: float = 1.0
     temp: float = 0.8
     dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
     penalty_last_n: int = 64
     penalty_repeat: float = 1.0
     penalty_freq: float = 0.0

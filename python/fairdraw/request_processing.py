@@ -63,6 +63,10 @@ class RequestProcessing:
     larger logits is below `chain_top_p`, and its "min_p" p of at least `chain_min_p` times the
     largest. The parameters of the draw come after the chain.
 
+    With a `dynatemp_range` r above 0, the draw's temperature T, unless it is 0, becomes l + (T + r - l)
+    h^e, where l is T - r, at least 0, e is `dynatemp_exponent`, and h the entropy of the tokens that
+    are left, at temperature 1, as a share of that of as many equal tokens.
+
     Penalties see only the last `penalty_window` tokens of prompt and output together; -1 is all
     tokens. With `counts_of_prompt` 1, frequency and presence penalty count the prompt's tokens, too.
     With `no_repeat_ngram_size` n of at least 1, no id is drawn that would repeat n ids of prompt and
@@ -104,6 +108,8 @@ class RequestProcessing:
     chain_top_k: int = 0
     chain_top_p: float = 1.0
     chain_min_p: float = 0.0
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
@@ -136,6 +142,8 @@ FILTERS_AND_RULES = {
     "chain_top_k": "int32",
     "chain_top_p": "float32",
     "chain_min_p": "float32",
+    "dynatemp_range": "float32",
+    "dynatemp_exponent": "float32",
     "penalty_window": "int32",
     "counts_of_prompt": "int32",
     "no_repeat_ngram_size": "int32",

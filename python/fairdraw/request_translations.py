@@ -558,9 +558,10 @@ def from_max(request: MaxRequest, vocab: int) -> RequestParameters:
 
 _NOT_OF_LLAMA_CPP: dict[str, Range] = {
     "min_keep": (-math.inf, 1, "0 or 1"),
-    "dynatemp_range": (-math.inf, 0, "<= 0"),
 }
 _LLAMA_CPP_RANGES: dict[str, Range] = {
+    "dynatemp_range": (-math.inf, 2.0**64, "at most 2^64"),
+    "dynatemp_exponent": (0, 2.0**64, "0 to 2^64"),
     "mirostat": (0, 2, "0 to 2"),
     "mirostat_tau": (-math.inf, math.inf, "a number"),
     "mirostat_eta": (-math.inf, math.inf, "a number"),

@@ -118,6 +118,8 @@ class BatchRequest:
     chain_top_k: int = 0
     chain_top_p: float = 1.0
     chain_min_p: float = 0.0
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0

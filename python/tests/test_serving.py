@@ -174,6 +174,8 @@ def test_every_field_of_a_request_changes_its_tokens():
     assert tokens(dry_multiplier=100.0, dry_allowed_length=1) == [largest, second, largest]
     assert tokens(forced_tokens=[3, 4], forced_delay=1) == [largest, 3, 4]
     assert tokens(temperature=100.0, filter_chain=["top_k"], chain_top_k=1) == [largest] * 3
+    cold = {"dynatemp_range": 100.0, "dynatemp_exponent": 2.0**64}  # h^e is 0
+    assert tokens(temperature=100.0, **cold) == [largest] * 3
     assert tokens(temperature=100.0, top_p_decay=2.0**-20) == [hot[0], largest, largest]
     assert tokens(temperature=100.0, seed=4) != hot
     assert tokens(temperature=100.0, first_offset=1)[:2] == hot[1:]

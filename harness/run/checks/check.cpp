@@ -11,6 +11,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/row_probabilities.h"
 #include "reference/float32_bound.h"
+#include "reference/probability_filters.h"
 
 namespace fairdraw::harness {
 
@@ -170,7 +171,12 @@ reference::RowParameters parameters_now(const Request& request, std::int64_t row
   const auto at = static_cast<std::size_t>(row);
   reference::RowParameters parameters = request.parameters[at];
   if (!request.processing.empty()) {
-    parameters.top_p = reference::decayed_top_p(request.processing[at], parameters.top_p);
+    const reference::RowProcessing& processing = request.processing[at];
+    parameters.top_p = reference::decayed_top_p(processing, parameters.top_p);
+    if (processing.dynatemp_range != 0) {
+      parameters.temperature = reference::dynamic_temperature(processed_row(request, row).logits,
+                                                              processing, parameters.temperature);
+    }
   }
   return parameters;
 }

@@ -107,7 +107,7 @@ JudgedBy judged_by(const reference::Semantics& profile, bool exact_integer, std:
 /// processing.
 reference::ProcessedRow processed_row(const Request& request, std::int64_t row);
 /// Returns the parameters with which the row's next token is drawn: those of the request, whose
-/// top_p decays in some requests.
+/// top_p decays in some requests, and whose temperature follows the entropy in some.
 reference::RowParameters parameters_now(const Request& request, std::int64_t row);
 
 /// Returns the distribution under another profile, without the tie rule and filter order of the

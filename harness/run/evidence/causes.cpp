@@ -66,6 +66,7 @@ constexpr CausePlace kPlaces[] = {
     {"chain_top_p", Step::processing, Kind::cause},
     {"chain_min_p", Step::processing, Kind::cause},
     {"filter_chain", Step::processing, Kind::cause},
+    {"dynamic temperature", Step::processing, Kind::cause},
     {"penalty_window", Step::processing, Kind::cause},
     {"counts_of_prompt", Step::processing, Kind::cause},
     {"no_repeat_ngram_size", Step::processing, Kind::cause},

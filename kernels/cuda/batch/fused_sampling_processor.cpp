@@ -216,6 +216,9 @@ Error FusedSamplingProcessor::Device::enqueue_call(std::int64_t call) {
   const bool with_bitmask = plan.is_captured ? options.bitmask : batch.uses_bitmask();
   SampleRequest request = batch.call(rows, with_processing, with_bitmask);
   if (!plan.is_captured && !batch.mirror().decays()) request.processing.top_p_decay = 1.0F;
+  if (!plan.is_captured && !batch.mirror().follows_entropy()) {
+    request.processing.dynatemp_range = 0.0F;
+  }
   if (plan.rows_by != RowsBy::slots) request.active = {active, plan.slots};
   SampleResult result;
   result.tokens = {drawn, plan.slots};

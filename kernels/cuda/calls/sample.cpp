@@ -20,6 +20,7 @@
 #include "cuda/outputs/write_rows.h"
 #include "cuda/processing/decay_top_p.h"
 #include "cuda/processing/edit_rows.h"
+#include "cuda/processing/follow_entropy.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -100,6 +101,11 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
   return plan;
 }
 
+PerRequest<float> temperature_of(const SampleRequest& request, const Workspace& workspace) {
+  if (workspace.temperature == nullptr) return request.temperature;
+  return {workspace.temperature, request.logits.rows};
+}
+
 RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
                    const SampleOptions& options, const Plan& plan, const Workspace& workspace,
                    const TileRows<std::int32_t>& survivor_keys) {
@@ -109,7 +115,8 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
   task.top_k_1_keeps_ties = options.top_k_1_keeps_ties;
   task.tie_rule = request.tie_rule;
   task.filter_order = request.filter_order;
-  task.temperature = request.temperature;
+  task.temperature = temperature_of(request, workspace);
+  task.parameters_come_late = workspace.temperature != nullptr;
   task.top_k = request.top_k;
   task.top_p = request.top_p;
   if (workspace.top_p != nullptr) task.top_p = {workspace.top_p, request.logits.rows};
@@ -192,12 +199,14 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const Plan plan = plan_of(request, result, options);
   const cudaStream_t stream = stream_of(execution);
   BumpAllocator memory(execution.workspace);
-  const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
-  TileRows<std::int32_t> survivor_keys;
-  if (plan.has_survivors) survivor_keys = options.survivors->allocate(request, memory);
+  Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
   // True if only reports of the caller's unprocessed rows are requested.
   const bool only_raw =
       options.tokens_are_given && result.logprobs.given() && is_raw(result.logprobs.mode);
+  // process_logits reports logits before temperature and filters, so that neither changes.
+  if (options.reports_statuses || only_raw) workspace.top_p = workspace.temperature = nullptr;
+  TileRows<std::int32_t> survivor_keys;
+  if (plan.has_survivors) survivor_keys = options.survivors->allocate(request, memory);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   TileRows<std::int32_t> keys;
   if (request.logits.rows > 0 && filters && !only_raw) {
@@ -212,16 +221,25 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
       if (Error error = options.survivors->prepare(request, task.top_p, stream)) return error;
     }
     if (task.edits.given()) {
-      const EditTask edits{request.logits, request.allowed, request.active, request.processing,
-                           task.edits};
+      EditTask edits{request.logits, request.allowed, request.active, request.processing,
+                     task.edits};
+      edits.entropy_shares = workspace.entropy_shares;
       if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
+    }
+    if (workspace.temperature != nullptr) {
+      const TemperatureTask follow{request.logits.rows,      request.active,
+                                   request.processing,       request.temperature,
+                                   workspace.entropy_shares, workspace.temperature};
+      if (Error error = check_launch("follow_entropy", follow_entropy(follow, stream))) {
+        return error;
+      }
     }
     if (Error error = check_launch("filter_rows", filter_rows(task, path, stream))) return error;
   }
   const FilteredRows filtered{
       request.logits,
       options.from_probs,
-      request.temperature,
+      temperature_of(request, workspace),
       is_processed(request.processing) ? BitRows<const std::uint32_t>{} : request.allowed,
       workspace.edits,
       only_raw ? nullptr : workspace.records};

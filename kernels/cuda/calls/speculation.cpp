@@ -3,6 +3,7 @@
 //
 //   drafted_rows   finds the rows that count, and their parameters;
 //   decay_top_p    changes the top_p of rows whose top_p decays;
+//   follow_entropy changes the temperature of rows whose temperature follows the entropy;
 //   edit_rows      finds the changes of processing, if it is asked for;
 //   filter_rows    filters the target's rows, all at once, and draws a token at each; also the
 //                  draft's rows, if its distribution is known and needed;
@@ -20,6 +21,7 @@
 #include "cuda/device/device_pointers.h"
 #include "cuda/processing/decay_top_p.h"
 #include "cuda/processing/edit_rows.h"
+#include "cuda/processing/follow_entropy.h"
 #include "cuda/speculation/drafted_rows.h"
 #include "fairdraw/cuda_kept_sets.h"
 #include "serving/rules/kept_arguments.h"
@@ -186,8 +188,16 @@ Error draw_target(const DraftWorkspace& workspace, Path path, cudaStream_t strea
     task.top_p = {now, n};
   }
   if (task.edits.given()) {
-    const EditTask edits{task.rows, task.allowed, task.active, request.processing, task.edits};
+    EditTask edits{task.rows, task.allowed, task.active, request.processing, task.edits};
+    edits.entropy_shares = workspace.target.entropy_shares;
     if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
+  }
+  if (float* const now = workspace.target.temperature; now != nullptr) {
+    const TemperatureTask follow{
+        n, task.active, request.processing, task.temperature, workspace.target.entropy_shares, now};
+    if (Error e = check_launch("follow_entropy", follow_entropy(follow, stream))) return e;
+    task.temperature = {now, n};
+    task.parameters_come_late = true;
   }
   return check_launch("filter_rows", filter_rows(task, path, stream));
 }
@@ -215,7 +225,9 @@ FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& works
   const bool processed = workspace.target.edits.given();
   return {request.logits,
           false,
-          {draft.of_target.temperature, request.logits.rows},
+          {workspace.target.temperature != nullptr ? workspace.target.temperature
+                                                   : draft.of_target.temperature,
+           request.logits.rows},
           processed ? BitRows<const std::uint32_t>{} : request.allowed,
           workspace.target.edits,
           workspace.target.records};

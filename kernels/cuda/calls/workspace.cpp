@@ -77,6 +77,10 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
     const auto vocab = std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab);
     workspace.edits = edit_planes(rows, vocab, memory);
     if (decays(request.processing)) memory.allocate(workspace.top_p, rows);
+    if (follows_entropy(request.processing)) {
+      memory.allocate(workspace.entropy_shares, rows);
+      memory.allocate(workspace.temperature, rows);
+    }
   }
   if (reports) workspace.index = index_of(rows, request.logits.vocab, memory);
   return workspace;

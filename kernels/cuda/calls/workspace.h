@@ -1,5 +1,6 @@
 // Layout of a call's workspace: first the records of filtered rows, then the edits of processed
-// rows and the top_p of rows whose top_p decays, then the data for reports of log-probabilities.
+// rows, the top_p of rows whose top_p decays and the temperature of rows where it follows the
+// entropy, then the data for reports of log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,9 @@ struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
   EditPlanes edits;              ///< not set if the call has no logits processing
   float* top_p = nullptr;        ///< [rows], which is not set if no top_p of the call decays
+  /// [rows], which are not set if no temperature of the call follows the entropy
+  double* entropy_shares = nullptr;
+  float* temperature = nullptr;
   TileIndexResult index;  ///< index of the rows, which is not set if no log-probabilities are
                           ///< reported
 

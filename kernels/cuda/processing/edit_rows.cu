@@ -501,8 +501,9 @@ __device__ __noinline__ void apply_filters_and_rules(const EditTask& task, std::
     __syncthreads();
   }
   if (given.filters) {
+    double* const share = task.entropy_shares == nullptr ? nullptr : task.entropy_shares + row;
     apply_row_filters({logits, edited, values, allowed, vocab, memory.filters}, parameters,
-                      static_cast<std::int32_t>(memory.output_length));
+                      static_cast<std::int32_t>(memory.output_length), share);
   }
 }
 
@@ -520,7 +521,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfSm)
   if (given.filters || given.rules) {
     found = prepare_filters_and_rules(task, given, memory);
   }
-  if (threadIdx.x == 0) worst = 0;
+  if (threadIdx.x == 0) {
+    worst = 0;
+    if (task.entropy_shares != nullptr) task.entropy_shares[row] = 1.0;
+  }
   RowEditor editor(task, row, memory);
   editor.read();
   let_next_kernel_start();

@@ -21,6 +21,9 @@ struct EditTask {
   View<const std::uint8_t> active;
   LogitsProcessing processing;
   EditPlanes edits;  ///< receives the edits
+  /// [rows]: receives the share of the entropy of rows whose temperature follows it, and 1 for
+  /// other active rows; null if no temperature of the call follows the entropy
+  double* entropy_shares = nullptr;
   /// Lists of the logits processing contain ids of a vocabulary of whole_vocab tokens. The rows are
   /// the columns of this vocabulary from first_id on, and ids of other columns have no effect. If
   /// whole_vocab is 0, the lists contain ids of the rows themselves.

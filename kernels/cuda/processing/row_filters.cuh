@@ -51,14 +51,16 @@ class EditedRow {
         vocab_(vocab),
         memory_(memory) {}
 
-  /// Applies the filters that are on.
-  __device__ void apply(const ProcessingParameters& parameters) {
+  /// Applies the filters that are on, and then writes the share of the entropy to `share`, if the
+  /// row's temperature follows it.
+  __device__ void apply(const ProcessingParameters& parameters, double* share) {
     if (!top_n_sigma_is_on(parameters.top_n_sigma) && !parameters.filters.are_on()) return;
     float largest = -CUDART_INF_F;
     each_logit<kCheap>([&](int, float x) { largest = x > largest ? x : largest; });
     largest_ = reduce_block(largest, memory_.largest, Maximum());
     if (!is_finite(largest_)) return;  // either no token is allowed, or the row fails
-    apply_filters(parameters.filters, parameters.top_n_sigma, *this);
+    const double of_row = apply_filters(parameters.filters, parameters.top_n_sigma, *this);
+    if (share != nullptr && threadIdx.x == 0) *share = of_row;
   }
 
   // --- Row of apply_filters() --------------------------------------------------------------------
@@ -73,6 +75,12 @@ class EditedRow {
       *sum = reduce_block(*sum, memory_.sums, Add());
     }
     return sums;
+  }
+
+  __device__ std::uint64_t tokens() {
+    std::uint64_t tokens = 0;
+    each_logit<kCheap>([&](int, float x) { tokens += x != -CUDART_INF_F ? 1 : 0; });
+    return reduce_block(tokens, memory_.words, Add());
   }
 
   __device__ double largest_weight() const {
@@ -207,10 +215,10 @@ class EditedRow {
 /// so that rows without these filters do not pay for its registers.
 __device__ __noinline__ inline void apply_row_filters(EditedRow row,
                                                       const ProcessingParameters& of_row,
-                                                      std::int32_t output_length) {
+                                                      std::int32_t output_length, double* share) {
   ProcessingParameters parameters = of_row;
   toss_coins(parameters.filters, output_length);
-  row.apply(parameters);
+  row.apply(parameters, share);
 }
 
 }  // namespace fairdraw::cuda

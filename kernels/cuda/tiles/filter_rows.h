@@ -32,8 +32,10 @@ inline constexpr int kRowEnds = 5;
 struct RowsTask {
   RowsView rows;
   bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< whether top_k 1 keeps ties, as in the mask and renorm
-                                    ///< operations
+  bool top_k_1_keeps_ties = false;    ///< whether top_k 1 keeps ties, as in the mask and renorm
+                                      ///< operations
+  bool parameters_come_late = false;  ///< whether the kernel before this one writes parameters, so
+                                      ///< that this one cannot start early
   PerRequest<TieRule> tie_rule = TieRule::keep_all;
   PerRequest<FilterOrder> filter_order = FilterOrder::top_k_first;
   PerRequest<float> temperature = 1.0F;

@@ -542,7 +542,7 @@ cudaError_t launch_filter_tiles(const RowsTask& task, const TileSpread& spread,
   constexpr auto* kKernel = filter_tiles_kernel<kForm.type, kForm.access, kFromProbs, kBlocksOfSm>;
   const std::int64_t tiles = tiles_of(task.rows.vocab);
   const SpreadNeeds needs{[&](int threads) { return Row::dynamic_bytes(threads, tiles); },
-                          task.edits.given()};
+                          task.edits.given() && !task.parameters_come_late};
   return launch_spread<kKernel>(task.rows.rows, spread, needs, stream, task);
 }
 

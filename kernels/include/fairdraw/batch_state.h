@@ -125,6 +125,9 @@ struct BatchRequest {
   std::int32_t chain_top_k = 0;    ///< >= -1; -1 and 0: off
   float chain_top_p = 1.0F;        ///< in [0, 1]; 1: off
   float chain_min_p = 0.0F;        ///< in [0, 1]; 0: off
+  // The temperature that follows the entropy.
+  float dynatemp_range = 0.0F;     ///< in [0, 2^64]; 0: off
+  float dynatemp_exponent = 1.0F;  ///< in [0, 2^64]
   // The rules of histories, which need HistoryForm::lists and repetition_of_prompt.
   std::int32_t penalty_window = -1;        ///< number of last tokens that penalties count; -1: all
   std::int32_t counts_of_prompt = 0;       ///< 1: the frequency and the presence penalty count the

@@ -70,8 +70,13 @@
 //        min_p m           chain_min_p: p is at least m times the largest.
 //      The draw has the request's own temperature, and its top_k, top_p and min_p come after the
 //      chain, so that a request whose filters all stand in the chain leaves these off.
-// top_p_decay d changes no logit, but the row's top_p: the first token of the output is drawn with
-// the top_p of the request, and after each token t of the output
+// dynatemp_range r changes no logit, but the row's temperature T, if neither is 0. Let h be the
+// entropy of the tokens left, at temperature 1, as a share of ln n, the entropy of n equal tokens;
+// h is 1 for one token. The row is drawn at the temperature
+//        l + (T + r - l) h^e, with l = max(T - r, 0) and dynatemp_exponent e,
+// which is rounded to float32 and lies within the range of a temperature. A greedy row stays
+// greedy. top_p_decay d changes no logit, but the row's top_p: the first token of the output is
+// drawn with the top_p of the request, and after each token t of the output
 //        top_p = t is top_p_reset_id ? the top_p of the request : max(top_p * d, top_p_min).
 // A top_p of 0 stays 0, so that no greedy request becomes another.
 // A row is checked for NaN and +inf before the first step, and a finite logit that a step makes
@@ -91,6 +96,7 @@
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
 // top_n_sigma, penalty_window, counts_of_prompt, which is always on in llama.cpp, dry_multiplier
 // with single ids as breakers, and xtc_threshold; vLLM's thinking_token_budget for forced_tokens;
+// llama_sampler_init_temp_ext of llama.cpp for dynatemp_range, where n counts banned tokens, too;
 // TensorRT-LLM's top_p_decay, top_p_min and top_p_reset_ids for top_p_decay;
 // transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
 // and eta_cutoff, and the chain of llama.cpp for their place before the temperature, and for a
@@ -216,6 +222,8 @@ struct LogitsProcessing {
   PerRequest<std::int32_t> chain_top_k = 0;     ///< scalar or [rows], >= -1; off at -1 and 0
   PerRequest<float> chain_top_p = 1.0F;         ///< scalar or [rows], in [0, 1]; off at 1
   PerRequest<float> chain_min_p = 0.0F;         ///< scalar or [rows], in [0, 1]; off at 0
+  PerRequest<float> dynatemp_range = 0.0F;      ///< scalar or [rows], in [0, 2^64]; off at 0
+  PerRequest<float> dynatemp_exponent = 1.0F;   ///< scalar or [rows], in [0, 2^64]
 
   // The rules of histories need `prompt` and `output` as lists: a call with a rule, or with
   // forced_tokens, and prompt_mask or output_counts is refused.
@@ -246,7 +254,8 @@ struct LogitsProcessing {
            is_on(eta_cutoff, 0.0F) || is_on(p_less, 0) || is_on(top_h, 1.0F) ||
            is_on(xtc_probability, 0.0F) || is_on(xtc_threshold, 0.1F) || is_on(xtc_seed, 0U) ||
            is_on(filter_chain, 0U) || is_on(chain_temperature, 1.0F) || is_on(chain_top_k, 0) ||
-           is_on(chain_top_p, 1.0F) || is_on(chain_min_p, 0.0F) || is_on(penalty_window, -1) ||
+           is_on(chain_top_p, 1.0F) || is_on(chain_min_p, 0.0F) || is_on(dynatemp_range, 0.0F) ||
+           is_on(dynatemp_exponent, 1.0F) || is_on(penalty_window, -1) ||
            is_on(counts_of_prompt, 0) || is_on(no_repeat_ngram_size, 0) ||
            is_on(dry_multiplier, 0.0F) || is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) ||
            is_on(dry_window, -1) || is_on(forced_after, -1) || is_on(forced_delay, 0) ||

@@ -17,6 +17,7 @@
 #include "fairdraw/process_logits.h"
 #include "harness/inputs/processing_rows.h"
 #include "harness/inputs/random_calls.h"
+#include "reference/probability_filters.h"
 #include "tests/cuda/arrays.h"
 #include "tests/sample/reduced.h"
 #include "tests/sample/sample_calls.h"
@@ -58,14 +59,18 @@ struct Processed {
                        {{values.data(), given.rows, given.vocab}, {statuses.data(), given.rows}});
     EXPECT_FALSE(error) << error.message;
     call.top_p.make_array(given.rows);
+    call.temperature.make_array(given.rows);
     for (std::int64_t row = 0; row < given.rows; ++row) {
       const float top_p = call.top_p.set(row) = given.top_p.at(row);
-      const bool is_good = statuses[static_cast<std::size_t>(row)] == RowStatus::ok;
-      if (!is_good || !(top_p >= 0 && top_p <= 1)) continue;
-      call.top_p.set(row) = reference::decayed_top_p(
-          reference::processing_of_row(request.processing, row,
-                                       static_cast<std::size_t>(given.vocab)),
-          top_p);
+      const float temperature = call.temperature.set(row) = given.temperature.at(row);
+      if (statuses[static_cast<std::size_t>(row)] != RowStatus::ok) continue;
+      const auto vocab = static_cast<std::size_t>(given.vocab);
+      const reference::RowProcessing of_row =
+          reference::processing_of_row(request.processing, row, vocab);
+      const auto first = values.begin() + row * given.vocab;
+      call.temperature.set(row) =
+          reference::dynamic_temperature({first, first + given.vocab}, of_row, temperature);
+      if (top_p >= 0 && top_p <= 1) call.top_p.set(row) = reference::decayed_top_p(of_row, top_p);
     }
     call.processing = {};
     call.allowed.clear();

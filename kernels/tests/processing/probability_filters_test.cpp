@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/sample.h"
 #include "harness/inputs/processing_arrays.h"
 #include "tests/processing/processed_row.h"
@@ -77,6 +78,22 @@ RowProcessing xtc(float threshold, float probability = 1) {
   row.xtc_probability = probability;
   row.xtc_threshold = threshold;
   return row;
+}
+
+std::vector<float> random_logits(std::mt19937_64& random) {
+  constexpr std::array<float, 6> kSpreads = {0, 0.1F, 1, 3, 10, 40};
+  const float spread = kSpreads[random() % kSpreads.size()];
+  const float center = static_cast<float>(random() % 60) - 30;
+  const bool is_coarse = random() % 3 == 0;  // coarse logits have ties
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<float> logits(1 + random() % 200);
+  for (float& x : logits) {
+    x = center + spread * normal(random);
+    if (is_coarse) x = std::round(x * 4) / 4;
+    if (random() % 50 == 0) x = kBanned;
+  }
+  logits[random() % logits.size()] = center;
+  return logits;
 }
 
 using Ids = std::vector<int>;
@@ -428,23 +445,147 @@ TEST(FilterChains, AChainHasUpToSixteenSteps) {
   EXPECT_EQ(kept({0, 1}, row), Ids({1})) << "the last step counts";
 }
 
-// --- Random rows ---------------------------------------------------------------------------------
+// --- The temperature that follows the entropy
+// ------------------------------------------------------
 
-std::vector<float> random_logits(std::mt19937_64& random) {
-  constexpr std::array<float, 6> kSpreads = {0, 0.1F, 1, 3, 10, 40};
-  const float spread = kSpreads[random() % kSpreads.size()];
-  const float center = static_cast<float>(random() % 60) - 30;
-  const bool is_coarse = random() % 3 == 0;  // coarse logits have ties
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> logits(1 + random() % 200);
-  for (float& x : logits) {
-    x = center + spread * normal(random);
-    if (is_coarse) x = std::round(x * 4) / 4;
-    if (random() % 50 == 0) x = kBanned;
-  }
-  logits[random() % logits.size()] = center;
-  return logits;
+/// Returns the temperature of a row, from the ratio of its two largest probabilities: the logits
+/// differ by ln 2, and the log-probabilities by ln 2 / T.
+float temperature_of(const std::vector<float>& logits, const RowProcessing& row,
+                     float temperature) {
+  const auto vocab = static_cast<std::int64_t>(logits.size());
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), vocab);
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, 1, vocab, vocab};
+  request.processing = arrays.view();
+  request.temperature = temperature;
+  const std::array<std::int32_t, 2> ids = {0, 1};
+  std::array<float, 2> logprobs{};
+  LogprobsResult report;
+  report.mode = LogprobsMode::processed_logits;
+  report.values = {logprobs.data(), 2};
+  RowStatus status = RowStatus::inactive;
+  request.num_samples = 2;
+  const Error error = log_probabilities(request, {ids.data(), 2}, report, {&status, 1});
+  EXPECT_FALSE(error) << error.message;
+  EXPECT_EQ(status, RowStatus::ok) << to_string(status);
+  return (logits[0] - logits[1]) / (logprobs[0] - logprobs[1]);
 }
+
+// Of 1/2, 1/4, 1/8 and 1/8 the entropy is 7/4 bits, 7/8 of that of four equal tokens. The logits
+// are multiples of ln 2 in float32. A quotient of two floats has an error of 2^-24 of it, that of
+// the differences 3 times as much; the temperature is rounded, too, and its entropy has an error of
+// 2^-21.
+TEST(DynamicTemperature, FollowsTheEntropy) {
+  const std::vector<float> logits = {2 * kLn2, kLn2, 0, 0};
+  RowProcessing row;
+  row.dynatemp_range = 0.5F;
+  constexpr float kError = 0x1p-20F;
+  EXPECT_NEAR(temperature_of(logits, row, 1), 0.5 + 7.0 / 8, 2 * kError);
+  row.dynatemp_exponent = 2;
+  EXPECT_NEAR(temperature_of(logits, row, 1), 0.5 + 49.0 / 64, 2 * kError);
+  row.dynatemp_exponent = 0;
+  EXPECT_NEAR(temperature_of(logits, row, 1), 1.5, 2 * kError);
+  row.dynatemp_exponent = 1;
+  row.dynatemp_range = 3;  // from 0 to 4
+  EXPECT_NEAR(temperature_of(logits, row, 1), 3.5, 4 * kError);
+  row = chain({FilterStep::top_k, FilterStep::temperature});  // 2/3 and 1/3: 0.91830 bits
+  row.chain_top_k = 2;
+  row.chain_temperature = 0.25F;  // the entropy is that of temperature 1
+  row.dynatemp_range = 1;
+  EXPECT_NEAR(temperature_of(logits, row, 1), 2 * 0.9182958, 2 * kError);
+  row.dynatemp_range = 0;
+  EXPECT_EQ(temperature_of(logits, row, 1), 1.0F);
+}
+
+TEST(DynamicTemperature, EqualTokensHaveAllTheEntropy) {
+  RowProcessing row;
+  row.dynatemp_range = 0.25F;
+  const std::vector<float> logits(1000, 3);
+  EXPECT_EQ(reference::dynamic_temperature(logits, row, 0.5F), 0.75F);
+  EXPECT_EQ(reference::dynamic_temperature({3, kBanned}, row, 0.5F), 0.75F) << "one token";
+  EXPECT_EQ(reference::dynamic_temperature({3, -1e30F}, row, 0.5F), 0.25F) << "no entropy";
+  row.dynatemp_range = 1;
+  EXPECT_EQ(reference::dynamic_temperature({3, -1e30F}, row, 0.5F), 0x1p-126F) << "no temperature";
+  row.dynatemp_range = 0x1p64F;
+  EXPECT_EQ(reference::dynamic_temperature(logits, row, 0.5F), 0x1p64F);
+}
+
+TEST(DynamicTemperature, GreedyRowsStayGreedy) {
+  RowProcessing row;
+  row.dynatemp_range = 5;
+  EXPECT_EQ(reference::dynamic_temperature({1, 2}, row, 0), 0.0F);
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 2);
+  const std::array<float, 2> logits = {1, 2};
+  std::int32_t token = -7, support = -7;
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, 1, 2, 2};
+  request.processing = arrays.view();
+  request.temperature = 0.0F;
+  SampleResult result;
+  result.tokens = {&token, 1};
+  result.support_size = {&support, 1};
+  ASSERT_FALSE(sample(request, result));
+  EXPECT_EQ(token, 1);
+  EXPECT_EQ(support, 1);
+}
+
+TEST(DynamicTemperature, ValuesBeyondTheirRangesFail) {
+  for (const float bad : {std::nanf(""), -0x1p-149F, 0x1.000002p64F, kInfinity}) {
+    RowProcessing row;
+    row.dynatemp_range = bad;
+    EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;
+    row.dynatemp_range = 0;
+    row.dynatemp_exponent = bad;
+    EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;
+  }
+}
+
+TEST(DynamicTemperature, ProcessedLogitsAreThoseBeforeIt) {
+  RowProcessing row;
+  row.dynatemp_range = 0.5F;
+  EXPECT_EQ(process({3, 1, 2}, row).logits, std::vector<float>({3, 1, 2}));
+}
+
+// In long double: the entropies as they are defined, and the power by the C library. The error of
+// an entropy is that of reference/probability_filters.h, with a mean error of weights of at most
+// 2^-22 + 2^-24 H; it is divided by ln n. A power h^e has e times its relative error.
+TEST(DynamicTemperature, RandomRowsHaveTheTemperatureOfRealNumbers) {
+  constexpr std::array<float, 5> kExponents = {1, 0.5F, 2, 3, 0.1F};
+  std::mt19937_64 random(43);
+  for (int number = 0; number < 2000; ++number) {
+    const std::vector<float> logits = random_logits(random);
+    RowProcessing row;
+    row.dynatemp_range = std::ldexp(1.0F, static_cast<int>(random() % 5) - 3);
+    row.dynatemp_exponent = kExponents[random() % kExponents.size()];
+    const long double largest = *std::ranges::max_element(logits);
+    long double total = 0, mean = 0, tokens = 0, spread = 0;
+    for (const float x : logits) {
+      if (x == kBanned) continue;
+      total += std::exp(x - largest);
+      mean += std::exp(x - largest) * (largest - x);
+      tokens += 1;
+    }
+    if (tokens < 2) continue;
+    mean /= total;
+    for (const float x : logits) {
+      if (x != kBanned) spread += std::exp(x - largest) / total * std::abs(largest - x - mean);
+    }
+    const long double entropy = mean + std::log(total), share = entropy / std::log(tokens);
+    const long double weight_error = 0x1p-22L + 0x1p-24L * (mean + 40);
+    const long double error = (2 * weight_error * (spread + 1) + 0x1p-31L) / entropy;
+    const float temperature = reference::dynamic_temperature(logits, row, 1);
+    const long double low = std::max(1 - row.dynatemp_range, 0.0F);
+    const long double wide = 1 + static_cast<long double>(row.dynatemp_range) - low;
+    const long double power = std::pow(share, static_cast<long double>(row.dynatemp_exponent));
+    const long double bound =
+        wide * power * row.dynatemp_exponent * error + 0x1p-23L * (low + wide);
+    if (entropy < 0x1p-20L) continue;  // the rest of so little entropy is rounding
+    EXPECT_NEAR(temperature, static_cast<double>(low + wide * power), static_cast<double>(bound))
+        << number;
+  }
+}
+
+// --- Random rows ---------------------------------------------------------------------------------
 
 std::string tokens_that_differ(const std::vector<float>& logits, const RowProcessing& row,
                                std::size_t& decided, std::size_t& ambiguous) {

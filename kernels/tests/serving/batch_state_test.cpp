@@ -135,6 +135,8 @@ TEST(BatchState, RefusesParametersOutOfTheirRanges) {
       {[](auto& r) { r.chain_top_k = -2; }, "chain_top_k is -2; allowed: >= -1"},
       {[](auto& r) { r.chain_top_p = 1.5F; }, "chain_top_p is 1.5; allowed: 0 to 1"},
       {[](auto& r) { r.chain_min_p = NAN; }, "chain_min_p is nan; allowed: 0 to 1"},
+      {[](auto& r) { r.dynatemp_range = -1; }, "dynatemp_range is -1; allowed: 0 to 2^64"},
+      {[](auto& r) { r.dynatemp_exponent = NAN; }, "dynatemp_exponent is nan; allowed: 0 to 2^64"},
       {[](auto& r) { r.dry_multiplier = -1; }, "dry_multiplier is -1; allowed: 0 to 2^64"},
       {[](auto& r) { r.dry_base = 0.5F; }, "dry_base is 0.5; allowed: 1 to 2^64"},
       {[](auto& r) { r.dry_allowed_length = 0; }, "dry_allowed_length is 0; allowed: >= 1"},

@@ -79,6 +79,10 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
     request.chain_top_p = dice.pick({0.3F, 0.9F});
     request.chain_min_p = dice.pick({0.01F, 0.3F});
   }
+  if (dice.once_in(4)) {
+    request.dynatemp_range = dice.pick({0.4F, 3.0F});
+    request.dynatemp_exponent = dice.pick({1.0F, 2.0F});
+  }
   request.seed = dice.bits();
   // Some offsets wrap around while the request lives.
   request.first_offset = dice.pick({std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{1}});

@@ -264,6 +264,8 @@ REFUSED = [
     ("hugging_face", "typical_p is 0", {"do_sample": True, "typical_p": 0}),
     ("llama_cpp", "typ_p is nan", {"typ_p": NAN}),
     ("llama_cpp", "mirostat is 3; allowed: 0 to 2", {"mirostat": 3}),
+    ("llama_cpp", "dynatemp_range is nan", {"dynatemp_range": NAN}),
+    ("llama_cpp", "dynatemp_exponent is -1", {"dynatemp_exponent": -1}),
     ("llama_cpp", "mirostat_tau is nan", {"mirostat": 2, "mirostat_tau": NAN}),
     ("llama_cpp", "top_n_sigma is nan", {"top_n_sigma": NAN}),
     ("llama_cpp", "xtc_probability is 1.5", {"xtc_probability": 1.5}),
@@ -308,7 +310,11 @@ NOT_HERE = [
     ("hugging_face", "diversity_penalty is 1", {"diversity_penalty": 1}),
     ("max", "thinking_temperature is set", {"thinking_temperature": 1}),
     ("llama_cpp", "min_keep is 2", {"min_keep": 2}),
-    ("llama_cpp", "dynatemp_range is 0.5", {"dynatemp_range": 0.5}),
+    (
+        "llama_cpp",
+        "dynatemp_range is 0.5; allowed: <= 0 where temp",
+        {"dynatemp_range": 0.5, "temp": 0},
+    ),
 ]
 
 
@@ -506,6 +512,33 @@ def test_filter_chains_keep_an_engines_order():
     assert kept_by(found, logits) == [0, 1]
     assert hugging_face(top_p=0).filter_chain == ()  # greedy
     assert hugging_face().filter_chain == ()
+
+
+def test_a_temperature_of_llama_cpp_that_follows_the_entropy():
+    def translate(exact_order=False, **fields):
+        request = fairdraw.LlamaCppRequest(
+            **{"temp": 1, "top_k": 0, "top_p": 1, "min_p": 0, "dynatemp_range": 0.5, **fields}
+        )
+        return fairdraw.from_llama_cpp(request, 1000, exact_order=exact_order)
+
+    found = translate()
+    assert (found.temperature, found.dynatemp_range, found.dynatemp_exponent) == (1, 0.5, 1)
+    assert found.differences == ()
+    made = found.batch_request()
+    assert (made.dynatemp_range, made.dynatemp_exponent) == (0.5, 1)
+    assert len(translate(top_k=40).differences) == 1
+    assert len(translate(top_k=40, exact_order=True).differences) == 1  # ties alone
+    assert len(translate(top_p=0.5, exact_order=True).differences) == 0
+    after = translate(top_p=0.5, exact_order=True, samplers=["temperature", "top_p"])
+    assert [each.split()[1] for each in after.differences] == ["come"]
+    assert translate(temp=0, dynatemp_range=0).greedy
+    assert translate(dynatemp_range=-1).dynatemp_range == 0
+    # 1/2, 1/4, 1/8 and 1/8 have 7/8 of the entropy of four equal tokens: the temperature is 1.375.
+    logits = np.log([[0.5, 0.25, 0.125, 0.125]]).astype(np.float32)
+    processing = [fairdraw.RequestProcessing(dynatemp_range=0.5)]
+    details = fairdraw.sample(logits, seed=1, processing=processing, return_details=True)
+    weights = np.array([4.0, 2.0, 1.0, 1.0]) ** (1 / 1.375)
+    assert np.abs(details.probs[0] - weights / weights.sum()).max() < 2.0**-20
 
 
 def test_mirostat_of_llama_cpp():

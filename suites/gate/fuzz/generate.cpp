@@ -132,6 +132,10 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
         row.chain_top_p = dice.pick({0.0F, 0.3F, 0.9F, 0x1.fffffep-1F});
         row.chain_min_p = dice.pick({0x1p-140F, 0.05F, 0.4F, 1.0F});
       }
+      if (dice.once_in(4)) {
+        row.dynatemp_range = dice.pick({0.3F, 1.0F, 5.0F, 0x1p-30F});
+        row.dynatemp_exponent = dice.pick({1.0F, 0.5F, 2.0F, 0.0F});
+      }
     }
     if (sampler.history_rules && dice.once_in(3)) {
       reference::RowProcessing& row = request.processing.front();

@@ -120,6 +120,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
         "chain_top_p",
         "chain_min_p",
         "filter_chain",
+        "dynamic temperature",
         "penalty_window",
         "counts_of_prompt",
         "no_repeat_ngram_size",

@@ -190,7 +190,7 @@ LogprobsRow logprobs_row(const CheckInput& input, const Request& request, std::i
   result.fails = distribution.must_fail;
   result.judged = distribution.must_fail;
   if (distribution.must_fail || !distribution.defined) return result;
-  result.temperature = request.parameters[static_cast<std::size_t>(row)].temperature;
+  result.temperature = parameters_now(request, row).temperature;
   const std::span<const float> logits(request.row(row), vocab);
   result.raw.assign(logits.begin(), logits.end());
   if (is_raw(mode)) {

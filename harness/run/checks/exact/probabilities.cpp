@@ -38,7 +38,7 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
                  const reference::WeightBound& bound) {
   RealRow real;
   real.distribution = distribution_of(input, request, row);
-  const float stated = request.parameters[static_cast<std::size_t>(row)].temperature;
+  const float stated = parameters_now(request, row).temperature;
   const double temperature = stated == 0 ? 1 : static_cast<double>(stated);
   real.inverse_ln2 = 1 / (temperature * 0.69314718055994530942);
   real.largest = -std::numeric_limits<double>::infinity();

@@ -66,13 +66,16 @@ void filter_by_chain(RowProcessing& processing, std::size_t number) {
   processing.xtc_threshold = 0.05F;
 }
 
-// Turns on one of the filters by probability, and sometimes a second one, or gives the row a chain.
+// Turns on one of the filters by probability, and sometimes a second one, or gives the row a chain
+// or a temperature that follows the entropy.
 void filter_by_probability(RowProcessing& processing, std::size_t number) {
   constexpr float kShares[] = {0.5F, 0.9F, 0.2F, 0.99F, 0};
   constexpr float kCutoffs[] = {0x1p-10F, 0.01F, 0.25F, 1};
   constexpr float kEntropies[] = {0.4F, 0.9F, 0.1F, 0, 0.99F};
   constexpr float kThresholds[] = {0.1F, 0.02F, 0x1p-10F, 0.3F, 0};
-  constexpr std::size_t kKinds = 8;
+  constexpr float kRanges[] = {0.5F, 4, 0.1F, 1.5F};
+  constexpr float kExponents[] = {1, 0.5F, 3};
+  constexpr std::size_t kKinds = 9;
   const std::size_t value = number / kKinds;
   switch (number % kKinds) {
     case 0:
@@ -92,7 +95,12 @@ void filter_by_probability(RowProcessing& processing, std::size_t number) {
       processing.top_h = kEntropies[value % std::size(kEntropies)];
       break;
     case 5:
+      processing.dynatemp_range = kRanges[value % std::size(kRanges)];
+      processing.dynatemp_exponent = kExponents[value % std::size(kExponents)];
+      if (value % 2 == 1) filter_by_chain(processing, value);
+      break;
     case 6:
+    case 7:
       filter_by_chain(processing, number % kKinds + 2 * value);
       break;
     default:
@@ -298,6 +306,7 @@ const std::vector<Step>& all_steps() {
       {"chain_top_p", [](RowProcessing& p) { p.chain_top_p = 1; }},
       {"chain_min_p", [](RowProcessing& p) { p.chain_min_p = 0; }},
       {"filter_chain", [](RowProcessing& p) { p.filter_chain = 0; }},
+      {"dynamic temperature", [](RowProcessing& p) { p.dynatemp_range = 0; }},
       {"penalty_window", [](RowProcessing& p) { p.penalty_window = -1; }},
       {"counts_of_prompt", [](RowProcessing& p) { p.counts_of_prompt = 0; }},
       {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }},

@@ -63,6 +63,10 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
                       [](RowProcessing& row, std::span<float>) { row.chain_temperature = 0; }});
     values.push_back(
         {"chain_top_k -2", [](RowProcessing& row, std::span<float>) { row.chain_top_k = -2; }});
+    values.push_back({"dynatemp_range -1",
+                      [](RowProcessing& row, std::span<float>) { row.dynatemp_range = -1; }});
+    values.push_back({"dynatemp_exponent NaN",
+                      [](RowProcessing& row, std::span<float>) { row.dynatemp_exponent = kNan; }});
     values.push_back(
         {"chain_min_p NaN", [](RowProcessing& row, std::span<float>) { row.chain_min_p = kNan; }});
   }

@@ -308,12 +308,52 @@ constexpr Entry kChains[] = {
      [](RowProcessing& p) { p.chain_top_p = 1; }},
 };
 
+/// Gives a row whose temperature follows the entropy another temperature.
+void with_temperature(RowProcessing& processing, Row& row,
+                      float (*wrong)(const RowProcessing& processing, const Row& row)) {
+  if (processing.dynatemp_range == 0 || row.parameters.temperature == 0) return;
+  const float temperature = wrong(processing, row);
+  if (!(temperature > 0)) return;
+  row.parameters.temperature = temperature;
+  processing.dynatemp_range = 0;
+}
+
+float following(const RowProcessing& processing, const Row& row, const std::vector<float>& logits) {
+  return reference::dynamic_temperature(logits, processing, row.parameters.temperature);
+}
+
+constexpr Entry kTemperatures[] = {
+    {"dynatemp-ignored", "the temperature does not follow the entropy",
+     [](RowProcessing& p) { p.dynatemp_range = 0; }},
+    {"dynatemp-of-the-whole-row", "the temperature follows the entropy before filters and bans",
+     [](RowProcessing& p, Row& row) {
+       with_temperature(p, row, [](const RowProcessing& given, const Row& of) {
+         return following(given, of, of.logits);
+       });
+     }},
+    {"dynatemp-exponent-ignored", "the temperature follows the entropy, and not a power of it",
+     [](RowProcessing& p) { p.dynatemp_exponent = 1; }},
+    {"dynatemp-upside-down", "rows with little entropy get the highest temperature",
+     [](RowProcessing& p, Row& row) {
+       with_temperature(p, row, [](const RowProcessing& given, const Row& of) {
+         const auto left = reference::process_row(of.logits, of.allowed, given);
+         const float center = of.parameters.temperature;
+         return left.status == RowStatus::ok ? 2 * center - following(given, of, left.logits) : 0;
+       });
+     }},
+    {"dynatemp-range-not-cut-at-0", "a range above the temperature is cut on both sides",
+     [](RowProcessing& p, Row& row) {
+       p.dynatemp_range = std::min(p.dynatemp_range, row.parameters.temperature);
+     }},
+};
+
 }  // namespace
 
 std::vector<Mutant> filter_mutants() {
   return joined({mutants_of("penalties", "processing/*", Base::integers, kSigmas),
                  mutants_of("penalties", "processing/*", Base::integers, kProbabilityFilters),
-                 mutants_of("penalties", "processing/*", Base::integers, kChains)});
+                 mutants_of("penalties", "processing/*", Base::integers, kChains),
+                 mutants_of("penalties", "processing/*", Base::integers, kTemperatures)});
 }
 
 }  // namespace fairdraw::suites
