@@ -25,7 +25,7 @@ struct Variation {
   std::int64_t first_row = 0, rows = 0;  ///< the rows of the case that are judged; 0 rows: all
   /// Maximum number of requests in a call of checks that choose this number; 0: their own.
   std::int64_t requests_of_call = 0;
-  std::uint64_t seed = 0;                ///< other than 0: chooses other logits and random words
+  std::uint64_t seed = 0;  ///< other than 0: chooses other logits and random words
   /// The subject of conditions (calls/conditions.h) that the rows no longer have; they say the same
   /// without it, if they can. Empty: the rows stay as they are.
   std::string_view without = {};

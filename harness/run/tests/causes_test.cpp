@@ -217,8 +217,7 @@ TEST(RankedCauses, AMixUpOfRowsExplainsStepsOfProcessing) {
   const Cause explained = ranked_causes(run_of({plain, plain, plain, step})).front();
   EXPECT_EQ(explained.name, "batch dependence");
   EXPECT_FALSE(explained.is_doubtful);
-  EXPECT_EQ(names_of(run_of({processed, processed, processed, step})).front(),
-            "frequency penalty");
+  EXPECT_EQ(names_of(run_of({processed, processed, processed, step})).front(), "frequency penalty");
 }
 
 // A row with another mistake may be right without a step of processing by chance.

@@ -9,10 +9,10 @@
 // a filter needs no barrier between its reads and its writes of bits. The row is read from the L2
 // cache once for the largest logit, and by each filter once for the sums and once for the bits.
 // typical_p, top_h, and top_k and top_p of a chain read it four times more, for the digits of their
-// place, and add the weights to 256 bins in shared memory; xtc reads it once more. A single SM reads
-// the row, so that top_n_sigma takes 0.18 ms for a row of 128256 logits, xtc 0.32 ms, typical_p
-// 0.73 ms, top_h 1.19 ms, and a chain of top_k, top_p and min_p 0.96 ms (H200). 64 rows take 0.20,
-// 0.34, 0.88, 1.24 and 1.04 ms.
+// place, and add the weights to 256 bins in shared memory; xtc reads it once more. A single SM
+// reads the row, so that top_n_sigma takes 0.18 ms for a row of 128256 logits, xtc 0.32 ms,
+// typical_p 0.73 ms, top_h 1.19 ms, and a chain of top_k, top_p and min_p 0.96 ms (H200). 64 rows
+// take 0.20, 0.34, 0.88, 1.24 and 1.04 ms.
 //
 // The steps of a chain are a loop around one copy of each pass. With a copy of the sums for each
 // filter, the spills of the function doubled, and typical_p took 0.81 ms.

@@ -432,7 +432,7 @@ class Conditions {
   bool is_exact_ = false;         // the sampler draws the tokens of the integer model
   Held left_;                     // conditions that no wrong row is known to lack
   Held paired_;  // conditions without which rows are right that are wrong in calls with them
-  std::optional<Question> paired_question_;  // the last case that told such a condition
+  std::optional<Question> paired_question_;           // the last case that told such a condition
   std::size_t asked_ = 0;                             // number of failed cases that were asked
   std::map<std::string, std::vector<Unit>> classes_;  // classes by parameters, by case
   std::vector<Stratum> strata_;

@@ -21,8 +21,8 @@ namespace fairdraw::suites {
 /// calls that are right in small ones, and wrong in these large calls alone. A condition on the
 /// vocabulary size is named if failed cases pass at smaller sizes, all of them at the same sizes.
 /// `jobs` are those of the run; a few cheap failed ones of different checks are repeated, which
-/// takes some seconds. If `seconds` do not suffice for a sampler, the cases that were repeated until
-/// then decide.
+/// takes some seconds. If `seconds` do not suffice for a sampler, the cases that were repeated
+/// until then decide.
 void note_conditions(const std::vector<harness::Job>& jobs, double seconds,
                      harness::RunRecord& record);
 
