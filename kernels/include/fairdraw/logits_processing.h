@@ -123,17 +123,17 @@ inline constexpr float kLargestPenalty = 0x1p64F;
 /// Step of a chain of filters. The name is that of the step's parameter, with chain_ before it for
 /// the last four; xtc has the parameters xtc_probability, xtc_threshold and xtc_seed.
 enum class FilterStep : std::uint32_t {
-  top_n_sigma = 1,
-  typical_p = 2,
-  epsilon_cutoff = 3,
-  eta_cutoff = 4,
-  p_less = 5,
-  top_h = 6,
-  xtc = 7,
-  temperature = 8,
-  top_k = 9,
-  top_p = 10,
-  min_p = 11,
+  top_n_sigma = 1,     ///< step 8 of processing
+  typical_p = 2,       ///< the first of the filters by probability
+  epsilon_cutoff = 3,  ///< p of at least epsilon_cutoff
+  eta_cutoff = 4,      ///< p of at least eta_cutoff, or less in rows of much entropy
+  p_less = 5,          ///< p of at least the sum of all p^2
+  top_h = 6,           ///< the largest logits, with a share of the entropy
+  xtc = 7,             ///< excludes the top choices but the least probable
+  temperature = 8,     ///< later steps see the distribution at chain_temperature
+  top_k = 9,           ///< the chain_top_k largest logits, and ties
+  top_p = 10,          ///< the largest logits, with a mass of chain_top_p, and ties
+  min_p = 11,          ///< p of at least chain_min_p times the largest
 };
 
 inline constexpr int kFilterStepBits = 4;  ///< of each step of a chain, the first one lowest
