@@ -123,7 +123,7 @@ struct Batch {
     }
     if (result.logprobs.given() || given_tokens.given()) {
       if (ok) {
-        logprobs.begin_row(row, row_of_logits(row), values,
+        logprobs.begin_row(row_of_logits(row), values,
                            request.allowed.given() || request.processing.given(), worker);
         for (std::int64_t i = first; i < last; ++i) write_logprobs(output_at(i), worker);
         logprobs.write_row(row, worker);

@@ -15,8 +15,8 @@ void fill(const View<T>& view, std::int64_t begin, std::int64_t count, T value) 
 
 }  // namespace
 
-void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const float* values,
-                              bool processed, Worker& worker) const {
+void BatchLogprobs::begin_row(std::int64_t logit_row, const float* values, bool processed,
+                              Worker& worker) const {
   if (!result_.given()) return;
   IndexedRow& sampler = worker.sampler;
   RowLogprobs& logprobs = worker.logprobs;

@@ -20,8 +20,7 @@ class BatchLogprobs {
   /// and its outputs have been drawn, so that the sums that draws need are known. `values` is the
   /// filtered row. If `processed` is true, `values` may differ from the caller's row `logit_row`,
   /// and raw modes read that row again.
-  void begin_row(std::int64_t row, std::int64_t logit_row, const float* values, bool processed,
-                 Worker& worker) const;
+  void begin_row(std::int64_t logit_row, const float* values, bool processed, Worker& worker) const;
   /// Writes the report of one output of the row; the output has num_samples tokens.
   void write_output(std::int64_t output, const std::int32_t* tokens, Worker& worker) const;
   /// Writes the log-probabilities of all tokens of the row.

@@ -47,7 +47,8 @@ constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 Error check_state(const Mirostat& state) {
   for (const auto& [name, value] :
        {std::pair{"tau", state.tau}, std::pair{"eta", state.eta}, std::pair{"mu", state.mu}}) {
-    if (!std::isfinite(value)) return out_of_range(name, text_of(value), "a finite number");
+    if (!std::isfinite(value))
+      return out_of_range(name, text_of(static_cast<float>(value)), "a finite number");
   }
   return {};
 }
@@ -99,7 +100,8 @@ Error observe_surprise(Mirostat& state, float logprob_filtered) {
     return out_of_range("logprob_filtered", text_of(logprob_filtered), "finite, at most 0");
   }
   const double mu = moved(state, logprob_filtered);
-  if (!std::isfinite(mu)) return out_of_range("mu", text_of(mu), "a finite number");
+  if (!std::isfinite(mu))
+    return out_of_range("mu", text_of(static_cast<float>(mu)), "a finite number");
   state.mu = mu;
   return {};
 }

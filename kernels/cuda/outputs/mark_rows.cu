@@ -211,7 +211,7 @@ class RowRace {
   }
 
  private:
-  /// What is known of an open row.
+  /// Bounds by which the tokens of an open row race.
   struct Limits {
     float low;     ///< value that does not survive
     float target;  ///< weight that the values above a token must have for it not to survive, in

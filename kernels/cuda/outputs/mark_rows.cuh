@@ -116,7 +116,7 @@ struct RaceMemory {
   int has_stranger, is_repeated;
 };
 
-/// What the race of a row needs to know of the row.
+/// Parts of a row by which its tokens race.
 struct RaceRule {
   std::uint64_t context_key;
   float scale;
