@@ -44,9 +44,8 @@ constexpr const char* kNames =
 const std::vector<KnownBug>& known_bugs() {
   using enum EntryState;
   static const std::vector<KnownBug> no_mutants = {
-      {"xtc-index-typos", later, "no XTC yet"},
-      {"mirostat-state-lost", later, "no mirostat yet"},
-      {"mirostat-v2-stuck", later, "no mirostat yet"},
+      {"mirostat-state-lost", later, "no sampler that is judged keeps Mirostat's state"},
+      {"mirostat-v2-stuck", later, "no sampler that is judged keeps Mirostat's state"},
       {"log1m-residual", unreachable, "changes the distribution by a relative 6e-8 at most"},
   };
   static const std::vector<KnownBug> all = [] {

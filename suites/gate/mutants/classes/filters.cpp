@@ -198,6 +198,17 @@ constexpr Entry kProbabilityFilters[] = {
        ids.erase(ids.begin());
        keep_only(p, row, ids);
      }},
+    {"xtc-index-typos", "exllamav2 xtc_cpu(), at 617d697",
+     "xtc compares the next token's probability with the threshold, and excludes one token less",
+     [](RowProcessing& p, Row& row) {
+       if (p.xtc_probability == 0) return;
+       std::vector<std::size_t> ids = kept_by(p, row);
+       const std::vector<std::size_t> all =
+           kept_without(&RowProcessing::xtc_probability, 0, p, row);
+       if (ids.size() == all.size()) return;
+       ids.push_back(all[all.size() - ids.size() - 1]);
+       keep_only(p, row, ids);
+     }},
     {"xtc-coin-of-the-batch", "all requests of a batch toss the coin of the seed 0 for xtc",
      [](RowProcessing& p) { p.xtc_seed = 0; }},
     {"xtc-always", "xtc excludes in every step, whatever its probability is",
