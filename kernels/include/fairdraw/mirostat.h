@@ -36,20 +36,21 @@ struct Mirostat {
 };
 
 /// Returns the epsilon_cutoff of the next token (version 2): 2^-mu as float32, but at most 1.
-/// Definition: llama_sampler_mirostat_v2_apply, which keeps tokens whose surprise is at most mu.
+/// Definition: llama.cpp's llama_sampler_mirostat_v2_apply, which keeps tokens whose surprise is at
+/// most mu.
 float mirostat_cutoff(const Mirostat& state) noexcept;
 
 /// Writes the chain_top_k of the next token (version 1), from 1 to `vocab`, to `top_k`. `largest`
 /// has the largest log-probabilities of the row at the request's temperature, before the filter, in
 /// decreasing order: 2 or more, finite or -inf; llama.cpp takes 100. Tokens at -inf do not count.
 /// Shapes: `largest` is [m].
-/// Definition: llama_sampler_mirostat_apply, estimate of the exponent of Zipf's law.
+/// Definition: llama.cpp's llama_sampler_mirostat_apply, estimate of the exponent of Zipf's law.
 Error mirostat_top_k(const Mirostat& state, View<const float> largest, std::int64_t vocab,
                      std::int32_t& top_k);
 
 /// Moves mu after a token: mu - eta (surprise - tau), where the surprise is that of the token among
 /// the survivors, `logprob_filtered` (SampleResult), in natural logarithms, finite and at most 0.
-/// Definition: llama_sampler_mirostat_v2_apply; version 1 moves mu in the same way.
+/// Definition: llama.cpp's llama_sampler_mirostat_v2_apply; version 1 moves mu in the same way.
 Error observe_surprise(Mirostat& state, float logprob_filtered);
 
 }  // namespace fairdraw

@@ -10,10 +10,8 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "harness/contract/serving.h"
 #include "harness/run/calls/forwarding_sampler.h"
 #include "harness/run/calls/logits_source.h"
 #include "suites/gate/identify/case_rows.h"
@@ -200,39 +198,6 @@ TEST(Conditions, AreNotWhatAMistakeAfterManyCallsNeeds) {
   constexpr double kSeconds = 600;  // a loaded machine takes longer, and changes no result
   note_conditions(plan.jobs, kSeconds, record);
   EXPECT_TRUE(record.samplers.front().conditions.empty());
-}
-
-/// A right sampler that keeps the largest number of requests of a verification.
-class LargestCall final : public harness::ForwardingSampler {
- public:
-  LargestCall(std::unique_ptr<harness::Sampler> right, std::int64_t& largest)
-      : ForwardingSampler(*right), right_(std::move(right)), largest_(largest) {}
-
-  std::string run_serving(const harness::ServingCall& call) override {
-    if (const auto* const* of = std::get_if<const fairdraw_verification*>(&call.call)) {
-      largest_ = std::max<std::int64_t>(largest_, (*of)->batch);
-    }
-    return right_->run_serving(call);
-  }
-
- private:
-  std::unique_ptr<harness::Sampler> right_;
-  std::int64_t& largest_;
-};
-
-TEST(Neighbours, OfALawHaveSmallCalls) {
-  Job job = job_of("verify_law/*", "rows with top_k");
-  ASSERT_TRUE(chooses_calls(job));
-  const auto largest_of = [](Job one) {
-    std::int64_t largest = 0;
-    one.make_sampler = [&largest] {
-      return std::make_unique<LargestCall>(harness::make_builtin_sampler("model"), largest);
-    };
-    EXPECT_EQ(verdict_of(one), Verdict::passed);
-    return largest;
-  };
-  EXPECT_GT(largest_of(job), 4);
-  EXPECT_EQ(largest_of(job.neighbour({.requests_of_call = 4})), 4);
 }
 
 // The sizes 31, 45, 62, 90, 125 and 180 are right. The sizes 250, which is the case's own, 350, 500
