@@ -40,6 +40,7 @@ TEST(Neighbours, OfALawHaveSmallCalls) {
   PlanOptions options;
   options.suite = Suite::smoke;
   options.samplers = {"model"};
+  options.make_sampler = harness::make_builtin_sampler;
   options.case_glob = "verify_law/*";
   options.seed = 1;
   const Job job = make_plan(options).jobs.front();
