@@ -62,15 +62,16 @@ typedef struct fairdraw_token_lists {
  *      order, 4 bits for each, the first one lowest: 1 top_n_sigma, 2 typical_p, 3 epsilon_cutoff,
  *      4 eta_cutoff, 5 p_less, 6 top_h, 7 xtc, 8 temperature (the steps after it see p at
  *      chain_temperature), 9 top_k (logits of at least the chain_top_k-th largest stay), 10 top_p
- * (a token stays if the mass of larger logits is below chain_top_p), 11 min_p (p of at least
+ *      (a token stays if the mass of larger logits is below chain_top_p), 11 min_p (p of at least
  *      chain_min_p times the largest stays). The parameters of the batch come after the chain
  *
  * dynatemp_range r above 0 changes no logit, but the row's temperature T, unless that is 0. With h,
  * the entropy of the tokens left at temperature 1 by the logarithm of their number (1 for one
  * token), and l = max(T - r, 0), it is l + (T + r - l) h^dynatemp_exponent, at least 2^-126, at
- * most 2^64. top_p_decay d below 1 changes no logit, but the row's top_p, in float32: after each
- * token of the output, top_p is max(top_p * d, top_p_min), or after top_p_reset_id that of the
- * batch. 0 stays 0.
+ * most 2^64.
+ *
+ * top_p_decay d below 1 changes no logit, but the row's top_p, in float32: after each token of the
+ * output, top_p is max(top_p * d, top_p_min), or after top_p_reset_id that of the batch. 0 stays 0.
  *
  * A banned token has the logit -inf. Each operation on logits is a float32 operation, rounded to
  * nearest, with subnormals, and not contracted with the next operation. The number count is how

@@ -105,8 +105,8 @@ namespace {
 
 /// Gives a row a chain of its own, in most rows with filters that only a chain has.
 void add_random_chain(reference::RowProcessing& row, std::mt19937_64& random) {
-  constexpr std::uint64_t kMostSteps = 16;
-  const std::uint64_t steps = 1 + random() % (random() % 8 == 0 ? kMostSteps : 6);
+  const std::uint64_t steps =
+      1 + random() % (random() % 8 == 0 ? std::uint64_t{kMaxFilterSteps} : 6);
   for (std::uint64_t step = 0; step < steps; ++step) {
     row.filter_chain |= (1 + random() % kFilterSteps) << (kFilterStepBits * step);
   }

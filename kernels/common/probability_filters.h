@@ -1,5 +1,6 @@
-// Arithmetic of the filters by probability (fairdraw/logits_processing.h, step 9), and the order in
-// which a row's chain applies them (step 10), for host and device.
+// Arithmetic of the filters by probability (fairdraw/logits_processing.h, step 9), the order in
+// which a row's chain applies them, and the temperature that follows what they leave, for host and
+// device.
 //
 // One form for all filters. A filter turns sums over the tokens that are left into a description of
 // the tokens that stay (KeptTokens): those whose weight reaches a threshold, and those whose logit

@@ -75,8 +75,10 @@
 // h is 1 for one token. The row is drawn at the temperature
 //        l + (T + r - l) h^e, with l = max(T - r, 0) and dynatemp_exponent e,
 // which is rounded to float32 and lies within the range of a temperature. A greedy row stays
-// greedy. top_p_decay d changes no logit, but the row's top_p: the first token of the output is
-// drawn with the top_p of the request, and after each token t of the output
+// greedy.
+//
+// top_p_decay d changes no logit, but the row's top_p: the first token of the output is drawn with
+// the top_p of the request, and after each token t of the output
 //        top_p = t is top_p_reset_id ? the top_p of the request : max(top_p * d, top_p_min).
 // A top_p of 0 stays 0, so that no greedy request becomes another.
 // A row is checked for NaN and +inf before the first step, and a finite logit that a step makes

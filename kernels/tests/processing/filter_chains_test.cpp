@@ -124,21 +124,12 @@ TEST(FilterChains, TheRequestsOwnParametersComeAfterTheChain) {
   RowProcessing row = chain({FilterStep::xtc});
   row.xtc_probability = 1;
   row.xtc_threshold = 0.2F;  // leaves 1/4, 1/8 and 1/8, of which the first is 1/2 now
-  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 4);
-  std::int32_t token = -7, support = -7;
   SampleRequest request;
-  request.logits = {logits.data(), DType::float32, 1, 4, 4};
-  request.processing = arrays.view();
-  request.seed = std::uint64_t{7};
-  SampleResult result;
-  result.tokens = {&token, 1};
-  result.support_size = {&support, 1};
-  ASSERT_FALSE(sample(request, result));
-  EXPECT_EQ(support, 3);
+  EXPECT_EQ(draw_from(logits, row, request).support, 3);
   request.top_p = 0.45F;
-  ASSERT_FALSE(sample(request, result));
-  EXPECT_EQ(support, 1);
-  EXPECT_EQ(token, 1);
+  const OneDraw drawn = draw_from(logits, row, request);
+  EXPECT_EQ(drawn.support, 1);
+  EXPECT_EQ(drawn.token, 1);
 }
 
 TEST(FilterChains, PartsBeyondTheirRangesFail) {
@@ -241,19 +232,11 @@ TEST(DynamicTemperature, GreedyRowsStayGreedy) {
   RowProcessing row;
   row.dynatemp_range = 5;
   EXPECT_EQ(reference::dynamic_temperature({1, 2}, row, 0), 0.0F);
-  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 2);
-  const std::array<float, 2> logits = {1, 2};
-  std::int32_t token = -7, support = -7;
   SampleRequest request;
-  request.logits = {logits.data(), DType::float32, 1, 2, 2};
-  request.processing = arrays.view();
   request.temperature = 0.0F;
-  SampleResult result;
-  result.tokens = {&token, 1};
-  result.support_size = {&support, 1};
-  ASSERT_FALSE(sample(request, result));
-  EXPECT_EQ(token, 1);
-  EXPECT_EQ(support, 1);
+  const OneDraw drawn = draw_from({1, 2}, row, request);
+  EXPECT_EQ(drawn.token, 1);
+  EXPECT_EQ(drawn.support, 1);
 }
 
 TEST(DynamicTemperature, ValuesBeyondTheirRangesFail) {

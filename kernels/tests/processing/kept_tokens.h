@@ -5,10 +5,13 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <random>
+#include <span>
 #include <vector>
 
+#include "fairdraw/sample.h"
 #include "tests/processing/processed_row.h"
 
 namespace fairdraw::suites {
@@ -53,6 +56,29 @@ inline std::vector<float> random_logits(std::mt19937_64& random) {
   }
   logits[random() % logits.size()] = center;
   return logits;
+}
+
+/// The token that is drawn from a row, and the number of tokens that its filters keep.
+struct OneDraw {
+  std::int32_t token = -7;
+  std::int32_t support = -7;
+};
+
+/// Draws from a row with processing, with the other parameters of `request`.
+inline OneDraw draw_from(const std::vector<float>& logits, const RowProcessing& row,
+                         SampleRequest request) {
+  const auto vocab = static_cast<std::int64_t>(logits.size());
+  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), vocab);
+  request.logits = {logits.data(), DType::float32, 1, vocab, vocab};
+  request.processing = arrays.view();
+  request.seed = std::uint64_t{7};
+  OneDraw drawn;
+  SampleResult result;
+  result.tokens = {&drawn.token, 1};
+  result.support_size = {&drawn.support, 1};
+  const Error error = sample(request, result);
+  EXPECT_FALSE(error) << error.message;
+  return drawn;
 }
 
 }  // namespace fairdraw::suites

@@ -206,21 +206,12 @@ TEST(ProbabilityFilters, EachFilterSeesWhatTheOneBeforeLeft) {
 TEST(ProbabilityFilters, TheTemperatureComesLater) {
   const std::vector<float> logits = logits_of({0.5, 0.25, 0.125, 0.125});
   const RowProcessing row = typical(0.24F);
-  const harness::ProcessingArrays arrays = harness::pack(std::span(&row, 1), 4);
-  std::int32_t token = -7;
-  std::int32_t support = -7;
   SampleRequest request;
-  request.logits = {logits.data(), DType::float32, 1, 4, 4};
-  request.processing = arrays.view();
   for (const float temperature : {0.0F, 0.1F, 100.0F}) {
     request.temperature = temperature;
-    request.seed = std::uint64_t{7};
-    SampleResult result;
-    result.tokens = {&token, 1};
-    result.support_size = {&support, 1};
-    ASSERT_FALSE(sample(request, result));
-    EXPECT_EQ(token, 1);
-    EXPECT_EQ(support, 1);
+    const OneDraw drawn = draw_from(logits, row, request);
+    EXPECT_EQ(drawn.token, 1);
+    EXPECT_EQ(drawn.support, 1);
   }
 }
 
