@@ -125,7 +125,7 @@ SERVING = tuple(
         "suites/gate/cases/": """
             narrow_speculation_cases.cpp sequence_cases.cpp speculation_cases.cpp
         """,
-        "suites/gate/identify/": "tests/law_neighbours_test.cpp",
+        "suites/gate/identify/": "tests/call_neighbours_test.cpp",
     }.items()
     for name in names.split()
 )

@@ -67,12 +67,13 @@ void add_tokens(const Response& response, Counts& counts) {
   }
 }
 
-Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed) {
-  return count_draws(sampler, row, draws, seed, {});
+Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed,
+                   std::int64_t most_outputs) {
+  return count_draws(sampler, row, draws, seed, CasePart(), most_outputs);
 }
 
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed,
-                   CasePart part) {
+                   CasePart part, std::int64_t most_outputs) {
   const SamplerDescription& description = sampler.description();
   const auto vocab = static_cast<std::uint64_t>(row.vocab);
   Counts counts;
@@ -87,8 +88,11 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
   if (description.num_samples && !marked) {
     by_outputs = std::min(draws / 4, std::max<std::uint64_t>(64, (1U << 25) / vocab));
   }
-  const std::uint64_t outputs_a_call =
+  std::uint64_t outputs_a_call =
       by_indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
+  if (most_outputs > 0) {
+    outputs_a_call = std::min(outputs_a_call, static_cast<std::uint64_t>(most_outputs));
+  }
   std::uint64_t asked = 0;  // number of draws requested in the calls of all parts
   for (std::uint64_t call = 0; asked < draws && counts.trouble.empty(); ++call) {
     const bool as_outputs = asked < by_outputs;

@@ -19,8 +19,10 @@ void add_tokens(const Response& response, Counts& counts);
 /// as far as the sampler supports them: many samples of one output; many outputs of one row with an
 /// offset each, like consecutive steps of serving; and one scalar seed for many outputs. Each call
 /// has its own seed, which is mixed(seed, number of the call). Draws of a marked row have the marks
-/// of vary_marks(), so that they have the distribution of the row without marks.
-Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);
+/// of vary_marks(), so that they have the distribution of the row without marks. A call has at most
+/// `most_outputs` outputs; 0: no limit but its memory.
+Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed,
+                   std::int64_t most_outputs = 0);
 
 /// Makes the draws as samples, with one output per call. Precondition: the sampler supports
 /// samples.
@@ -33,7 +35,7 @@ struct CasePart {
   std::uint32_t part = 1, parts = 1;
 };
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed,
-                   CasePart part);
+                   CasePart part, std::int64_t most_outputs = 0);
 
 /// A source of counts for a check of one row, in place of count_draws(), for one run of the check.
 class CountSource {

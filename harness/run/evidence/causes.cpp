@@ -225,6 +225,11 @@ bool can_show(std::string_view cause, const CausePlace& place, const CaseRecord&
   return !filter || says_no_filter || record.filter.find(*filter) != record.filter.npos;
 }
 
+/// Returns whether a cause says that results depend on the place in a call, or on the call.
+bool is_of_places(std::string_view cause) {
+  return place_of(cause).step == Step::batch || cause.find("batch") != cause.npos;
+}
+
 /// Returns whether the sampler's mistake shows only in some rows of a call.
 bool depends_on_calls(const SamplerRecord& sampler) {
   return std::ranges::any_of(sampler.conditions, [](const SharedCondition& one) {
@@ -443,6 +448,13 @@ class Ranking {
     }
     failures_ = std::move(left);
     cause.cases.insert(cause.cases.end(), reached.begin(), reached.end());
+    // Dependence on the batch, too, may be only a condition of what other cases name.
+    if (depends_on_calls(sampler_)) {
+      const auto names_mistake = [](const Whole& whole) { return !is_of_places(whole.hint->bug); };
+      if (std::ranges::any_of(wholes, names_mistake)) {
+        std::erase_if(wholes, [&](const Whole& whole) { return !names_mistake(whole); });
+      }
+    }
     if (const auto best = std::ranges::max_element(wholes, {}, &Whole::worth);
         best != wholes.end()) {
       cause.name = best->hint->bug;
@@ -531,7 +543,7 @@ bool is_said_by(std::string_view cause, const SharedCondition& condition) {
   const CausePlace place = place_of(cause);
   if (condition.subject == "processing") return place.step == Step::processing;
   if (condition.subject == "row" || condition.subject == "batch") {
-    return place.step == Step::batch || cause.find("batch") != cause.npos;
+    return is_of_places(cause);
   }
   const bool is_widest =
       condition.subject == "temperature" || condition.text == "rows with " + condition.subject;

@@ -126,6 +126,22 @@ TEST(RankedCauses, AMistakeInSomeRowsOfCallsExplainsDependenceOnCalls) {
   EXPECT_EQ(causes[0].text.sentence, "Only in calls of more than 4 rows: top_k is ignored.");
 }
 
+// Checks of drafts name a mistake and the dependence on the batch by one cause.
+TEST(RankedCauses, AConditionOnCallsIsNoMistakeOfDrafts) {
+  const CaseRecord depends =
+      failed("a", "verify", {{"speculative decoding: a request depends on its batch", ""}});
+  const CaseRecord mistake =
+      failed("b", "verify_law", {{"speculative decoding: the bonus token", ""}});
+  RunRecord record = run_of({depends, depends, mistake});
+  EXPECT_EQ(names_of(record).front(), depends.evidence.suspects.front().bug);
+  record.samplers.front().conditions = {{"row", "rows 1, 3, 5, ... of a call"}};
+  EXPECT_EQ(names_of(record).front(), mistake.evidence.suspects.front().bug);
+  // If no case names a mistake, the dependence is all that is known.
+  RunRecord without = run_of({depends, depends});
+  without.samplers.front().conditions = record.samplers.front().conditions;
+  EXPECT_EQ(names_of(without).front(), depends.evidence.suspects.front().bug);
+}
+
 // A row that gets the parameters of another row resembles other mistakes in some cases, and is
 // right in calls of one row.
 TEST(RankedCauses, OnlyAMistakeThatMostCasesOfACheckNameExplainsDependenceOnCalls) {

@@ -82,8 +82,10 @@ std::int64_t largest_right_vocab(const std::vector<const Job*>& jobs, double max
 }
 
 bool chooses_calls(const Job& job) {
-  static const std::set<std::string> laws = {"chain_law", "verify_law", "tree_law"};
-  return laws.contains(job.record.check);
+  static const std::set<std::string> checks = {"boundaries", "chi_squared", "bets",
+                                               "binomial",   "streams",     "chain_law",
+                                               "verify_law", "tree_law"};
+  return checks.contains(job.record.check);
 }
 
 bool is_right_in_calls_of(const Job& job, std::int64_t rows) {

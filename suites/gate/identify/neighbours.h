@@ -21,8 +21,8 @@ namespace fairdraw::suites {
 std::int64_t largest_right_vocab(const std::vector<const harness::Job*>& jobs, double max_chance,
                                  const harness::TimeLimit& limit);
 
-/// Returns whether the case's check makes calls of some thousands of equal requests, however many
-/// rows the case has.
+/// Returns whether the case's check chooses how many equal requests a call has, however many rows
+/// the case has.
 bool chooses_calls(const harness::Job& job);
 
 /// Returns whether all rows of a failed case are right in calls of at most `rows` rows.

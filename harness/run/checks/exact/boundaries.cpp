@@ -107,8 +107,9 @@ Counts draws_in_batches(const CheckInput& input, const Request& row, std::int64_
 
 Counts draws_of(const CheckInput& input, const BoundaryRow& row, const Request& request,
                 std::uint64_t seed) {
-  return row.samples > 0 ? count_samples(*input.sampler, request, row.samples, seed)
-                         : count_draws(*input.sampler, request, input.draws, seed);
+  return row.samples > 0
+             ? count_samples(*input.sampler, request, row.samples, seed)
+             : count_draws(*input.sampler, request, input.draws, seed, input.requests_of_call);
 }
 
 void judge(const CheckInput& input, const BoundaryRow& row, const Request& request,
@@ -126,15 +127,19 @@ void judge(const CheckInput& input, const BoundaryRow& row, const Request& reque
   // One boundary row of each kind is enough, because the effect of other rows in a call does not
   // depend on parameters.
   if (outcome.failed() || !row.by_rank || outcome.measures["batches"] > 0) return;
+  const std::int64_t most = input.requests_of_call;
   for (const std::int64_t rows : {2, 4, 8, 16, 32, 64}) {
+    if (most > 0 && rows > most) break;
     ++outcome.measures["batches"];
     judge_draws(fmt::format(" in calls of {} rows", rows),
                 draws_in_batches(input, request, rows, false, mixed(input.seed + 6, number)));
   }
-  const bool pads = input.sampler->description().active_rows && request.input == RowInput::logits;
+  const bool pads =
+      input.sampler->description().active_rows && request.input == RowInput::logits && most != 1;
   if (!pads) return;
-  judge_draws(" among rows of padding", draws_in_batches(input, request, 2 * kDrawsOfHalf, true,
-                                                         mixed(input.seed + 7, number)));
+  judge_draws(" among rows of padding",
+              draws_in_batches(input, request, most > 0 ? most : 2 * kDrawsOfHalf, true,
+                               mixed(input.seed + 7, number)));
 }
 
 }  // namespace

@@ -104,9 +104,10 @@ void note_outside(const CheckInput& input, const Request& request,
 CertainCounts draw_row(const CheckInput& input, const Request& request,
                        const reference::RealDistribution& distribution, std::uint64_t seed,
                        CheckOutcome& outcome) {
-  Counts counts = input.counts != nullptr
-                      ? input.counts->count(*input.sampler, request, input.draws, seed)
-                      : count_draws(*input.sampler, request, input.draws, seed);
+  Counts counts =
+      input.counts != nullptr
+          ? input.counts->count(*input.sampler, request, input.draws, seed)
+          : count_draws(*input.sampler, request, input.draws, seed, input.requests_of_call);
   outcome.draws += counts.draws;
   if (part_of_look(input)) return {};
   if (!counts.trouble.empty()) outcome.fail(counts.trouble);

@@ -140,6 +140,9 @@ class Drawing {
     const auto vocab = static_cast<std::size_t>(row.vocab);
     max_outputs_ = sampler_.indices ? std::size_t{1} << 16
                                     : std::max<std::size_t>(kStreamLength, (1U << 22) / vocab);
+    if (input.requests_of_call > 0) {
+      max_outputs_ = std::min(max_outputs_, static_cast<std::size_t>(input.requests_of_call));
+    }
   }
 
   // Makes draws with a seed and an offset each, which may be divided among calls.
