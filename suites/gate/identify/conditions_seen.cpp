@@ -404,12 +404,14 @@ class Conditions {
     sampler_.conditions.push_back({std::string(condition.subject), condition.text});
   }
 
-  // Returns whether a check compares no tokens of different calls.
+  // Returns whether a check compares no tokens of different calls, but for calls of the same rows
+  // at the same places.
   static bool is_in_one_call(const std::string& check) {
-    static const std::set<std::string> of_draws = {
-        "mask", "tokens",   "support", "boundaries", "logprobs",   "probabilities", "chi_squared",
-        "bets", "binomial", "pit",     "chain_law",  "verify_law", "tree_law"};
-    return of_draws.contains(check) || is_row_operation(check);
+    static const std::set<std::string> checks = {
+        "mask",     "tokens",        "support",     "boundaries", "status",
+        "logprobs", "probabilities", "chi_squared", "bets",       "binomial",
+        "pit",      "chain_law",     "verify_law",  "tree_law"};
+    return checks.contains(check) || is_row_operation(check);
   }
   // The check that repeats its rows alone and in calls of other numbers of rows.
   static constexpr const char* kPaired = "replay";
