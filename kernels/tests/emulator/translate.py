@@ -107,6 +107,8 @@ def statement(body: str, where: str) -> str:
         words = "const std::uint32_t* words = reinterpret_cast<const std::uint32_t*>"
         loads = " ".join(f"{to} = words[{i}];" for i, to in enumerate(out))
         return f"{{ {words}({given[0]}); {loads} }}"
+    if ptx.startswith("ld.global.nc.b8"):
+        return f"{out[0]} = *reinterpret_cast<const std::uint8_t*>({given[0]});"
     if ptx.startswith("st.release.sys.global.u64"):
         return f"__atomic_store_n({given[0]}, {given[1]}, __ATOMIC_RELEASE);"
     if ptx.startswith("ld.acquire.sys.global.u64"):
