@@ -1,5 +1,6 @@
 #include "reference/watermark_model.h"
 
+#include <algorithm>
 #include <bitset>
 #include <cmath>
 #include <map>
@@ -88,24 +89,39 @@ std::int32_t race_model(const IntegerRow& row,
   return first;
 }
 
-std::vector<double> tournament_model(const IntegerRow& row, int layers,
-                                     const std::function<std::uint64_t(std::int32_t)>& word) {
-  std::vector<double> weights;
+std::vector<cpp_int> tournament_model(const IntegerRow& row, int layers,
+                                      const std::function<std::uint64_t(std::int32_t)>& word) {
+  const cpp_int one = 1;
+  cpp_int all = 0;
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    if (row.mask[id] != 0) all += big(row.weight[id]);
+  }
+  unsigned dropped = 0;
+  while ((all >> dropped) >= (one << 62)) ++dropped;
+  std::vector<cpp_int> weights;
   std::vector<std::string> ones;  // digits of each token's word, the highest first
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
-    const bool survives = row.mask[id] != 0;
-    weights.push_back(survives ? static_cast<double>(row.weight[id]) : 0);
+    weights.push_back(row.mask[id] != 0 ? cpp_int(big(row.weight[id]) >> dropped) : cpp_int(0));
     ones.push_back(std::bitset<64>(word(static_cast<std::int32_t>(id))).to_string());
   }
+  // Sums are below 2^63, and the conversion of 64-bit integers rounds to nearest.
+  const auto rounded = [](const cpp_int& sum) {
+    return static_cast<double>(static_cast<std::uint64_t>(sum));
+  };
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
-    double all = 0, winning = 0;
+    cpp_int winning = 0;
+    all = 0;
     for (std::size_t id = 0; id < weights.size(); ++id) {
-      all = all + weights[id];
-      if (ones[id][layer] == '1') winning = winning + weights[id];
+      all += weights[id];
+      if (ones[id][layer] == '1') winning += weights[id];
     }
+    const double share = rounded(all - winning) / rounded(all);
+    const auto factor =
+        static_cast<cpp_int>(std::ldexp(std::min(share, std::nextafter(1.0, 0.0)), 64));
     for (std::size_t id = 0; id < weights.size(); ++id) {
-      const double factor = ones[id][layer] == '1' ? 2 - winning / all : 1 - winning / all;
-      weights[id] = weights[id] * factor;
+      const cpp_int before = weights[id];
+      weights[id] = (before * factor) >> 64;
+      if (ones[id][layer] == '1') weights[id] += before;
     }
   }
   return weights;
@@ -142,14 +158,12 @@ std::int32_t marked_token(const IntegerRow& row, const RowMark& mark,
   const std::vector<std::int32_t> context = context_of(output, mark.window);
   const auto of_token = [&](std::int32_t token) { return marked_word(key, context, token); };
   if (mark.scheme == WatermarkScheme::race) return race_model(row, of_token);
-  const std::vector<double> weights = tournament_model(row, mark.layers, of_token);
-  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-  const double place = static_cast<double>(word(kAttemptsOfADraw)) * 0x1p-64 * all;
-  std::int32_t token = -1;
-  double upto = 0;
-  for (std::size_t id = 0; id < weights.size() && upto <= place; ++id) {
-    upto += weights[id];
-    if (weights[id] > 0) token = static_cast<std::int32_t>(id);
+  const std::vector<cpp_int> weights = tournament_model(row, mark.layers, of_token);
+  const cpp_int all = std::accumulate(weights.begin(), weights.end(), cpp_int(0));
+  const cpp_int place = (cpp_int(word(kAttemptsOfADraw)) * all) >> 64;
+  std::int32_t token = 0;
+  for (cpp_int upto = weights[0]; upto <= place; upto += weights[static_cast<std::size_t>(token)]) {
+    ++token;
   }
   return token;
 }

@@ -46,10 +46,10 @@ boost::multiprecision::cpp_int arrival_time_model(std::uint64_t word);
 std::int32_t race_model(const IntegerRow& row,
                         const std::function<std::uint64_t(std::int32_t)>& word);
 
-/// Returns the probabilities of a row's tokens after the layers of a tournament, times the row's
-/// total weight; word(token) is the token's word.
-std::vector<double> tournament_model(const IntegerRow& row, int layers,
-                                     const std::function<std::uint64_t(std::int32_t)>& word);
+/// Returns the weights of a row's tokens after the layers of a tournament, 0 for tokens that do not
+/// survive; word(token) is the token's word.
+std::vector<boost::multiprecision::cpp_int> tournament_model(
+    const IntegerRow& row, int layers, const std::function<std::uint64_t(std::int32_t)>& word);
 
 /// Returns the processing of a row with the biases of its green tokens, if the row has any.
 /// Precondition: the ids of `output`, and of the row's biases, are tokens.

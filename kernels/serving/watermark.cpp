@@ -58,49 +58,50 @@ std::int32_t winner_of_race(cpu::IndexedRow& row, std::uint64_t context_key) {
 }
 
 /// Survivors of a tournament, by ascending id.
-struct Candidates {
-  std::vector<std::int32_t> tokens;
-  std::vector<std::uint64_t> words;
-  std::vector<double> weights;
-
+class Candidates {
+ public:
   Candidates(cpu::IndexedRow& row, std::uint64_t context_key) {
+    std::vector<uint128_t> exact;
+    uint128_t all = 0;
     row.for_each_weight([&](std::int32_t token, uint128_t weight) {
-      if (weight == 0) return;
-      tokens.push_back(token);
-      words.push_back(keyed_word(context_key, token));
-      weights.push_back(nearest_double(weight));
+      tokens_.push_back(token);
+      words_.push_back(keyed_word(context_key, token));
+      exact.push_back(weight);
+      all += weight;
     });
+    const int shift = tournament_shift(all);
+    for (const uint128_t weight : exact) {
+      weights_.push_back(static_cast<std::uint64_t>(weight >> shift));
+      total_ += weights_.back();
+    }
   }
 
   void play(int layer) {
-    double total = 0;
-    double of_ones = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      total += weights[i];
-      if (has_one(i, layer)) of_ones += weights[i];
+    std::uint64_t of_ones = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (is_one_in_layer(words_[i], layer)) of_ones += weights_[i];
     }
-    const double share = of_ones / total;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      weights[i] *= (has_one(i, layer) ? 2.0 : 1.0) - share;
+    const std::uint64_t share = share_of_zeros(total_, of_ones);
+    total_ = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      weights_[i] = weight_after_layer(weights_[i], is_one_in_layer(words_[i], layer), share);
+      total_ += weights_[i];
     }
   }
 
   std::int32_t draw(std::uint64_t word) const {
-    double total = 0;
-    for (const double weight : weights) total += weight;
-    const double place = static_cast<double>(word) * 0x1p-64 * total;
-    double sum = 0;
-    std::int32_t last = tokens.front();
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      sum += weights[i];
-      if (sum > place) return tokens[i];
-      if (weights[i] > 0) last = tokens[i];
-    }
-    return last;
+    const std::uint64_t place = multiply_high(word, total_);
+    std::uint64_t sum = 0;
+    std::size_t i = 0;
+    while ((sum += weights_[i]) <= place) ++i;  // place is below the sum of all
+    return tokens_[i];
   }
 
  private:
-  bool has_one(std::size_t i, int layer) const { return ((words[i] >> (64 - layer)) & 1U) != 0; }
+  std::vector<std::int32_t> tokens_;
+  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> weights_;
+  std::uint64_t total_ = 0;
 };
 
 /// Marks of a call's rows.

@@ -46,21 +46,29 @@
 //   from n independent words by at most the probability that two independent words are equal.
 //
 // Tournament of m layers. Bit 64 - l of u_v, where bit 63 is the highest, is the token's value in
-// layer l = 1 ... m. The weights are doubles: w_v is at first the double nearest to W. A layer adds
-// up, by ascending id, Z = sum of w_v, and G = the sum of those with a value of 1, and multiplies
-// w_v by 2 - G / Z if the value is 1, and by 1 - G / Z if it is 0. After the last layer, the token
-// is the first, by ascending id, for which the sum of the w_v up to it exceeds r 2^-64 Z, with Z
-// anew and r the word of attempt 64 of the draw; if none exceeds it, the last with w_v > 0. Each
-// operation is rounded to nearest once.
+// layer l = 1 ... m. The weights w_v are integers: at first floor(W 2^-s), with the least s >= 0
+// for which the sum of all W of survivors is below 2^(s + 62). A layer adds up Z = sum of w_v, and
+// G = the sum of those with a value of 1. It replaces w_v by floor(w_v f 2^-64), and by w_v more if
+// the value is 1. Here f = 2^64 d, cut to an integer, and d is the quotient of Z - G and Z in
+// doubles, each rounded to nearest, as both operands are, but at most 1 - 2^-53. After the last
+// layer, the token is the first, by ascending id, for which the sum of the w_v up to it exceeds
+// floor(r Z 2^-64), with Z anew and r the word of attempt 64 of the draw. No sum depends on the
+// order of its terms.
 //   A match of two candidates, drawn by p, is won by the one with the larger value, or by lot: the
-//   winner is v with probability p_v (1 + g_v - sum of p g), which is the factor above. Over random
-//   bits the mean of g_v - sum of p g is 0, so that each layer leaves the mean of p_v as it is.
-//   Distance to the unmarked distribution, over keys and words, for n survivors: a sum of n terms
-//   has a relative error of at most (n - 1) 2^-53, and a factor of at most 4 (n + 1) 2^-53
-//   absolutely. Exact layers keep means, so that the error of each layer counts once. Weights that
-//   become subnormal lose less than n 2^-1075 more. So m layers, the first rounding and the draw's
-//   sum add up to less than 4 (n + 2) (m + 1) 2^-53 in total variation, 2e-8 for n = 2^20 and m =
-//   30, and n blocks of one permutation to n (n - 1) 2^-65, as above.
+//   winner is v with probability p_v (1 + g_v - sum of p g), which is the factor f 2^-64 + g_v.
+//   Over random bits the mean of g_v - sum of p g is 0, so that each layer leaves the mean of p_v
+//   as it is. Distance to the unmarked distribution, over keys and words, for n survivors: at most
+//       5 m 2^-53 + (m + 1) n 2^-60
+//   in total variation, 3e-11 for n = 2^20 and m = 30, and n blocks of one permutation differ by n
+//   (n - 1) 2^-65 more, as above. The largest W is above 2^102 (common/tile_weights.h), so Z is at
+//   least 2^61 - n at first. If numbers of sum A are moved by at most E in all, then their shares
+//   are moved by at most E / A in total variation. The first weights are moved by less than n. f
+//   2^-64 is within 5 2^-53 of (Z - G) / Z: three roundings, the limit of d, and the cut. So a
+//   layer moves the weights, whose sum an exact layer does not change, by less than 5 2^-53 Z + n
+//   in all, Z stays above 2^60, and the shares move by less than 5 2^-53 + n 2^-60. Exact layers
+//   keep means, so that the error of each layer counts once. The draw's word has 2^64 values, so
+//   that each probability is off by less than 2^-64, and all by n 2^-65; with the first weights,
+//   this is less than n 2^-60.
 //
 // Green list. Token v is green if u_v < floor(green_share 2^64). In step 3 of logits processing
 // (logits_processing.h), the bias of each green token is greater by green_bias, in one addition of

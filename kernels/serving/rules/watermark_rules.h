@@ -166,6 +166,35 @@ FAIRDRAW_HOST_DEVICE inline ArrivalBounds arrival_bounds(std::uint64_t word, dou
   return {time / weight * (1.0 - kMargin), (time + 0x1p-64) / weight * (1.0 + kMargin)};
 }
 
+/// Returns the number of bits that the first weights of a tournament lack, by the total weight of
+/// the survivors.
+FAIRDRAW_HOST_DEVICE inline int tournament_shift(uint128_t total) {
+  constexpr int kBits = 62;  // of the sum of all weights
+  const auto high = static_cast<std::uint64_t>(total >> 64);
+  const auto low = static_cast<std::uint64_t>(total);
+  const int bits = high != 0 ? 128 - leading_zeros(high) : low != 0 ? 64 - leading_zeros(low) : 0;
+  return bits > kBits ? bits - kBits : 0;
+}
+
+/// Returns the part of the weights, in units of 2^-64, that a layer leaves to tokens with a value
+/// of 0. `total` is the sum of all weights, not 0, and `ones` the sum of those with a value of 1.
+FAIRDRAW_HOST_DEVICE inline std::uint64_t share_of_zeros(std::uint64_t total, std::uint64_t ones) {
+  constexpr double kLimit = 1.0 - 0x1p-53;
+  const double share = static_cast<double>(total - ones) / static_cast<double>(total);
+  return static_cast<std::uint64_t>((share < kLimit ? share : kLimit) * 0x1p64);
+}
+
+/// Returns a weight after a layer, of a token with the value `is_one`.
+FAIRDRAW_HOST_DEVICE inline std::uint64_t weight_after_layer(std::uint64_t weight, bool is_one,
+                                                             std::uint64_t share) {
+  return multiply_high(weight, share) + (is_one ? weight : 0);
+}
+
+/// Returns the value of a word in a layer, which counts from 1.
+FAIRDRAW_HOST_DEVICE inline bool is_one_in_layer(std::uint64_t word, int layer) {
+  return ((word >> (64 - layer)) & 1U) != 0;
+}
+
 /// Checks a watermark and what sample_marked needs of the request, which has been checked.
 Error check_watermark(const SampleRequest& request, const Watermark& watermark);
 

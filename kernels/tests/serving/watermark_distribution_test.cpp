@@ -187,22 +187,45 @@ TEST(WatermarkDistribution, TournamentsOverKeysAndWordsGiveTheUnmarkedTokens) {
   }
 }
 
-/// The mean over all values of all tokens in both layers is exactly the unmarked distribution: 3
-/// tokens have 2^6 different values.
+/// The mean over all values of all tokens in both layers is the unmarked distribution: 3 tokens
+/// have 2^6 different values.
 TEST(WatermarkDistribution, TheMeanOverAllTournamentsIsTheUnmarkedDistribution) {
+  constexpr int kLayers = 2;
   const reference::IntegerRow row =
       reference::integer_model(std::vector<float>{0.0F, 1.0F, -0.5F}, {}, {});
-  std::array<double, 3> mean{};
+  std::array<Real, 3> mean{};
   for (std::uint64_t values = 0; values < 64; ++values) {
-    const std::vector<double> weights = reference::tournament_model(
-        row, 2, [values](std::int32_t token) { return values >> (2 * token) << 62; });
-    for (std::size_t id = 0; id < 3; ++id) mean[id] += weights[id] / 64;
+    const auto weights = reference::tournament_model(
+        row, kLayers, [values](std::int32_t token) { return values >> (2 * token) << 62; });
+    const Real all(weights[0] + weights[1] + weights[2]);
+    for (std::size_t id = 0; id < 3; ++id) mean[id] += Real(weights[id]) / all / 64;
   }
+  const double all = reference::to_nearest_double(row.total);
   for (std::size_t id = 0; id < 3; ++id) {
-    // The bound of fairdraw/watermark.h for n = 3 and m = 2, and 64 roundings of the mean.
-    const double weight = reference::to_nearest_double(row.weight[id]);
-    const double all = reference::to_nearest_double(row.total);
-    EXPECT_NEAR(mean[id], weight, all * (4 * 5 * 3 + 64) * 0x1p-53);
+    // The bound of fairdraw/watermark.h for n = 3, and three roundings of the expected share.
+    const double share = reference::to_nearest_double(row.weight[id]) / all;
+    const double bound = 5 * kLayers * 0x1p-53 + (kLayers + 1) * 3 * 0x1p-60;
+    EXPECT_NEAR(static_cast<double>(mean[id] - Real(share)), 0, bound + 3 * 0x1p-53);
+  }
+}
+
+/// Tournaments whose first sums are around 2^62, of one token or of tokens with no weight beside
+/// it.
+TEST(WatermarkDistribution, WeightsOfATournamentStayInTheirRange) {
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << 62) - 1;
+  EXPECT_EQ(tournament_shift(kMost), 0);
+  EXPECT_EQ(tournament_shift(static_cast<uint128_t>(kMost) + 1), 1);
+  EXPECT_EQ(tournament_shift(static_cast<uint128_t>(1) << 123), 62);
+  for (const std::uint64_t total : {std::uint64_t{1}, std::uint64_t{3}, kMost}) {
+    for (const std::uint64_t ones : {std::uint64_t{0}, std::uint64_t{1}, total / 2, total}) {
+      const std::uint64_t share = share_of_zeros(total, ones);
+      // 2^64 (total - ones) / total is met within 5 2^-53 of 2^64, as fairdraw/watermark.h says.
+      const Real exact =
+          Real(total - ones) / Real(total) * boost::multiprecision::ldexp(Real(1), 64);
+      EXPECT_LT(boost::multiprecision::abs(Real(share) - exact), Real(5 * 0x1p11)) << total;
+      EXPECT_EQ(weight_after_layer(ones, true, share) - multiply_high(ones, share), ones);
+      EXPECT_LE(multiply_high(total - ones, share), total - ones);
+    }
   }
 }
 
