@@ -151,7 +151,8 @@ class CudaServing final : public ServingSampler {
  public:
   CudaServing(std::unique_ptr<Sampler> rows, cuda::Path path)
       : ServingSampler(std::move(rows)), path_(path) {
-    description_.marks_by_key = true;
+    description_.marks_by_key = description_.marks_by_key_and_seed = true;
+    description_.marks_green_lists = true;
   }
 
   std::string run(const fairdraw_batch& batch) override {

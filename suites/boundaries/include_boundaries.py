@@ -97,7 +97,10 @@ SERVING = tuple(
             kept_sets.h mirostat.h parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
         """,
         "kernels/": "serving/ sharded/",
-        "kernels/cuda/": "batch/ beams/ sharded/ speculation/ outputs/kept_sets. outputs/mark_rows.",
+        "kernels/cuda/": """
+            batch/ beams/ sharded/ speculation/ outputs/kept_sets. outputs/mark_rows.
+            outputs/play_rows. outputs/row_marks.
+        """,
         "kernels/cuda/calls/": """
             beam_search.cpp chain_speculative_sampling.cpp kept_ no_cuda_serving.cpp sharded
             speculation.cpp stop_criteria.cu watermark.cpp

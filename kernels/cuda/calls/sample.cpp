@@ -19,7 +19,6 @@
 #include "cuda/outputs/draw_outputs.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/processing/decay_top_p.h"
-#include "cuda/processing/edit_rows.h"
 #include "cuda/processing/follow_entropy.h"
 
 namespace fairdraw::cuda {
@@ -217,13 +216,19 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
                             workspace.top_p};
       if (Error error = check_launch("decay_top_p", decay_top_p(decay, stream))) return error;
     }
-    if (plan.has_survivors && !plan.has_outputs && !plan.has_rows && !plan.has_reports) {
-      if (Error error = options.survivors->prepare(request, task.top_p, stream)) return error;
+    RowChanges changes{.top_p = task.top_p, .green = {}};
+    if (plan.has_survivors) {
+      const bool has_tokens_alone = !plan.has_outputs && !plan.has_rows && !plan.has_reports;
+      if (Error error = options.survivors->prepare(request, has_tokens_alone, changes, stream)) {
+        return error;
+      }
     }
+    task.top_p = changes.top_p;
     if (task.edits.given()) {
       EditTask edits{request.logits, request.allowed, request.active, request.processing,
                      task.edits};
       edits.entropy_shares = workspace.entropy_shares;
+      edits.green = changes.green;
       if (Error error = check_launch("edit_rows", edit_rows(edits, stream))) return error;
     }
     if (workspace.temperature != nullptr) {

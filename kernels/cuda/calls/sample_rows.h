@@ -8,6 +8,7 @@
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/row_logprobs.h"
+#include "cuda/processing/edit_rows.h"
 #include "cuda/tiles/filter_rows.h"
 #include "fairdraw/cuda.h"
 
@@ -25,6 +26,12 @@ struct SurvivorRows {
   Path path;
 };
 
+/// Changes of a task to the rows that the row kernel filters.
+struct RowChanges {
+  PerRequest<float> top_p;
+  GreenTokens green;  ///< only for rows with logits processing
+};
+
 /// Task on the survivors of a call's rows, which runs between the row kernel and the kernels that
 /// write the other results.
 class SurvivorsTask {
@@ -39,10 +46,10 @@ class SurvivorsTask {
   /// Allocates the task's part of the workspace, and returns the array into which the row kernel
   /// writes the keys of tiles.
   virtual TileRows<std::int32_t> allocate(const SampleRequest& request, BumpAllocator& memory) = 0;
-  /// Enqueues work before the row kernel, in a call without other results that need the survivors.
-  /// The task may replace the top_p that the row kernel gets, `top_p`.
-  virtual Error prepare(const SampleRequest& /*request*/, PerRequest<float>& /*top_p*/,
-                        cudaStream_t /*stream*/) {
+  /// Enqueues work before edit_rows and the row kernel. The task may change what these get. It may
+  /// raise top_p only in a call without other results that need the survivors, `has_tokens_alone`.
+  virtual Error prepare(const SampleRequest& /*request*/, bool /*has_tokens_alone*/,
+                        RowChanges& /*changes*/, cudaStream_t /*stream*/) {
     return {};
   }
   /// Enqueues the task.

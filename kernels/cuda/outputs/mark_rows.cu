@@ -3,8 +3,8 @@
 // Contract. The kernel mark_rows runs after the row kernel, whose tokens stay in rows that are not
 // marked: a row without a key, a row whose context is repeated, a greedy row. A row whose output is
 // not in its buffer fails, and so does a marked row whose output has an id that is no token, unless
-// the row has failed already. The kernel open_rows runs before the row kernel, in calls that may
-// have rows with top_p alone.
+// the row has failed already. In calls that may have rows with top_p alone, find_marks
+// (row_marks.cu) runs before the row kernel.
 //
 // Algorithm and cost. Half of a block's warps find the row's mark: the first computes the context's
 // key, in `window` + 1 blocks of Threefry, and the others look at the ids of the output. They need
@@ -17,7 +17,7 @@
 // takes 3 microseconds more there, and up to 4 less in other calls.
 //
 // Open rows. A row with top_p alone draws by proposals, and a search of its threshold would take
-// longer than all else. So open_rows gives the row kernel a top_p of 1 for marked rows with top_p
+// longer than all else. So find_marks gives the row kernel a top_p of 1 for marked rows with top_p
 // alone, which are then open: the record has the weight Z of all allowed tokens. More tokens race
 // than survive, those above `low`. The winner is the row's token if it survives, because no
 // survivor arrives before it. It survives if the weight A of all larger values is below the target.
@@ -65,98 +65,15 @@
 #include <cmath>
 #include <cstdint>
 
-#include "common/parameters.h"
-#include "common/proposals.h"
 #include "cuda/device/early_start.h"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/mark_rows.cuh"
 #include "cuda/outputs/mark_rows.h"
+#include "cuda/outputs/row_marks.cuh"
 #include "cuda/rows/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
-
-constexpr int kOpenThreads = 128;  ///< threads of a block of open_rows, which has one row
-
-/// Finds the mark of a row, with `threads` threads. The first warp returns it, without what the
-/// others find: they set `has_stranger` and `is_repeated` to 1 if they see such an output.
-__device__ RowMark mark_of(const MarkRowsTask& task, std::int64_t row, std::int32_t threads,
-                           int& has_stranger, int& is_repeated) {
-  const Watermark& watermark = task.watermark;
-  const RowList output = list_of(task.output, row);
-  std::uint64_t key = watermark.key.at(row);
-  const std::uint64_t second_key = watermark.second_key.at(row);
-  const bool masks = watermark.mask_repeated.at(row) != 0;
-  if (!output.in_buffer) return {MarkFate::has_no_list};
-  if (key == 0) return {MarkFate::stays};
-  const std::int32_t window = watermark.rule.window;
-  if (warp_of_thread() == 0) {
-    if (second_key != 0) {
-      const DrawWords words{task.seed.at(row), task.offset.at(row), task.purpose,
-                            task.seed.is_array() ? 0 : static_cast<std::uint32_t>(row)};
-      const std::uint64_t word = words.of_attempt(kAttempts + 1);
-      if (takes_second_key(watermark.second_share, word)) key = second_key;
-    }
-    return {MarkFate::races, context_key(key, window, output.ids, output.length)};
-  }
-  const std::int32_t first = static_cast<std::int32_t>(threadIdx.x) - kWarp;
-  const std::int32_t step = threads - kWarp;
-  bool stranger = false;
-#pragma unroll 4
-  for (std::int32_t i = first; i < output.length; i += step) {
-    stranger |= !is_token(output.ids[i], task.filtered.rows.vocab);
-  }
-  if (stranger) atomicOr(&has_stranger, 1);
-  if (masks && context_is_repeated(output.ids, output.length, window, first, step)) {
-    atomicOr(&is_repeated, 1);
-  }
-  return {};
-}
-
-/// Returns the mark of a row, given what mark_of found.
-__device__ RowMark mark_with(const RowMark& mark, int has_stranger, int is_repeated) {
-  if (mark.fate != MarkFate::races) return mark;
-  if (has_stranger != 0) return {MarkFate::has_stranger};
-  return is_repeated != 0 ? RowMark{MarkFate::stays} : mark;
-}
-
-/// Returns whether a row whose parameters are in range draws by proposals, with top_p alone.
-__device__ bool has_top_p_alone(const MarkRowsTask& task, const OpenRows& open, std::int64_t row) {
-  const float top_p = open.asked.at(row);
-  return top_p > 0.0F && top_p < 1.0F && open.min_p.at(row) == 0.0F &&
-         task.filtered.temperature.at(row) > 0.0F && open.top_k.at(row) != 1 &&
-         !top_k_is_on(open.top_k.at(row), task.filtered.rows.vocab);
-}
-
-__global__ void __launch_bounds__(kOpenThreads)
-    open_rows_kernel(const __grid_constant__ MarkRowsTask task) {
-  __shared__ int has_stranger, is_repeated;
-  const std::int64_t row = blockIdx.x;
-  if (threadIdx.x == 0) has_stranger = is_repeated = 0;
-  __syncthreads();
-  const RowMark found = mark_of(task, row, kOpenThreads, has_stranger, is_repeated);
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  const OpenRows& open = task.open;
-  const RowMark mark = mark_with(found, has_stranger, is_repeated);
-  open.marks[row] = mark;
-  const bool opens = mark.fate == MarkFate::races && has_top_p_alone(task, open, row);
-  open.top_p[row] = opens ? 1.0F : open.asked.at(row);
-}
-
-__device__ void fail(const MarkRowsTask& task, std::int64_t row) {
-  task.records[row].status = RowStatus::invalid_history;
-  task.tokens[row] = -1;
-  if (task.statuses != nullptr) task.statuses[row] = RowStatus::invalid_history;
-}
-
-/// Returns whether a row that has a status so far fails by its output. A row without its list has
-/// no other list that could fail first, or the row kernel knows it already.
-__device__ bool fails(const RowMark& mark, RowStatus status) {
-  if (mark.fate == MarkFate::has_stranger) return status == RowStatus::ok;
-  return mark.fate == MarkFate::has_no_list &&
-         (status == RowStatus::ok || status == RowStatus::no_allowed_token);
-}
 
 /// Race of a row among all of its blocks.
 template <RowForm kForm>
@@ -324,7 +241,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock)
   const std::int64_t row = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   const int marking =
       warps_of_block() / 2;  // warps that find the mark, while the others list tiles
-  const bool is_found = task.open.marks != nullptr;
+  const bool is_found = task.marks != nullptr;
   if (threadIdx.x == 0) {
     shared.least = __float_as_uint(INFINITY);
     shared.tile_count = shared.next_tile = 0;
@@ -346,7 +263,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock)
   const RowStatus status = task.filtered.records[row].status;
   const bool has_race = status == RowStatus::ok && task.filtered.records[row].greedy_token < 0;
   const bool is_open = has_race && task.open.is_open(row);
-  RowMark mark = is_found ? task.open.marks[row] : RowMark{};
+  RowMark mark = is_found ? task.marks[row] : RowMark{};
   RowRace<RowForm{kType, kAccess}> race(task, row, cluster, listed + warp_of_thread() * kListed,
                                         shared);
   if (has_race && !is_open && warp_of_thread() >= marking) race.list_tiles(marking * kWarp);
@@ -356,16 +273,12 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock)
     if (cluster.rank == 0 && threadIdx.x == 0) fail(task, row);
     return;
   }
-  if (mark.fate != MarkFate::races || !has_race) return;
+  if (mark.fate != MarkFate::marked || !has_race) return;
   race.set_context(mark.context_key);
   race.run(is_open);
 }
 
 }  // namespace
-
-cudaError_t open_rows(const MarkRowsTask& task, cudaStream_t stream) {
-  return launch_clusters(open_rows_kernel, task.filtered.rows.rows, 1, kOpenThreads, stream, task);
-}
 
 cudaError_t mark_rows(const MarkRowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   const auto bytes = [](int threads) {

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fairdraw/cuda_watermark.h"
 #include "harness/inputs/dice.h"
+#include "harness/inputs/processing_rows.h"
 #include "tests/cuda/arrays.h"
 #include "tests/cuda/graphs.h"
 #include "tests/cuda/host_memory.h"
@@ -31,6 +33,7 @@ struct OwnedMarks {
   CallParameter<std::uint8_t> mask_repeated{1, {}};
   float second_share = 0.1F;
   WatermarkRule rule;
+  float green_bias = 2.0F;
   OwnedLists output;
 
   template <class Arrays>
@@ -41,6 +44,7 @@ struct OwnedMarks {
     watermark.mask_repeated = mask_repeated.in(arrays);
     watermark.second_share = second_share;
     watermark.rule = rule;
+    watermark.green_bias = green_bias;
     return watermark;
   }
 };
@@ -74,6 +78,11 @@ OwnedMarks random_marks(std::uint64_t number, std::int64_t rows, std::int64_t vo
   }
   marks.second_share = dice.pick({0.0F, 0.1F, 0.5F, 1.0F});
   marks.rule.window = static_cast<std::int32_t>(dice.between(1, dice.once_in(4) ? 32 : 3));
+  marks.rule.scheme =
+      dice.pick({WatermarkScheme::race, WatermarkScheme::tournament, WatermarkScheme::green_list});
+  marks.rule.layers = dice.pick({1, 4, 30, 64});
+  marks.rule.green_share = dice.pick({0.25F, 0.5F, 0.999F, 0x1p-20F});
+  marks.green_bias = dice.pick({0.0F, 2.0F, 10.0F, 0x1p32F});
   const bool has_strangers = dice.once_in(2);
   for (std::int64_t row = 0; row < rows; ++row) {
     marks.output.add(random_output(dice, vocab, has_strangers));
@@ -192,13 +201,14 @@ TEST(CudaWatermark, MatchesTheCpuForLargeVocabularies) {
     const std::int64_t vocab = vocabs[i / 3];
     const std::int64_t rows = is_reduced() ? 2 : std::min<std::int64_t>(64, 8'000'000 / vocab);
     const OwnedCall call = random_rows_of(5 * i, rows, vocab);  // rows without faults of parameters
-    compare_call(fmt::format("call {}, {} tokens", i, vocab), call, random_marks(i, rows, vocab),
-                 arrays, seen);
+    OwnedMarks marks = random_marks(i, rows, vocab);
+    marks.rule.scheme = static_cast<WatermarkScheme>(i % 3);
+    compare_call(fmt::format("call {}, {} tokens", i, vocab), call, marks, arrays, seen);
   }
   EXPECT_GT(seen.moved, 0);
 }
 
-/// The row kernel leaves the threshold of such rows open.
+/// The row kernel leaves the threshold of such rows open in a race.
 TEST(CudaWatermark, MatchesTheCpuInRowsOfTopP) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
@@ -221,19 +231,23 @@ TEST(CudaWatermark, MatchesTheCpuInRowsOfTopP) {
 }
 
 /// A sample of the tiles does not show the weights of a row whose large values have adjacent ids,
-/// so that the first race of the row lacks tokens or has too many.
+/// so that the first race of the row lacks tokens or has too many, and some warps of a tournament
+/// have many of the survivors.
 TEST(CudaWatermark, MatchesTheCpuInRowsOfTopPThatNoSampleShows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   DeviceArrays arrays;
   Seen seen;
   const std::int64_t vocab = is_reduced() ? 12000 : 60000;
   const std::int64_t rows = is_reduced() ? 8 : 100;
-  for (const float top_p : {0.3F, 0.9F}) {
+  for (const auto& [top_p, scheme] :
+       {std::pair{0.3F, WatermarkScheme::race}, std::pair{0.9F, WatermarkScheme::race},
+        std::pair{0.9F, WatermarkScheme::tournament}}) {
     Dice dice(static_cast<std::uint64_t>(top_p * 100));
     OwnedCall call;
     call.allocate(DType::float32, rows, vocab, vocab, 0);
     call.top_p = top_p;
     OwnedMarks marks;
+    marks.rule.scheme = scheme;
     marks.key.make_array(rows);
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t length = dice.between(1, vocab / 8);
@@ -253,6 +267,58 @@ TEST(CudaWatermark, MatchesTheCpuInRowsOfTopPThatNoSampleShows) {
     compare_call(fmt::format("top_p {}", top_p), call, marks, arrays, seen);
   }
   EXPECT_GT(seen.moved, rows);
+}
+
+/// Rows beyond kRowsOfPlay take turns in the memory of the survivors.
+TEST(CudaWatermark, MatchesTheCpuInTournamentsOfManyRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  Seen seen;
+  const std::int64_t rows = is_reduced() ? 132 : 300;
+  for (const std::uint64_t number : {5U, 10U, 20U}) {
+    const OwnedCall call = random_rows_of(number, rows, is_reduced() ? 40 : 2500);
+    OwnedMarks marks = random_marks(number, rows, 40);
+    marks.rule.scheme = WatermarkScheme::tournament;
+    compare_call(fmt::format("call {}", number), call, marks, arrays, seen);
+  }
+  EXPECT_GT(seen.moved, rows / 4);
+}
+
+/// Lists of biases meet green tokens in each way in which a row is edited: by the table, in one
+/// chunk or in several, with penalties, bans, and ids that are listed twice.
+TEST(CudaWatermark, GreenTokensKeepBiasesOfTheirOwn) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  Seen seen;
+  constexpr std::int64_t kVocab = 3001;
+  const std::vector<std::uint64_t> lengths =
+      is_reduced() ? std::vector<std::uint64_t>{0, 20, 1100}
+                   : std::vector<std::uint64_t>{0, 1, 20, 512, 513, 700, 1100, 2000, 4000};
+  for (const std::uint64_t length : lengths) {
+    Dice dice(length + 9);
+    const auto rows = static_cast<std::int64_t>(is_reduced() ? 3 : 24);
+    OwnedCall call = random_rows_of(5, rows, kVocab);
+    OwnedMarks marks = random_marks(5, rows, kVocab);
+    marks.key = 77;
+    marks.rule.scheme = WatermarkScheme::green_list;
+    marks.rule.green_share = 0.5F;
+    marks.green_bias = 1.5F;
+    std::vector<reference::RowProcessing> processing(static_cast<std::size_t>(rows));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      reference::RowProcessing& of_row = processing[static_cast<std::size_t>(row)];
+      for (std::uint64_t i = 0; i < length; ++i) {
+        const float bias = dice.once_in(9) ? -std::numeric_limits<float>::infinity()
+                                           : static_cast<float>(dice.bell());
+        of_row.biases.push_back({static_cast<std::int32_t>(dice.below(kVocab)), bias});
+      }
+      if (dice.once_in(2)) of_row.repetition_penalty = 1.25F;
+      if (dice.once_in(3)) of_row.frequency_penalty = 0.5F;
+      of_row.prompt = {1, 5, 9};
+    }
+    call.processing = harness::pack(processing, kVocab, {false, false});
+    compare_call(fmt::format("{} biases", length), call, marks, arrays, seen);
+  }
+  EXPECT_GT(seen.moved, 0);
 }
 
 TEST(CudaWatermark, NearTiesAreDecidedExactly) {
@@ -283,17 +349,20 @@ TEST(CudaWatermark, MatchesTheCpuForEqualTokens) {
   DeviceArrays arrays;
   Seen seen;
   const std::int64_t vocab = is_reduced() ? 3000 : 128256;
-  for (const std::int64_t rows : {1, 3}) {
+  for (const std::int64_t number : {0, 1, 2, 3, 4, 5}) {
+    const std::int64_t rows = number < 3 ? 1 : 3;
     OwnedCall call;
     call.allocate(DType::bfloat16, rows, vocab, vocab, 0);
+    if (number < 3) call.top_k = static_cast<std::int32_t>(vocab);
     const std::vector<float> logits(static_cast<std::size_t>(vocab), 1.5F);
     OwnedMarks marks;
     marks.key = 1234567;
+    marks.rule.scheme = static_cast<WatermarkScheme>(number % 3);
     for (std::int64_t row = 0; row < rows; ++row) {
       call.set_row(row, logits.data());
       marks.output.add({static_cast<std::int32_t>(row)});
     }
-    compare_call(fmt::format("{} rows of equal tokens", rows), call, marks, arrays, seen);
+    compare_call(fmt::format("call {} of equal tokens", number), call, marks, arrays, seen);
   }
 }
 
@@ -350,11 +419,13 @@ TEST(CudaWatermark, AGraphReadsItsMarksAnew) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const Stream stream;
   for (const cuda::Path path : available_paths()) {
-    for (const std::uint64_t number : {4U, 6U}) {  // 6: with logits processing
+    for (const std::uint64_t turn : {0U, 1U, 2U, 3U, 4U, 5U}) {
+      const std::uint64_t number = turn < 3 ? 4 : 6;  // 6: with logits processing
       constexpr std::int64_t kRows = 12;
       const OwnedCall call = random_rows_of(number, kRows, 3001);
       OwnedMarks marks = random_marks(number, kRows, 3001);
       marks.key.make_array(kRows);
+      marks.rule.scheme = static_cast<WatermarkScheme>(turn % 3);
       SampleOutputs got(call, kTokensAndStatuses);
       DeviceArrays arrays;
       std::vector<std::uint64_t> keys(kRows);
@@ -388,7 +459,7 @@ TEST(CudaWatermark, AGraphReadsItsMarksAnew) {
         ASSERT_FALSE(sample_marked(request_of(call, marks, host), marks.in(host),
                                    result_in(call, expected, host)));
         for (const Difference& difference : differences(call, expected, got, 5)) {
-          ADD_FAILURE() << "call " << number << ", dirt " << dirt << ": " << difference.what;
+          ADD_FAILURE() << "call " << turn << ", dirt " << dirt << ": " << difference.what;
         }
       }
     }
@@ -446,10 +517,9 @@ TEST(CudaWatermark, RefusesByNameValueAndRange) {
   const Error error =
       cuda::sample_marked(valid.request, valid.watermark, valid.result, valid.execution);
   EXPECT_FALSE(error) << error.message;
-  refuse({"scheme is 1 (tournament); allowed: 0 (race)"},
-         [](MarkedCall& c) { c.watermark.rule.scheme = WatermarkScheme::tournament; });
-  refuse({"scheme is 2 (green_list); allowed: 0 (race)"},
-         [](MarkedCall& c) { c.watermark.rule.scheme = WatermarkScheme::green_list; });
+  refuse({"scheme is 3; allowed: 0 (race), 1 (tournament) or 2 (green_list)"},
+         [](MarkedCall& c) { c.watermark.rule.scheme = static_cast<WatermarkScheme>(3); });
+  refuse({"layers is 65; allowed: 1 to 64"}, [](MarkedCall& c) { c.watermark.rule.layers = 65; });
   refuse({"window is 0; allowed: 1 to 32"}, [](MarkedCall& c) { c.watermark.rule.window = 0; });
   refuse({"length of key is 2; allowed: 3"},
          [](MarkedCall& c) { c.watermark.key.values.size = 2; });
