@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "harness/contract/usage_error.h"
 #include "suites/benchmarks/benchmark_rows.h"
@@ -74,12 +75,16 @@ CudaOperation operation_of(const std::string& name, bool by_arrays) {
             sample_call(operation, {.by_arrays = by_arrays, .kept_sets = true}),
             {}};
   }
-  if (const auto filters = after("marked/", name)) {
-    const Operation operation = sample_operation(*filters);
-    return {"marked/" + call_name(operation, "none"),
-            Lists::serving,
-            sample_call(operation, {.marks = true}),
-            {}};
+  for (const auto& [prefix, scheme] : {std::pair{"marked/", WatermarkScheme::race},
+                                       std::pair{"tournament/", WatermarkScheme::tournament},
+                                       std::pair{"green_list/", WatermarkScheme::green_list}}) {
+    if (const auto filters = after(prefix, name)) {
+      const Operation operation = sample_operation(*filters);
+      return {prefix + call_name(operation, "none"),
+              Lists::serving,
+              sample_call(operation, {.marks = scheme}),
+              {}};
+    }
   }
   if (const auto report = after("logprobs/", name)) {
     const std::string mode = report->substr(0, report->find('+'));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "fairdraw/cuda.h"
+#include "fairdraw/watermark.h"
 #include "suites/benchmarks/benchmarks.h"
 #include "suites/benchmarks/device_values.h"
 
@@ -85,7 +86,8 @@ struct SampleForm {
                           ///< per call
   bool from_probs = false;
   bool kept_sets = false;
-  bool marks = false;  ///< true if each row is marked by a key of its own, in a race
+  /// given if each row is marked by a key of its own
+  std::optional<WatermarkScheme> marks = {};
   Report report = {};
 };
 MakeCall sample_call(const Operation& operation, const SampleForm& form);

@@ -85,7 +85,7 @@ class SampleCall final : public CudaCall {
                arrays_.view(repeated(batch, std::uint8_t{1}))};
     }
     marked_ = request_;
-    if (form.marks) {
+    if (form.marks.has_value()) {
       ids_.resize(static_cast<std::size_t>(kGenerated));
       std::iota(ids_.begin(), ids_.end(), 0);  // no context is repeated
       const auto length = static_cast<std::int32_t>(kGenerated);
@@ -93,24 +93,26 @@ class SampleCall final : public CudaCall {
                                    read_only(arrays_.view(repeated(batch, std::int64_t{0}))),
                                    read_only(arrays_.view(repeated(batch, length)))};
       watermark_.key = per_request(counted_from(kFirstKey, batch));
+      watermark_.rule.scheme = *form.marks;
     }
-    reserve_workspace(form.marks       ? cuda::workspace_bytes(marked_, {}, watermark_)
-                      : form.kept_sets ? cuda::workspace_bytes(request_, {}, kept_)
-                                       : cuda::workspace_bytes(request_, result_.logprobs));
+    reserve_workspace(form.marks.has_value() ? cuda::workspace_bytes(marked_, {}, watermark_)
+                      : form.kept_sets       ? cuda::workspace_bytes(request_, {}, kept_)
+                                             : cuda::workspace_bytes(request_, result_.logprobs));
   }
 
   void enqueue(cuda::Path path) const override {
-    expect_success(
-        form_.from_probs
-            ? draw_from_probs(request_, result_, operation_.parameters, execution(path))
-        : form_.marks     ? cuda::sample_marked(marked_, watermark_, result_, execution(path))
-        : form_.kept_sets ? cuda::sample_with_kept_sets(request_, result_, kept_, execution(path))
-                          : cuda::sample(request_, result_, execution(path)),
-        "the call");
+    expect_success(form_.from_probs
+                       ? draw_from_probs(request_, result_, operation_.parameters, execution(path))
+                   : form_.marks.has_value()
+                       ? cuda::sample_marked(marked_, watermark_, result_, execution(path))
+                   : form_.kept_sets
+                       ? cuda::sample_with_kept_sets(request_, result_, kept_, execution(path))
+                       : cuda::sample(request_, result_, execution(path)),
+                   "the call");
   }
   std::string base() const override {
     if (form_.report.given()) return call_name(operation_, "none");
-    return form_.kept_sets || form_.marks ? "sample" : "";
+    return form_.kept_sets || form_.marks.has_value() ? "sample" : "";
   }
   void enqueue_base(cuda::Path path) const override {
     expect_success(cuda::sample(request_, plain_, execution(path)), "the plain call");
@@ -133,8 +135,8 @@ class SampleCall final : public CudaCall {
       const bool spread = form_.by_arrays && checked > 1;
       const std::int64_t row = spread ? i * (batch_ - 1) / (checked - 1) : i;
       const auto at = static_cast<std::size_t>(row);
-      const std::int32_t expected = form_.marks
-                                        ? cpu_marked_token(row)
+      const std::int32_t expected = form_.marks.has_value()
+                                        ? cpu_marked_token(row, offsets[at])
                                         : cpu_token(row, form_.by_arrays ? &offsets[at] : nullptr);
       if (tokens[at] != expected) {
         return fmt::format("row {} has token {}, on the CPU {}", row, tokens[at], expected);
@@ -180,7 +182,7 @@ class SampleCall final : public CudaCall {
     return tokens.back();
   }
 
-  std::int32_t cpu_marked_token(std::int64_t row) const {
+  std::int32_t cpu_marked_token(std::int64_t row, std::uint64_t offset) const {
     const std::int64_t begin = 0;
     const auto length = static_cast<std::int32_t>(kGenerated);
     SampleRequest request = on_cpu_;
@@ -188,7 +190,10 @@ class SampleCall final : public CudaCall {
     request.logits.rows = 1;
     request.logits.data = rows_.values.data() + row % rows_.batch * rows_.vocab;
     request.processing.output = {ids_.data(), kGenerated, {&begin, 1}, {&length, 1}};
+    request.seed = 1 + static_cast<std::uint64_t>(row);
+    request.offset = offset;
     Watermark watermark;
+    watermark.rule.scheme = watermark_.rule.scheme;
     watermark.key = kFirstKey + static_cast<std::uint64_t>(row);
     std::int32_t token = -1;
     SampleResult result;

@@ -40,7 +40,8 @@ void add_options(CLI::App& app, suites::BenchmarkOptions& options) {
       "tile_index/masked: the index of tiles. On a GPU, step/top_k_50: a step of "
       "FusedSamplingProcessor relative to `sample`; from_probs/top_k_50: the operation that takes "
       "probabilities; kept/top_p_0.95: `sample` with kept sets relative to `sample`; "
-      "marked/top_k_50: `sample_marked` relative to `sample`; "
+      "marked/top_k_50, tournament/top_k_50, green_list/top_k_50: `sample_marked` relative to "
+      "`sample`; "
       "logprobs/MODE/N+top_k_50; and calls with N drafts, which suites/benchmarks/README.md names",
       {.commas = true});
   add_option(app, "--vocab", options.vocabs, "N",
