@@ -8,8 +8,9 @@ True
 The scheme "race" is the keyed Gumbel race of Aaronson (2022), with the contexts of Kirchenbauer et
 al. (2023) and the exact test of Fernandez et al. (2023), in integers. "tournament" is SynthID
 (Dathathri et al. 2024), and "green_list" is that of Kirchenbauer et al. fairdraw/watermark.h defines
-each word and each comparison, and bounds the distance to the unmarked distribution over keys. Calls
-run on the CPU.
+each word and each comparison, and bounds the distance to the unmarked distribution over keys.
+`sample_marked` runs where the logits are, on the CPU or a GPU, with the same tokens
+(fairdraw/cuda_watermark.h).
 
 Definition: fairdraw/watermark.h.
 """
@@ -74,11 +75,12 @@ def sample_marked(
 ) -> MarkedSample:  # fmt: skip
     """Draws one token per row as `fairdraw.sample` does; rows with a key draw marked tokens.
 
-    logits [rows, vocab] in host memory. `key`: an integer from 1 to 2^64 - 1, or [rows]; 0 in an
-    array: the row is not marked, and has `sample`'s token. `outputs`: a list per row of all ids that
-    its request has generated, oldest first; or `processing`, one RequestProcessing per row, whose
-    `output` has them. A marked row with an id that is no token (-1, too) gets token -1 and the
-    status invalid_history.
+    logits [rows, vocab]. `key`: an integer from 1 to 2^64 - 1, or [rows]; 0 in an array: the row is
+    not marked, and has `sample`'s token. `outputs`: a list per row of all ids that its request has
+    generated, oldest first; or `processing`, one RequestProcessing per row, whose `output` has them.
+    A marked row with an id that is no token (-1, too) gets token -1 and the status invalid_history.
+    For logits on a GPU, ids are copied there from host memory, and tensors with one value per row
+    are there, as those of `sample`; a tensor of keys is int64, with the keys' bits.
 
     `window`: ids of a context, 1 to 32. `mask_repeated`, a bool or [rows]: a context that the
     request had before is not marked, so that over keys whole outputs have the unmarked distribution.
@@ -91,7 +93,7 @@ def sample_marked(
     0 to 2^32. A green list changes the distribution of the tokens.
 
     Raises:
-        ValueError: A number is out of its range, a length is wrong, or the logits are on a GPU.
+        ValueError: A number is out of its range, or a length or a device is wrong.
         TypeError: An array has a wrong dtype.
     """
     rows = length(logits)
@@ -107,8 +109,6 @@ def sample_marked(
     elif outputs is not None:
         raise ValueError("outputs: are given together with processing; allowed: one of the two")
     backend = backend_of(logits, "logits")
-    if getattr(logits, "is_cuda", False):
-        raise ValueError(f"logits is on {logits.device}; allowed: host memory")
     given = dict(
         logits=logits, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         indices=None, allowed=allowed, active=active, num_samples=1, tie_rule=tie_rule,

@@ -1,10 +1,12 @@
-// The operations of fairdraw/watermark.h, for fairdraw/watermark.py.
+// Binds the operations of fairdraw/watermark.h and fairdraw/cuda_watermark.h for
+// fairdraw/watermark.py.
 #include "fairdraw/watermark.h"
 
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
 
+#include "fairdraw/cuda_watermark.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/sample_arguments.h"
 
@@ -26,7 +28,7 @@ WatermarkRule rule_of(const Rule& rule) {
 
 void sample_rows(const Named& given) {
   const SampleArguments arguments(given);
-  const Place& place = arguments.place();
+  Place place = arguments.place();
   Watermark watermark;
   watermark.key = each(given.input<std::uint64_t>("key", place));
   watermark.second_key = each(given.input<std::uint64_t>("second_key", place));
@@ -34,14 +36,11 @@ void sample_rows(const Named& given) {
   watermark.rule = rule_of(given.as<Rule>("rule"));
   watermark.green_bias = given.as<float>("green_bias");
   watermark.mask_repeated = each(given.input<std::uint8_t>("mask_repeated", place));
-  run(
-      given, place,
-      [&](const fairdraw::Execution& how) {
-        return sample_marked(arguments.request, watermark, arguments.result, how);
-      },
-      [](const cuda::Execution&) {
-        return Error{ErrorCode::unsupported, "logits are on a GPU; allowed: host memory"};
-      });
+  bring_workspace(place, given["workspace"],
+                  cuda::workspace_bytes(arguments.request, arguments.result.logprobs, watermark));
+  run(given, place, [&](const auto& how) {
+    return sample_marked(arguments.request, watermark, arguments.result, how);
+  });
 }
 
 nb::tuple detect(const nb::object& tokens, const nb::object& keys, const Rule& rule) {
