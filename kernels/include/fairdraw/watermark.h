@@ -57,18 +57,21 @@
 //   A match of two candidates, drawn by p, is won by the one with the larger value, or by lot: the
 //   winner is v with probability p_v (1 + g_v - sum of p g), which is the factor f 2^-64 + g_v.
 //   Over random bits the mean of g_v - sum of p g is 0, so that each layer leaves the mean of p_v
-//   as it is. Distance to the unmarked distribution, over keys and words, for n survivors: at most
-//       5 m 2^-53 + (m + 1) n 2^-60
-//   in total variation, 3e-11 for n = 2^20 and m = 30, and n blocks of one permutation differ by n
-//   (n - 1) 2^-65 more, as above. The largest W is above 2^102 (common/tile_weights.h), so Z is at
-//   least 2^61 - n at first. If numbers of sum A are moved by at most E in all, then their shares
-//   are moved by at most E / A in total variation. The first weights are moved by less than n. f
-//   2^-64 is within 5 2^-53 of (Z - G) / Z: three roundings, the limit of d, and the cut. So a
-//   layer moves the weights, whose sum an exact layer does not change, by less than 5 2^-53 Z + n
-//   in all, Z stays above 2^60, and the shares move by less than 5 2^-53 + n 2^-60. Exact layers
-//   keep means, so that the error of each layer counts once. The draw's word has 2^64 values, so
-//   that each probability is off by less than 2^-64, and all by n 2^-65; with the first weights,
-//   this is less than n 2^-60.
+//   as it is.
+//
+// Distance of a tournament to the unmarked distribution, over keys and words, for n survivors: at
+// most
+//     5 m 2^-53 + (m + 1) n 2^-60
+// in total variation, 3e-11 for n = 2^20 and m = 30, and n blocks of one permutation differ by
+// n (n - 1) 2^-65 more, as above.
+//   If numbers of sum A are moved by at most E in all, then their shares are moved by at most E / A
+//   in total variation. The largest W is above 2^102 (common/tile_weights.h), so Z is at least
+//   2^61 - n at first, and the first weights are moved by less than n. f 2^-64 is within 5 2^-53 of
+//   (Z - G) / Z: three roundings, the limit of d, and the cut. So a layer moves the weights, whose
+//   sum an exact layer does not change, by less than 5 2^-53 Z + n in all. Z stays above 2^60, and
+//   the shares move by less than 5 2^-53 + n 2^-60. Exact layers keep means, so that the error of
+//   each layer counts once. The draw's word has 2^64 values, so that each probability is off by
+//   less than 2^-64, and all by n 2^-65: with the first weights, less than n 2^-60.
 //
 // Green list. Token v is green if u_v < floor(green_share 2^64). In step 3 of logits processing
 // (logits_processing.h), the bias of each green token is greater by green_bias, in one addition of
