@@ -246,6 +246,16 @@ void keep_largest(std::vector<float>& logits, const FilterRow& row, RowWeight wa
   }
 }
 
+/// Gives each token the logit of adaptive_p, which is largest at the target.
+void prefer_near(std::vector<float>& logits, const FilterRow& row, double target) {
+  for (const FilterToken& token : row.tokens) {
+    const double p = to_nearest_double(token.weight) / to_nearest_double(row.total);
+    const double distance = std::abs(p - target) / 0.3;
+    const double loss = 10 * distance * distance / (1 + distance);
+    logits[token.id] = static_cast<float>(5 - loss);
+  }
+}
+
 // --- Real numbers --------------------------------------------------------------------------------
 
 struct RealToken {
@@ -391,7 +401,7 @@ Membership typical(const RealRow& row, const RealToken& token, long double share
   return Membership::ambiguous;
 }
 
-/// Returns whether a step of a row may ban tokens.
+/// Returns whether a step of a row may ban tokens or change their logits.
 bool is_on(const RowProcessing& row, FilterStep step) {
   switch (step) {
     case FilterStep::top_n_sigma:
@@ -416,6 +426,8 @@ bool is_on(const RowProcessing& row, FilterStep step) {
       return row.chain_top_p != 1;
     case FilterStep::min_p:
       return row.chain_min_p != 0;
+    case FilterStep::adaptive_p:
+      return row.adaptive_target >= 0;
   }
   throw std::invalid_argument("no step of a chain");
 }
@@ -430,14 +442,15 @@ std::vector<FilterStep> filter_steps(const RowProcessing& row) {
   }
   std::vector<FilterStep> steps;
   for (std::uint64_t left = row.filter_chain; left != 0; left /= 16) {
-    if (left % 16 == 0 || left % 16 > 11) return {};
+    const bool is_last = left < 16;
+    if (left % 16 == 0 || left % 16 > (is_last ? 12 : 11)) return {};
     steps.push_back(static_cast<FilterStep>(left % 16));
   }
   return steps;
 }
 
-void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
-                         float temperature) {
+void apply_step(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
+                float temperature) {
   if (!is_on(row, step)) return;
   const FilterRow left = weighed(logits, temperature);
   switch (step) {
@@ -472,6 +485,8 @@ void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, F
                           [](const FilterToken& token) { return token.weight; });
     case FilterStep::min_p:
       return keep_heavy(logits, left, row.chain_min_p * left.largest, 0);
+    case FilterStep::adaptive_p:
+      return prefer_near(logits, left, row.adaptive_target);
     case FilterStep::top_n_sigma:
     case FilterStep::temperature:
       return;

@@ -24,10 +24,10 @@ struct FilterBound {
 std::vector<FilterStep> filter_steps(const RowProcessing& row);
 
 /// Applies one step of filters in place, but not top_n_sigma, with the integers that define it, at
-/// the temperature that the row's chain has reached. Precondition: the parameters are in their
-/// ranges, and a token is left.
-void keep_by_probability(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
-                         float temperature);
+/// the temperature that the row's chain has reached; adaptive_p changes the logits of tokens.
+/// Precondition: the parameters are in their ranges, and a token is left.
+void apply_step(std::vector<float>& logits, const RowProcessing& row, FilterStep step,
+                float temperature);
 
 /// Returns the temperature with which a processed row is drawn, if that of the request is
 /// `temperature`. Rows whose parameters are out of their ranges, or with no token left, keep it.

@@ -76,7 +76,8 @@ RowStatus check_parameters(const RowProcessing& row) {
   }
   if (!within(row.chain_temperature, 0x1p-126F, kLargest) || row.chain_top_k < -1 ||
       !within(row.chain_top_p, 0, 1) || !within(row.chain_min_p, 0, 1) ||
-      !within(row.dynatemp_range, 0, kLargest) || !within(row.dynatemp_exponent, 0, kLargest)) {
+      !within(row.dynatemp_range, 0, kLargest) || !within(row.dynatemp_exponent, 0, kLargest) ||
+      !within(row.adaptive_target, -1, 1)) {
     return RowStatus::invalid_probability_filter;
   }
   if (!is_switch(row.p_less) || !within(row.typical_p, 0, 1) || !within(row.epsilon_cutoff, 0, 1) ||
@@ -468,7 +469,7 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
       keep_top_n_sigma(result.logits, sigmas);
     }
     if (step == FilterStep::temperature) temperature = processing.chain_temperature;
-    keep_by_probability(result.logits, processing, step, temperature);
+    apply_step(result.logits, processing, step, temperature);
   }
   return result;
 }

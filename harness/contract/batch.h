@@ -63,7 +63,9 @@ typedef struct fairdraw_token_lists {
  *      4 eta_cutoff, 5 p_less, 6 top_h, 7 xtc, 8 temperature (the steps after it see p at
  *      chain_temperature), 9 top_k (logits of at least the chain_top_k-th largest stay), 10 top_p
  *      (a token stays if the mass of larger logits is below chain_top_p), 11 min_p (p of at least
- *      chain_min_p times the largest stays). The parameters of the batch come after the chain
+ *      chain_min_p times the largest stays), 12 adaptive_p, only as the last step: a token gets the
+ *      logit 5 - 10 d d / (1 + d) with d = |p - adaptive_target| / 0.3, in double, from left to
+ *      right, rounded to float32. The parameters of the batch come after the chain
  *
  * dynatemp_range r above 0 changes no logit, but the row's temperature T, unless that is 0. With h,
  * the entropy of the tokens left at temperature 1 by the logarithm of their number (1 for one
@@ -130,6 +132,7 @@ typedef struct fairdraw_processing {
   const float* chain_min_p;       /**< [rows]; 0: off */
   const float* dynatemp_range;    /**< [rows], in [0, 2^64]; 0: off */
   const float* dynatemp_exponent; /**< [rows], in [0, 2^64] */
+  const float* adaptive_target;   /**< [rows], in [-1, 1]; below 0: off */
   /** The first of the rules of histories, [rows]; NULL: all have their neutral value. They require
    * FAIRDRAW_CAN_HISTORY_RULES, and come only with prompt and output as lists */
   const int32_t* penalty_window;       /**< [rows], >= 0; -1: all tokens */

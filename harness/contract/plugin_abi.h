@@ -76,7 +76,7 @@ extern "C" {
 /** decides jointly for a chain how many drafts are accepted (Sun et al. 2024, Algorithm 2) */
 #define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29)
 #define FAIRDRAW_KEEPS_STATE (UINT64_C(1) << 30) /**< keeps the requests of a running batch */
-/** fairdraw_processing.typical_p to dynatemp_exponent */
+/** fairdraw_processing.typical_p to adaptive_target */
 #define FAIRDRAW_CAN_PROBABILITY_FILTERS (UINT64_C(1) << 31)
 /** fairdraw_processing.penalty_window to top_p_reset_id, forced_tokens and dry_breakers */
 #define FAIRDRAW_CAN_HISTORY_RULES (UINT64_C(1) << 32)

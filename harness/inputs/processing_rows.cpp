@@ -107,9 +107,19 @@ namespace {
 void add_random_chain(reference::RowProcessing& row, std::mt19937_64& random) {
   const std::uint64_t steps =
       1 + random() % (random() % 8 == 0 ? std::uint64_t{kMaxFilterSteps} : 6);
+  // adaptive_p, the last of all steps, stands nowhere but at the end.
   for (std::uint64_t step = 0; step < steps; ++step) {
-    row.filter_chain |= (1 + random() % kFilterSteps) << (kFilterStepBits * step);
+    const bool is_last = step + 1 == steps;
+    row.filter_chain |= (1 + random() % (is_last ? kFilterSteps : kFilterSteps - 1))
+                        << (kFilterStepBits * step);
   }
+  if (random() % 4 == 0) {
+    constexpr auto kLast = static_cast<std::uint64_t>(FilterStep::adaptive_p);
+    const std::uint64_t place = kFilterStepBits * (steps - 1);
+    row.filter_chain &= ~(std::uint64_t{15} << place);
+    row.filter_chain |= kLast << place;
+  }
+  row.adaptive_target = pick(random, {0.3F, 0.05F, 0.9F, 0.0F, -0.0F, 1.0F, 0x1p-20F, -1.0F});
   row.chain_temperature = pick(random, {0.7F, 0.7F, 1.5F, 1.0F, 4.0F, 0x1p-20F, 0x1p64F});
   row.chain_top_k = pick(random, {40, 5, 1, 2, 0, -1, 1000000});
   row.chain_top_p = pick(random, {0.95F, 0.5F, 1.0F, 0.0F, 0x1p-149F, 0.99999F});

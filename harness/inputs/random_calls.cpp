@@ -114,7 +114,8 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
                   *dice.pick({&arrays.chain_temperature, &arrays.chain_min_p,
                               &arrays.dynatemp_range, &arrays.dynatemp_exponent}),
                   dice.pick({-0x1p-149F, kNan, 0x1.000002p64F}));
-      replace_one(dice, arrays.filter_chain, dice.pick<std::uint64_t>({0x10, 0xc, ~0ULL}));
+      replace_one(dice, arrays.adaptive_target, dice.pick({-0x1.000002p0F, kNan, 1.5F}));
+      replace_one(dice, arrays.filter_chain, dice.pick<std::uint64_t>({0x10, 0xd, 0x1c, ~0ULL}));
       break;
     default:
       replace_one(dice, arrays.bad_word_lengths.data, dice.pick({0, -100, 1000}));

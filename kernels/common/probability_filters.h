@@ -1,6 +1,5 @@
 // Arithmetic of the filters by probability (fairdraw/logits_processing.h, step 9), the order in
-// which a row's chain applies them, and the temperature that follows what they leave, for host and
-// device.
+// which a row's chain applies them, and the logits of adaptive_p, for host and device.
 //
 // One form for all filters. A filter turns sums over the tokens that are left into a description of
 // the tokens that stay (KeptTokens): those whose weight reaches a threshold, and those whose logit
@@ -45,8 +44,13 @@
 //                                tokens
 //   xtc_threshold                p is within e(d) + e of the threshold, relatively, or so is a
 //                                token that is not more probable
-// reference/probability_filters.h judges by these bounds. The share of the entropy that a dynamic
-// temperature follows has the error of an entropy, divided by ln n.
+// reference/probability_filters.h judges by these bounds.
+//
+// adaptive_p reads p = v / Z, with Z rounded to the nearest double. Its logits are the doubles of
+// their formula, operation by operation, and no product of it meets a sum that could contract with
+// it. A probability is within (e(d) + e) p of the real one, and the formula is less steep than
+// 100/3, so that a logit is within 100/3 p (e(d) + e) + 2^-20 of the real one; the second term is
+// the rounding to float32, of a number from -21 to 5.
 #pragma once
 
 #include <bit>
@@ -64,11 +68,14 @@
 
 namespace fairdraw {
 
-/// Returns whether every place of a chain has a step, up to the chain's end.
+/// Returns whether every place of a chain has a step, up to the chain's end, and adaptive_p stands
+/// nowhere but at its end.
 FAIRDRAW_HOST_DEVICE inline bool is_filter_chain(std::uint64_t chain) {
-  for (; chain != 0; chain >>= kFilterStepBits) {
+  constexpr auto kOnlyLast = static_cast<std::uint64_t>(FilterStep::adaptive_p);
+  while (chain != 0) {
     const std::uint64_t step = chain % (std::uint64_t{1} << kFilterStepBits);
-    if (step == 0 || step > kFilterSteps) return false;
+    chain >>= kFilterStepBits;
+    if (step == 0 || step > kFilterSteps || (step == kOnlyLast && chain != 0)) return false;
   }
   return true;
 }
@@ -107,7 +114,8 @@ struct ProbabilityFilters {
   FAIRDRAW_HOST_DEVICE bool are_valid() const {
     bool valid = is_filter_chain(filter_chain) && is_chain_temperature(chain_temperature) &&
                  chain_top_k >= -1 && is_in_range(chain_top_p) && is_in_range(chain_min_p) &&
-                 is_up_to_largest(dynatemp_range) && is_up_to_largest(dynatemp_exponent);
+                 is_up_to_largest(dynatemp_range) && is_up_to_largest(dynatemp_exponent) &&
+                 adaptive_target >= -1 && adaptive_target <= 1;
 #define FAIRDRAW_CHAIN_PARAMETER(type, name, neutral)
 #define FAIRDRAW_PROBABILITY_FILTER(type, name, neutral) valid = valid && is_in_range(name);
 #include "fairdraw/processing_parameters.inc"
@@ -129,20 +137,6 @@ struct ProbabilityFilters {
 FAIRDRAW_HOST_DEVICE inline double natural_log(double x) {
   const LogarithmParts log = logarithm_of(x);
   return log.exponent * 0x1.62e42fefa39efp-1 + 2.0 * log.s * log.series;
-}
-
-/// Returns exp(-x) for x >= 0 with an error below 2^-40 of it, or 0 from 700 on, with the same bits
-/// on host and device: a power of two, and 14 terms of the series for a rest of at most ln(2) / 2,
-/// whose rounding at x = 700 is the largest part of the error.
-FAIRDRAW_HOST_DEVICE inline double natural_decay(double x) {
-  if (!(x < 700.0)) return 0.0;
-  const double octaves = std::floor(x * 0x1.71547652b82fep0 + 0.5);
-  const double rest = x - octaves * 0x1.62e42fefa39efp-1;
-  double series = 1.0;
-  for (int k = 13; k >= 1; --k) series = 1.0 - rest / static_cast<double>(k) * series;
-  const auto unit =
-      std::bit_cast<double>(static_cast<std::uint64_t>(1023 - static_cast<int>(octaves)) << 52);
-  return series * unit;
 }
 
 /// Token as the filters see it.
@@ -279,6 +273,18 @@ struct LargestTokens {
 
   FAIRDRAW_HOST_DEVICE bool keeps(const WeighedToken& token) const {
     return order_key(token.logit) >= least;
+  }
+};
+
+/// Logits that adaptive_p gives the tokens that are left.
+struct LogitsNearTarget {
+  double target;
+  double weights;  ///< sum over the tokens
+
+  FAIRDRAW_HOST_DEVICE float of(const WeighedToken& token) const {
+    const double p = static_cast<double>(token.weight()) / weights;
+    const double d = std::fabs(p - target) / 0.3;
+    return static_cast<float>(5.0 - 10.0 * d * d / (1.0 + d));
   }
 };
 
@@ -434,9 +440,9 @@ FAIRDRAW_HOST_DEVICE inline float below_radius(std::uint32_t place) {
   return std::bit_cast<float>(place > 0 ? place - 1U : 0U);
 }
 
-/// Returns whether a step may ban tokens.
-FAIRDRAW_HOST_DEVICE inline bool may_ban(FilterStep step, const ProbabilityFilters& filters,
-                                         float top_n_sigma) {
+/// Returns whether a step may ban tokens or change their logits.
+FAIRDRAW_HOST_DEVICE inline bool may_change(FilterStep step, const ProbabilityFilters& filters,
+                                            float top_n_sigma) {
   switch (step) {
     case FilterStep::top_n_sigma:
       return top_n_sigma_is_on(top_n_sigma);
@@ -460,6 +466,8 @@ FAIRDRAW_HOST_DEVICE inline bool may_ban(FilterStep step, const ProbabilityFilte
       return filters.chain_top_p != 1.0F;
     case FilterStep::min_p:
       return filters.chain_min_p != 0.0F;
+    case FilterStep::adaptive_p:
+      return filters.adaptive_target >= 0.0F;
   }
   return false;
 }
@@ -470,9 +478,10 @@ inline constexpr FilterStep kEndOfChain{};
 /// Applies one step to the tokens that the steps before it left. `row` has sums(), the sums over
 /// these tokens; tokens(), their number; largest_weight(), the weight of the largest logit;
 /// find(order, search), which completes a search; farthest(kept), the largest distance of a token
-/// that would stay; keep(kept); and keep_top_n_sigma(n). Each of them is called at one place, if it
-/// can be: a GPU has its code as often as it is called. At the end of the chain, returns the
-/// entropy as a share of that of as many equal tokens.
+/// that would stay; keep(kept); keep_top_n_sigma(n); and replace(logits), which gives the tokens
+/// other logits. Each of them is called at one place, if it can be: a GPU has its code as often as
+/// it is called. At the end of the chain, returns the entropy as a share of that of as many equal
+/// tokens.
 template <class Row>
 FAIRDRAW_HOST_DEVICE double apply_step(FilterStep step, const ProbabilityFilters& filters,
                                        float top_n_sigma, Row&& row) {
@@ -494,6 +503,11 @@ FAIRDRAW_HOST_DEVICE double apply_step(FilterStep step, const ProbabilityFilters
     const WantedAmount wanted = counts ? WantedAmount(static_cast<uint128_t>(filters.chain_top_k))
                                        : WantedAmount(filters.chain_top_p, sums);
     row.keep(LogitOrder::up_to(row.find(LogitOrder{counts}, PlaceSearch(wanted))));
+    return 1.0;
+  }
+  if (step == FilterStep::adaptive_p) {
+    row.replace(LogitsNearTarget{static_cast<double>(filters.adaptive_target),
+                                 nearest_double(sums.weights)});
     return 1.0;
   }
   if (step == FilterStep::xtc) {
@@ -535,42 +549,12 @@ FAIRDRAW_HOST_DEVICE double apply_filters(const ProbabilityFilters& filters, flo
     const auto step = static_cast<FilterStep>(chain % (std::uint64_t{1} << kFilterStepBits));
     if (step == FilterStep::temperature) row.set_temperature(filters.chain_temperature);
     if (is_end) row.set_temperature(1.0F);
-    const bool acts = is_end ? filters.dynatemp_range != 0.0F : may_ban(step, filters, top_n_sigma);
+    const bool acts =
+        is_end ? filters.dynatemp_range != 0.0F : may_change(step, filters, top_n_sigma);
     if (acts) share = apply_step(step, filters, top_n_sigma, row);
     chain >>= kFilterStepBits;
   }
   return share;
-}
-
-/// Returns the temperature of a row whose request has the temperature `temperature`, and whose
-/// tokens have this share of the entropy. If the temperature or a parameter is out of its range,
-/// the temperature stays as it is, so that the row fails because of that.
-FAIRDRAW_HOST_DEVICE inline float dynamic_temperature(float temperature,
-                                                      const ProbabilityFilters& filters,
-                                                      double share) {
-  if (filters.dynatemp_range == 0.0F || !is_chain_temperature(temperature) ||
-      !filters.are_valid()) {
-    return temperature;
-  }
-  const auto range = static_cast<double>(filters.dynatemp_range);
-  const auto center = static_cast<double>(temperature);
-  const double low = center > range ? center - range : 0.0;
-  double power = share;
-  if (filters.dynatemp_exponent != 1.0F) {
-    const auto exponent = static_cast<double>(filters.dynatemp_exponent);
-    power = share > 0.0 ? natural_decay(exponent * natural_log(1.0 / share))
-                        : static_cast<double>(exponent == 0.0);
-  }
-  const double high = center + range;
-  const double now = low + (high - low) * power;
-  if (now < static_cast<double>(kSmallestTemperature)) return kSmallestTemperature;
-  return now < static_cast<double>(kLargestTemperature) ? static_cast<float>(now)
-                                                        : kLargestTemperature;
-}
-
-/// Returns whether the temperature of a row of the call may follow its entropy.
-inline bool follows_entropy(const LogitsProcessing& processing) {
-  return processing.dynatemp_range.is_array() || processing.dynatemp_range.scalar != 0.0F;
 }
 
 }  // namespace fairdraw

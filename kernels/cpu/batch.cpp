@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/arguments.h"
+#include "common/dynamic_temperature.h"
 #include "common/processing_rules.h"
 #include "common/proposals.h"
 #include "cpu/batch_logprobs.h"

@@ -90,6 +90,14 @@ class RowByProbability {
     is_weighed_ = false;
   }
 
+  void replace(const LogitsNearTarget& logits) {
+    weigh();
+    for (std::size_t i = 0; i < memory_.ids.size(); ++i) {
+      logits_[memory_.ids[i]] = logits.of(memory_.tokens[i]);
+    }
+    is_weighed_ = false;
+  }
+
   void keep_top_n_sigma(float n) {
     const float most = largest();
     SigmaSums sums;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/dynamic_temperature.h"
 #include "common/processing_rules.h"
 #include "cpu/passes/passes.h"
 

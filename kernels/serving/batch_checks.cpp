@@ -78,7 +78,8 @@ Error check_probability_filters(const BatchRequest& request) {
   if (!is_filter_chain(request.filter_chain)) {
     return out_of_range("filter_chain", std::to_string(request.filter_chain),
                         "0, or steps from 1 to " + std::to_string(kFilterSteps) +
-                            " in groups of 4 bits, the first one lowest");
+                            " in groups of 4 bits, the first one lowest, and 12 (adaptive_p) only "
+                            "as the last");
   }
   if (!is_chain_temperature(request.chain_temperature)) {
     return out_of_range("chain_temperature", text_of(request.chain_temperature), "2^-126 to 2^64");
@@ -90,8 +91,11 @@ Error check_probability_filters(const BatchRequest& request) {
                               "0 to 2^64")) {
     return e;
   }
-  return check_between("dynatemp_exponent", request.dynatemp_exponent, 0, kLargestTemperature,
-                       "0 to 2^64");
+  if (Error e = check_between("dynatemp_exponent", request.dynatemp_exponent, 0,
+                              kLargestTemperature, "0 to 2^64")) {
+    return e;
+  }
+  return check_between("adaptive_target", request.adaptive_target, -1, 1, "-1 to 1");
 }
 
 Error check_history_rules(const BatchRequest& request, const BatchStateOptions& options) {

@@ -27,6 +27,7 @@ FilterStep = Literal[
     "top_k",
     "top_p",
     "min_p",
+    "adaptive_p",
 ]
 _FILTER_STEPS: tuple[str, ...] = get_args(FilterStep)
 _BITS_OF_STEP = 4
@@ -61,7 +62,9 @@ class RequestProcessing:
     step "temperature", the others see the distribution at `chain_temperature`. Its "top_k" keeps the
     logits of at least the `chain_top_k`-th largest that is left, its "top_p" a token if the mass of
     larger logits is below `chain_top_p`, and its "min_p" p of at least `chain_min_p` times the
-    largest. The parameters of the draw come after the chain.
+    largest. Its "adaptive_p", which only may be the last step, gives a token the logit 5 - 10 d^2 / (1 +
+    d), where d is |p - `adaptive_target`| / 0.3; the target is at most 1, and below 0 the step is off.
+    The parameters of the draw come after the chain, and so does its temperature.
 
     With a `dynatemp_range` r above 0, the draw's temperature T, unless it is 0, becomes l + (T + r - l)
     h^e, where l is T - r, at least 0, e is `dynatemp_exponent`, and h the entropy of the tokens that
@@ -110,6 +113,7 @@ class RequestProcessing:
     chain_min_p: float = 0.0
     dynatemp_range: float = 0.0
     dynatemp_exponent: float = 1.0
+    adaptive_target: float = -1.0
     penalty_window: int = -1
     counts_of_prompt: int = 0
     no_repeat_ngram_size: int = 0
@@ -144,6 +148,7 @@ FILTERS_AND_RULES = {
     "chain_min_p": "float32",
     "dynatemp_range": "float32",
     "dynatemp_exponent": "float32",
+    "adaptive_target": "float32",
     "penalty_window": "int32",
     "counts_of_prompt": "int32",
     "no_repeat_ngram_size": "int32",
@@ -180,6 +185,8 @@ def packed_filter_chain(name: str, steps: Sequence[str]) -> int:
         if step not in _FILTER_STEPS:
             allowed = ", ".join(map(repr, _FILTER_STEPS))
             raise ValueError(f"{name}[{place}] is {step!r}; allowed: {allowed}")
+        if step == "adaptive_p" and place + 1 < len(steps):
+            raise ValueError(f"{name}[{place}] is {step!r}; allowed: only as the last step")
         packed |= (1 + _FILTER_STEPS.index(step)) << (_BITS_OF_STEP * place)
     return packed
 

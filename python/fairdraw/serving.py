@@ -118,6 +118,7 @@ class BatchRequest:
     chain_top_k: int = 0
     chain_top_p: float = 1.0
     chain_min_p: float = 0.0
+    adaptive_target: float = -1.0
     dynatemp_range: float = 0.0
     dynatemp_exponent: float = 1.0
     penalty_window: int = -1

@@ -161,6 +161,10 @@ def test_filter_chains():
         ValueError, match=rf"processing\[0\].filter_chain\[1\] is 'x'; allowed: {allowed}"
     ):
         kept(filter_chain=["top_k", "x"])
+    assert kept(filter_chain=["adaptive_p"], adaptive_target=1.5)[1] == invalid_probability_filter
+    alone = r"filter_chain\[0\] is 'adaptive_p'; allowed: only as the last step"
+    with pytest.raises(ValueError, match=alone):
+        kept(filter_chain=["adaptive_p", "temperature"])
     with pytest.raises(ValueError, match="filter_chain has 17 steps; allowed: at most 16"):
         kept(filter_chain=["top_k"] * 17)
 

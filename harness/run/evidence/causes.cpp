@@ -65,6 +65,7 @@ constexpr CausePlace kPlaces[] = {
     {"chain_top_k", Step::processing, Kind::cause},
     {"chain_top_p", Step::processing, Kind::cause},
     {"chain_min_p", Step::processing, Kind::cause},
+    {"adaptive_p", Step::processing, Kind::cause},
     {"filter_chain", Step::processing, Kind::cause},
     {"dynamic temperature", Step::processing, Kind::cause},
     {"penalty_window", Step::processing, Kind::cause},
@@ -138,8 +139,7 @@ std::string_view ranked_name(std::string_view hint) {
 
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
                  kOfSeenReach = 0.6, kOfSymptomReach = 0.25, kOfChance = 0.1;
-// A check notes hints that explain a failure equally well in the order of their simplicity, so that
-// a later hint has less weight only to break ties.
+// Checks note hints that explain a failure equally well by their simplicity; this breaks ties.
 constexpr double kOfLaterHint = 0.99;
 constexpr double kOfTokens = 0.5;  // weight of checks that nearly every bug fails
 

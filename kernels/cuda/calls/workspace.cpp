@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/arguments.h"
+#include "common/dynamic_temperature.h"
 #include "common/processing_rules.h"
 
 namespace fairdraw::cuda {

@@ -2,14 +2,14 @@
 // fairdraw/logits_processing.h).
 //
 // Contract. Every active row gets the temperature that the CPU gives it, bit for bit
-// (dynamic_temperature in common/probability_filters.h). A row that is not active keeps the
+// (common/dynamic_temperature.h). A row that is not active keeps the
 // request's own.
 //
 // Algorithm and cost. edit_rows has the sums of the row, and leaves the share of the entropy. Here
 // each row has one thread. The row kernel reads its parameters before it waits for the kernel
 // before it. So a call with such a temperature starts its row kernel after this kernel has ended
 // (RowsTask::parameters_come_late), and calls without one do not launch this kernel.
-#include "common/probability_filters.h"
+#include "common/dynamic_temperature.h"
 #include "cuda/device/row_launch.h"
 #include "cuda/processing/follow_entropy.h"
 

@@ -1,7 +1,8 @@
 // Edits of rows: the differences between processed rows and the caller's rows, which one kernel
 // (processing/edit_rows.cu) finds and all kernels that read rows apply.
 //
-// A row has few edits: tokens whose logit a penalty or a bias has changed, and banned tokens. The
+// A row has few edits: tokens whose logit a penalty or a bias has changed, and banned tokens. Only
+// adaptive_p edits all tokens that are left. The
 // workspace stores the edits instead of whole processed rows: two bits per token (allowed and
 // edited), and a float32 per token that is written only if the token is edited. All edits are
 // indexed by token id, like the bits of `allowed`.

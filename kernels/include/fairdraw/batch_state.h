@@ -125,6 +125,7 @@ struct BatchRequest {
   std::int32_t chain_top_k = 0;    ///< >= -1; -1 and 0: off
   float chain_top_p = 1.0F;        ///< in [0, 1]; 1: off
   float chain_min_p = 0.0F;        ///< in [0, 1]; 0: off
+  float adaptive_target = -1.0F;   ///< in [-1, 1], for all tokens; below 0: off
   // The temperature that follows the entropy.
   float dynatemp_range = 0.0F;     ///< in [0, 2^64]; 0: off
   float dynatemp_exponent = 1.0F;  ///< in [0, 2^64]

@@ -68,6 +68,11 @@
 //        top_k k           chain_top_k: logits of at least the k-th largest that is left stay.
 //        top_p p           chain_top_p: a token stays if the mass of larger logits is below p.
 //        min_p m           chain_min_p: p is at least m times the largest.
+//        adaptive_p        stands last, and bans no token. It gives a token the logit
+//                          5 - 10 d^2 / (1 + d), with d = |p - adaptive_target| / 0.3, which is
+//                          computed in double from p on, from left to right, and rounded to
+//                          float32. So tokens near the target are likeliest, and the request's
+//                          temperature is 1 where they are drawn as the formula says.
 //      The draw has the request's own temperature, and its top_k, top_p and min_p come after the
 //      chain, so that a request whose filters all stand in the chain leaves these off.
 // dynatemp_range r changes no logit, but the row's temperature T, if neither is 0. Let h be the
@@ -97,9 +102,9 @@
 //
 // Definition: vLLM (vllm/v1/sample) for steps 1 to 6; llama.cpp (src/llama-sampler.cpp) for
 // top_n_sigma, penalty_window, counts_of_prompt, which is always on in llama.cpp, dry_multiplier
-// with single ids as breakers, and xtc_threshold; vLLM's thinking_token_budget for forced_tokens;
-// llama_sampler_init_temp_ext of llama.cpp for dynatemp_range, where n counts banned tokens, too;
-// TensorRT-LLM's top_p_decay, top_p_min and top_p_reset_ids for top_p_decay;
+// with single ids as breakers, xtc_threshold, and adaptive_p; vLLM's thinking_token_budget for
+// forced_tokens; llama_sampler_init_temp_ext of llama.cpp for dynatemp_range, where n counts banned
+// tokens, too; TensorRT-LLM's top_p_decay, top_p_min and top_p_reset_ids for top_p_decay;
 // transformers (generation/logits_process.py) for no_repeat_ngram_size, typical_p, epsilon_cutoff
 // and eta_cutoff, and the chain of llama.cpp for their place before the temperature, and for a
 // request's order (common_params_sampling::samplers); Tan et al.
@@ -123,7 +128,8 @@ inline constexpr float kSmallestRepetitionPenalty = 0x1p-64F;
 inline constexpr float kLargestPenalty = 0x1p64F;
 
 /// Step of a chain of filters. The name is that of the step's parameter, with chain_ before it for
-/// the last four; xtc has the parameters xtc_probability, xtc_threshold and xtc_seed.
+/// temperature to min_p; adaptive_p has the parameter adaptive_target; xtc has the parameters
+/// xtc_probability, xtc_threshold and xtc_seed.
 enum class FilterStep : std::uint32_t {
   top_n_sigma = 1,     ///< step 8 of processing
   typical_p = 2,       ///< the first of the filters by probability
@@ -136,10 +142,11 @@ enum class FilterStep : std::uint32_t {
   top_k = 9,           ///< the chain_top_k largest logits, and ties
   top_p = 10,          ///< the largest logits, with a mass of chain_top_p, and ties
   min_p = 11,          ///< p of at least chain_min_p times the largest
+  adaptive_p = 12,  ///< likelier the nearer p is to adaptive_target; only the last step may be it
 };
 
 inline constexpr int kFilterStepBits = 4;  ///< of each step of a chain, the first one lowest
-inline constexpr std::uint64_t kFilterSteps = 11;  ///< number of different steps
+inline constexpr std::uint64_t kFilterSteps = 12;  ///< number of different steps
 /// Largest number of steps of a chain.
 inline constexpr int kMaxFilterSteps = 64 / kFilterStepBits;
 
@@ -226,6 +233,7 @@ struct LogitsProcessing {
   PerRequest<float> chain_min_p = 0.0F;         ///< scalar or [rows], in [0, 1]; off at 0
   PerRequest<float> dynatemp_range = 0.0F;      ///< scalar or [rows], in [0, 2^64]; off at 0
   PerRequest<float> dynatemp_exponent = 1.0F;   ///< scalar or [rows], in [0, 2^64]
+  PerRequest<float> adaptive_target = -1.0F;    ///< scalar or [rows], in [-1, 1]; off below 0
 
   // The rules of histories need `prompt` and `output` as lists: a call with a rule, or with
   // forced_tokens, and prompt_mask or output_counts is refused.
@@ -257,11 +265,12 @@ struct LogitsProcessing {
            is_on(xtc_probability, 0.0F) || is_on(xtc_threshold, 0.1F) || is_on(xtc_seed, 0U) ||
            is_on(filter_chain, 0U) || is_on(chain_temperature, 1.0F) || is_on(chain_top_k, 0) ||
            is_on(chain_top_p, 1.0F) || is_on(chain_min_p, 0.0F) || is_on(dynatemp_range, 0.0F) ||
-           is_on(dynatemp_exponent, 1.0F) || is_on(penalty_window, -1) ||
-           is_on(counts_of_prompt, 0) || is_on(no_repeat_ngram_size, 0) ||
-           is_on(dry_multiplier, 0.0F) || is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) ||
-           is_on(dry_window, -1) || is_on(forced_after, -1) || is_on(forced_delay, 0) ||
-           is_on(top_p_decay, 1.0F) || is_on(top_p_min, 1e-6F) || is_on(top_p_reset_id, -1);
+           is_on(dynatemp_exponent, 1.0F) || is_on(adaptive_target, -1.0F) ||
+           is_on(penalty_window, -1) || is_on(counts_of_prompt, 0) ||
+           is_on(no_repeat_ngram_size, 0) || is_on(dry_multiplier, 0.0F) ||
+           is_on(dry_base, 1.75F) || is_on(dry_allowed_length, 2) || is_on(dry_window, -1) ||
+           is_on(forced_after, -1) || is_on(forced_delay, 0) || is_on(top_p_decay, 1.0F) ||
+           is_on(top_p_min, 1e-6F) || is_on(top_p_reset_id, -1);
   }
 };
 

@@ -83,7 +83,7 @@ enum class RowStatus : std::int32_t {
   invalid_tie_rule = 24,       ///< the rule is neither keep_all nor lowest_id
   invalid_filter_order = 25,   ///< the order is neither top_k_first nor joint
   invalid_probability_filter = 26,  ///< a filter by probability, or a part of a chain (typical_p to
-                                    ///< dynatemp_exponent in fairdraw/logits_processing.h), is out
+                                    ///< adaptive_target in fairdraw/logits_processing.h), is out
                                     ///< of its range
   invalid_history_rule = 27,  ///< a rule of histories (penalty_window to top_p_reset_id) is out of
                               ///< its range

@@ -67,6 +67,7 @@ inline LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask
   processing.chain_min_p = a.each(rows, 0.25F);
   processing.dynatemp_range = a.each(rows, 0.0F);
   processing.dynatemp_exponent = a.each(rows, 2.0F);
+  processing.adaptive_target = a.each(rows, 0.5F);
   processing.xtc_seed = a.each<std::uint64_t>(rows, 0U);
   processing.stop_ids = a.lists(rows, 3);
   processing.output_lengths = a.in<std::int32_t>(rows, 1);

@@ -50,9 +50,9 @@ FAIRDRAW_FIELDS(LogitsProcessing, repetition_penalty, frequency_penalty, presenc
                 dry_breakers, top_n_sigma, typical_p, epsilon_cutoff, eta_cutoff, p_less, top_h,
                 xtc_probability, xtc_threshold, xtc_seed, filter_chain, chain_temperature,
                 chain_top_k, chain_top_p, chain_min_p, dynatemp_range, dynatemp_exponent,
-                penalty_window, counts_of_prompt, no_repeat_ngram_size, dry_multiplier, dry_base,
-                dry_allowed_length, dry_window, forced_after, forced_delay, top_p_decay, top_p_min,
-                top_p_reset_id);
+                adaptive_target, penalty_window, counts_of_prompt, no_repeat_ngram_size,
+                dry_multiplier, dry_base, dry_allowed_length, dry_window, forced_after,
+                forced_delay, top_p_decay, top_p_min, top_p_reset_id);
 FAIRDRAW_FIELDS(SampleRequest, logits, temperature, top_k, top_p, min_p, seed, offset, tie_rule,
                 filter_order, allowed, processing, active, indices, num_samples, purpose);
 FAIRDRAW_FIELDS(LogprobsResult, mode, rank_rule, top_n, values, ranks, top_ids, top_values, all);

@@ -133,7 +133,7 @@ TEST(FilterChains, TheRequestsOwnParametersComeAfterTheChain) {
 }
 
 TEST(FilterChains, PartsBeyondTheirRangesFail) {
-  for (const std::uint64_t bad : {0x20ULL, 0xcULL, 0x10ULL, ~0ULL}) {
+  for (const std::uint64_t bad : {0x20ULL, 0xdULL, 0x1cULL, 0xccULL, 0x10ULL, ~0ULL}) {
     RowProcessing row;
     row.filter_chain = bad;
     EXPECT_EQ(process({0, 1}, row).status, RowStatus::invalid_probability_filter) << bad;

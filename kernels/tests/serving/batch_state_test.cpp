@@ -130,8 +130,12 @@ TEST(BatchState, RefusesParametersOutOfTheirRanges) {
       {[](auto& r) { r.xtc_probability = NAN; }, "xtc_probability is nan; allowed: 0 to 1"},
       {[](auto& r) { r.xtc_threshold = 1.5F; }, "xtc_threshold is 1.5; allowed: 0 to 1"},
       {[](auto& r) { r.filter_chain = 0x21c; },
-       "filter_chain is 540; allowed: 0, or steps from 1 to 11 in groups of 4 bits, "
-       "the first one lowest"},
+       "filter_chain is 540; allowed: 0, or steps from 1 to 12 in groups of 4 bits, "
+       "the first one lowest, and 12 (adaptive_p) only as the last"},
+      {[](auto& r) { r.filter_chain = 0xd; },
+       "filter_chain is 13; allowed: 0, or steps from 1 to 12 in groups of 4 bits, "
+       "the first one lowest, and 12 (adaptive_p) only as the last"},
+      {[](auto& r) { r.adaptive_target = 1.5F; }, "adaptive_target is 1.5; allowed: -1 to 1"},
       {[](auto& r) { r.chain_temperature = 0; }, "chain_temperature is 0; allowed: 2^-126 to 2^64"},
       {[](auto& r) { r.chain_top_k = -2; }, "chain_top_k is -2; allowed: >= -1"},
       {[](auto& r) { r.chain_top_p = 1.5F; }, "chain_top_p is 1.5; allowed: 0 to 1"},

@@ -71,13 +71,15 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   request.xtc_threshold = dice.pick({0.1F, 0.02F});
   request.xtc_seed = dice.bits();
   if (dice.once_in(4)) {
-    request.filter_chain = filter_chain_of({FilterStep::top_k, FilterStep::temperature,
-                                            dice.pick({FilterStep::top_p, FilterStep::typical_p}),
-                                            dice.pick({FilterStep::min_p, FilterStep::xtc})});
+    request.filter_chain =
+        filter_chain_of({FilterStep::top_k, FilterStep::temperature,
+                         dice.pick({FilterStep::top_p, FilterStep::typical_p}),
+                         dice.pick({FilterStep::min_p, FilterStep::xtc, FilterStep::adaptive_p})});
     request.chain_temperature = dice.pick({0.5F, 3.0F});
     request.chain_top_k = dice.pick({2, 9});
     request.chain_top_p = dice.pick({0.3F, 0.9F});
     request.chain_min_p = dice.pick({0.01F, 0.3F});
+    request.adaptive_target = request.chain_min_p;
   }
   if (dice.once_in(4)) {
     request.dynatemp_range = dice.pick({0.4F, 3.0F});

@@ -125,12 +125,15 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
       if (dice.once_in(3)) {
         const auto steps = static_cast<int>(dice.between(1, dice.once_in(8) ? kMaxFilterSteps : 5));
         for (int step = 0; step < steps; ++step) {
-          row.filter_chain |= (1 + dice.bits() % kFilterSteps) << (kFilterStepBits * step);
+          // adaptive_p, the last of all steps, stands nowhere but at the end.
+          const std::uint64_t choices = step + 1 == steps ? kFilterSteps : kFilterSteps - 1;
+          row.filter_chain |= (1 + dice.bits() % choices) << (kFilterStepBits * step);
         }
         row.chain_temperature = dice.pick({0.5F, 2.0F, 0.9F, 0x1p-40F, 0x1p40F});
         row.chain_top_k = dice.pick({0, 1, 2, 8, 40});
         row.chain_top_p = dice.pick({0.0F, 0.3F, 0.9F, 0x1.fffffep-1F});
         row.chain_min_p = dice.pick({0x1p-140F, 0.05F, 0.4F, 1.0F});
+        row.adaptive_target = dice.pick({0.0F, 0.2F, 0.6F, 1.0F, -1.0F});
       }
       if (dice.once_in(4)) {
         row.dynatemp_range = dice.pick({0.3F, 1.0F, 5.0F, 0x1p-30F});

@@ -57,8 +57,12 @@ std::vector<BadValue> bad_values(const SamplerDescription& sampler) {
                       }});
     values.push_back({"filter_chain with an empty place",
                       [](RowProcessing& row, std::span<float>) { row.filter_chain = 0x20; }});
-    values.push_back({"filter_chain with a step 12",
-                      [](RowProcessing& row, std::span<float>) { row.filter_chain = 0xc; }});
+    values.push_back({"filter_chain with a step 13",
+                      [](RowProcessing& row, std::span<float>) { row.filter_chain = 0xd; }});
+    values.push_back({"filter_chain with a step after adaptive_p",
+                      [](RowProcessing& row, std::span<float>) { row.filter_chain = 0x1c; }});
+    values.push_back({"adaptive_target above 1",
+                      [](RowProcessing& row, std::span<float>) { row.adaptive_target = 1.5F; }});
     values.push_back({"chain_temperature 0",
                       [](RowProcessing& row, std::span<float>) { row.chain_temperature = 0; }});
     values.push_back(
