@@ -119,6 +119,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
         "chain_top_k",
         "chain_top_p",
         "chain_min_p",
+        "adaptive_p",
         "filter_chain",
         "dynamic temperature",
         "penalty_window",

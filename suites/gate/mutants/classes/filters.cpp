@@ -260,11 +260,15 @@ constexpr Entry kProbabilityFilters[] = {
      }},
 };
 
-/// Gives a row another chain, made from the steps of its own.
+/// Gives a row another chain, made from the steps of its own. Only adaptive_p keeps its place,
+/// since no other is allowed.
 void with_steps(RowProcessing& processing, void (*change)(std::vector<FilterStep>& steps)) {
   if (processing.filter_chain == 0) return;
   std::vector<FilterStep> steps = reference::filter_steps(processing);
+  const bool adapts = steps.back() == FilterStep::adaptive_p;
+  if (adapts) steps.pop_back();
   change(steps);
+  if (adapts) steps.push_back(FilterStep::adaptive_p);
   processing.filter_chain = 0;
   for (std::size_t place = 0; place < steps.size(); ++place) {
     processing.filter_chain |= static_cast<std::uint64_t>(steps[place])
@@ -319,6 +323,67 @@ constexpr Entry kChains[] = {
      [](RowProcessing& p) { p.chain_top_p = 1; }},
 };
 
+/// Gives the tokens of a row with adaptive_p other logits. `logit` gets a token's probability at
+/// the temperature of the chain, of the tokens that the chain leaves or of those that come to it.
+void with_adapted_logits(RowProcessing& processing, Row& row, bool of_filtered,
+                         double (*logit)(double probability, double target)) {
+  if (processing.filter_chain == 0 || !(processing.adaptive_target >= 0)) return;
+  const std::vector<FilterStep> steps = reference::filter_steps(processing);
+  if (steps.empty() || steps.back() != FilterStep::adaptive_p) return;
+  const double temperature = std::ranges::find(steps, FilterStep::temperature) == steps.end()
+                                 ? 1
+                                 : processing.chain_temperature;
+  RowProcessing others = processing;
+  others.adaptive_target = -1;
+  reference::ProcessedRow left = reference::process_row(row.logits, row.allowed, others);
+  if (left.status != RowStatus::ok) return;
+  if (!of_filtered) others.filter_chain = 0;
+  const std::vector<float> all = reference::process_row(row.logits, row.allowed, others).logits;
+  const double largest = *std::ranges::max_element(all);
+  double total = 0;
+  for (const float x : all) total += std::exp((x - largest) / temperature);
+  for (float& x : left.logits) {
+    if (std::isinf(x)) continue;
+    const double probability = std::exp((x - largest) / temperature) / total;
+    x = static_cast<float>(logit(probability, processing.adaptive_target));
+  }
+  row.logits = left.logits;
+  row.allowed.clear();
+  processing = {};
+}
+
+constexpr Entry kAdaptiveP[] = {
+    {"adaptive-p-ignored", "adaptive_p leaves the logits as they are",
+     [](RowProcessing& p) { p.adaptive_target = -1; }},
+    {"adaptive-p-of-the-whole-row", "adaptive_p reads the probabilities before the filters",
+     [](RowProcessing& p, Row& row) {
+       with_adapted_logits(p, row, false, [](double probability, double target) {
+         const double d = std::abs(probability - target) / 0.3;
+         return 5 - 10 * d * d / (1 + d);
+       });
+     }},
+    {"adaptive-p-linear", "logits of adaptive_p fall in proportion to the distance",
+     [](RowProcessing& p, Row& row) {
+       with_adapted_logits(p, row, true, [](double probability, double target) {
+         return 5 - 10 * std::abs(probability - target) / 0.3;
+       });
+     }},
+    {"adaptive-p-quadratic", "logits of adaptive_p fall with the square of every distance",
+     [](RowProcessing& p, Row& row) {
+       with_adapted_logits(p, row, true, [](double probability, double target) {
+         const double d = std::abs(probability - target) / 0.3;
+         return 5 - 10 * d * d;
+       });
+     }},
+    {"adaptive-p-of-one-side", "adaptive_p prefers all tokens above the target alike",
+     [](RowProcessing& p, Row& row) {
+       with_adapted_logits(p, row, true, [](double probability, double target) {
+         const double d = std::max(target - probability, 0.0) / 0.3;
+         return 5 - 10 * d * d / (1 + d);
+       });
+     }},
+};
+
 /// Gives a row whose temperature follows the entropy another temperature.
 void with_temperature(RowProcessing& processing, Row& row,
                       float (*wrong)(const RowProcessing& processing, const Row& row)) {
@@ -364,6 +429,7 @@ std::vector<Mutant> filter_mutants() {
   return joined({mutants_of("penalties", "processing/*", Base::integers, kSigmas),
                  mutants_of("penalties", "processing/*", Base::integers, kProbabilityFilters),
                  mutants_of("penalties", "processing/*", Base::integers, kChains),
+                 mutants_of("penalties", "processing/*", Base::integers, kAdaptiveP),
                  mutants_of("penalties", "processing/*", Base::integers, kTemperatures)});
 }
 
