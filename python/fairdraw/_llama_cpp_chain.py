@@ -171,6 +171,9 @@ class Chain:
             self.values["dynatemp_exponent"] = given.dynatemp_exponent
         self.values["temperature"] = given.temp
 
+    def adaptive_p(self) -> None:
+        """Does nothing: the engine takes it as the last sampler, wherever it stands."""
+
     def in_order(self) -> dict[str, Any]:
         """Returns the values of a request whose filters are a filter chain, in the order of the
         samplers, after all of them have been translated."""
@@ -204,6 +207,23 @@ class Chain:
                 "llama.cpp keeps exactly top_k logits; a filter chain keeps all that equal the last"
             )
         return values
+
+    def with_adaptive_p(self, values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """Returns the values of in_order() with adaptive_p as the last step, and the adjustments. The
+        chain has the temperature, so that the draw has none."""
+        given = self.given
+        if "dynatemp_range" in values:
+            allowed = "<= 0 with adaptive_p, which comes after the temperature"
+            raise unsupported("dynatemp_range", text(given.dynatemp_range), allowed)
+        decay = min(max(given.adaptive_decay, 0.0), single(0.99))
+        clamped = f"adaptive_decay {text(given.adaptive_decay)} is clamped to [0, 0.99]"
+        adapted = {
+            "temperature": 1.0,
+            "filter_chain": (*values["filter_chain"], "adaptive_p"),
+            "adaptive_target": given.adaptive_target,
+            "adaptive_decay": decay,
+        }
+        return values | adapted, [clamped] if decay != given.adaptive_decay else []
 
     def of_mirostat(self) -> tuple[dict[str, Any], list[str]]:
         """Returns the values of a request with Mirostat, and the differences. The temperature is the

@@ -1,5 +1,6 @@
 """Lists the names for serving that `import fairdraw` offers in a build with serving."""
 
+from .adaptive_p import AdaptiveP
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
 from .kept_sets import (
@@ -56,6 +57,7 @@ from .watermark import (
 )
 
 __all__ = [
+    "AdaptiveP",
     "BatchRequest",
     "BatchState",
     "BeamResult",

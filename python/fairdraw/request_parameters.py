@@ -69,8 +69,9 @@ FILTER_CHAIN: dict[str, Any] = {
 }
 
 LlamaCppSampler = Literal[
-    "penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"
-]
+    "penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature",
+    "adaptive_p",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,10 @@ class RequestParameters:
     mirostat: int = 0
     mirostat_tau: float = 5.0
     mirostat_eta: float = 0.1
+    #: The chain ends with adaptive_p, whose target an AdaptiveP chooses before each token. It is this
+    #: one for the first token; below 0: off.
+    adaptive_target: float = -1.0
+    adaptive_decay: float = 0.9
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
     seed: int | None = None  #: seed of the request; None means that a fresh seed is drawn
@@ -188,12 +193,15 @@ class RequestParameters:
         Before min_tokens is reached, `eos_id` is banned too, unless ignore_eos is set.
         `fresh_seed` is the seed that all n outputs share if the request has no seed of its own.
         None draws a fresh seed. Raises RuntimeError for rules that differ from the state's own,
-        and for Mirostat, which changes a parameter before each token.
+        and for Mirostat and adaptive-p, which change a parameter before each token.
         """
         given = typed(self, OWN)
         if given.mirostat != 0:
             allowed = "0 in a running batch, whose parameters do not change"
             raise unsupported("mirostat", str(given.mirostat), allowed)
+        if given.adaptive_target >= 0:
+            allowed = "below 0 in a running batch, whose parameters do not change"
+            raise unsupported("adaptive_target", text(given.adaptive_target), allowed)
         history: Ids = typed_value("prompt", Ids, prompt)
         given._check_rules(
             typed_value("tie_rule", TieRule, tie_rule),
@@ -460,8 +468,10 @@ class LlamaCppRequest:
     temperature is last. A min_p before the temperature equals min_p^(1/temp) after it. A top_p
     before the temperature has no such equivalent, and `differences` lists it, unless the translation
     keeps the order (exact_order) by a filter chain. With `mirostat` 1 or 2 the temperature and
-    Mirostat are the only samplers, as in the engine. Seed 2^32 - 1 means no seed, and n_predict -1
-    allows any length.
+    Mirostat are the only samplers, as in the engine. With "adaptive_p" among the samplers and an
+    `adaptive_target` of at least 0, adaptive_p is the last sampler, wherever it stands, and the order
+    is always kept by a filter chain; the temperature is in the chain, and that of the draw is 1. Seed
+    2^32 - 1 means no seed, and n_predict -1 allows any length.
     """
 
     seed: int = 2**32 - 1
@@ -488,7 +498,9 @@ class LlamaCppRequest:
     mirostat: int = 0
     mirostat_tau: float = 5.0
     mirostat_eta: float = 0.1
-    samplers: Sequence[LlamaCppSampler] = get_args(LlamaCppSampler)
+    adaptive_target: float = -1.0
+    adaptive_decay: float = 0.9
+    samplers: Sequence[LlamaCppSampler] = get_args(LlamaCppSampler)[:-1]
     ignore_eos: bool = False
     logit_bias: Biases = field(default_factory=dict)
     n_predict: int = -1

@@ -87,7 +87,9 @@ _NEUTRAL = {
     "dry_multiplier": 0.0,
     "dry_base": 1.75,
 }
-_SINGLES = (*_NEUTRAL, "chain_temperature", "chain_top_p", "chain_min_p")
+_SINGLES = (
+    *_NEUTRAL, "chain_temperature", "chain_top_p", "chain_min_p", "adaptive_target", "adaptive_decay",
+)  # fmt: skip
 _RANGES_OF_SAMPLE: dict[str, Range] = {
     "top_p": UNIT,
     "min_p": UNIT,
@@ -565,6 +567,8 @@ _LLAMA_CPP_RANGES: dict[str, Range] = {
     "mirostat": (0, 2, "0 to 2"),
     "mirostat_tau": (-math.inf, math.inf, "a number"),
     "mirostat_eta": (-math.inf, math.inf, "a number"),
+    "adaptive_target": (-math.inf, 1, "at most 1"),
+    "adaptive_decay": (-math.inf, math.inf, "a number"),
     "temp": (-math.inf, 2.0**64, "at most 2^64"),
     "top_p": AT_LEAST_0,
     "min_p": (-math.inf, 1, "at most 1"),
@@ -585,7 +589,8 @@ def from_llama_cpp(
 ) -> RequestParameters:
     """Translates a request of llama.cpp, which is a chain of samplers. With `exact_order` the
     filters become a filter chain, which takes longer and needs processing. Otherwise they become
-    those of `sample`, and `differences` says where its order is another."""
+    those of `sample`, and `differences` says where its order is another. Mirostat and adaptive-p
+    always have a filter chain."""
     given, vocab = typed(request, LLAMA_CPPS), check_vocab(vocab)
     check_features(given, _NOT_OF_LLAMA_CPP)
     check(given, _LLAMA_CPP_RANGES)
@@ -599,11 +604,14 @@ def from_llama_cpp(
     coldest = "temperature" in given.samplers and given.temp <= 0
     is_greedy = coldest or chain.values.get("top_k") == 1 or chain.values.get("top_p") == 0
     adjustments = chain.adjustments
+    adapts = "adaptive_p" in given.samplers and given.adaptive_target >= 0 and not is_greedy
     if given.mirostat != 0:
         values, differences = chain.of_mirostat()
         adjustments = []
-    elif exact_order:
+    elif exact_order or adapts:
         values, adjustments = chain.in_order(), []
+        if adapts:
+            values, adjustments = chain.with_adaptive_p(values)
         differences = chain.differences
         if is_greedy:
             values |= {"greedy": True, "temperature": 0.0}

@@ -92,7 +92,7 @@ SERVING = tuple(
     folder + name
     for folder, names in {
         "kernels/include/fairdraw/": """
-            batch_state.h beam_search.h cuda_beam_ cuda_fused_ cuda_kept_sets.h cuda_sharded.h
+            adaptive_p.h batch_state.h beam_search.h cuda_beam_ cuda_fused_ cuda_kept_sets.h cuda_sharded.h
             cuda_speculative.h cuda_stop_criteria.h cuda_watermark.h fused_sampling_processor.h
             kept_sets.h mirostat.h parallel_sampling.h sharded speculative.h stop_criteria.h watermark.h
         """,

@@ -73,6 +73,7 @@
 //                          computed in double from p on, from left to right, and rounded to
 //                          float32. So tokens near the target are likeliest, and the request's
 //                          temperature is 1 where they are drawn as the formula says.
+//                          adaptive_p.h has the target that follows a request's tokens.
 //      The draw has the request's own temperature, and its top_k, top_p and min_p come after the
 //      chain, so that a request whose filters all stand in the chain leaves these off.
 // dynatemp_range r changes no logit, but the row's temperature T, if neither is 0. Let h be the

@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "fairdraw/adaptive_p.h"
 #include "fairdraw/beam_search.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/kept_sets.h"

@@ -1,5 +1,6 @@
 // Binds the operations of fairdraw/stop_criteria.h, fairdraw/parallel_sampling.h and
 // fairdraw/mirostat.h for the Python files of the same names.
+#include "fairdraw/adaptive_p.h"
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/mirostat.h"
 #include "fairdraw/parallel_sampling.h"
@@ -81,6 +82,12 @@ double mu_after_token(double tau, double eta, double mu, float logprob_filtered)
   return state.mu;
 }
 
+double mean_after_token(double target, double decay, double mean, float probability) {
+  AdaptiveP state{target, decay, mean};
+  run_on_host([&] { return observe_probability(state, probability); });
+  return state.mean;
+}
+
 std::uint64_t seed_of_child(std::uint64_t seed, std::uint64_t child, bool seed_plus_index) {
   return child_seed(seed, child,
                     seed_plus_index ? ChildSeedRule::seed_plus_index : ChildSeedRule::threefry);
@@ -128,6 +135,10 @@ void bind_outputs_of_requests(nb::module_& module) {
              [](double tau, double eta, double mu) { return mirostat_cutoff({tau, eta, mu}); });
   module.def("mirostat_top_k", &top_k_of_mirostat);
   module.def("mirostat_mu", &mu_after_token);
+  module.def("adaptive_target", [](double target, double decay, double mean) {
+    return adapted_target({target, decay, mean});
+  });
+  module.def("adaptive_mean", &mean_after_token);
   module.attr("NO_MAX_TOKENS") = kNoMaxTokens;
   module.def("finish_reasons", [] {
     nb::list names;

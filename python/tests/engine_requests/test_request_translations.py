@@ -267,6 +267,9 @@ REFUSED = [
     ("llama_cpp", "dynatemp_range is nan", {"dynatemp_range": NAN}),
     ("llama_cpp", "dynatemp_exponent is -1", {"dynatemp_exponent": -1}),
     ("llama_cpp", "mirostat_tau is nan", {"mirostat": 2, "mirostat_tau": NAN}),
+    ("llama_cpp", "adaptive_target is 1.5; allowed: at most 1", {"adaptive_target": 1.5}),
+    ("llama_cpp", "adaptive_target is nan", {"adaptive_target": NAN}),
+    ("llama_cpp", "adaptive_decay is nan", {"adaptive_decay": NAN}),
     ("llama_cpp", "top_n_sigma is nan", {"top_n_sigma": NAN}),
     ("llama_cpp", "xtc_probability is 1.5", {"xtc_probability": 1.5}),
     ("llama_cpp", "dry_multiplier is -1", {"dry_multiplier": -1}),
@@ -314,6 +317,11 @@ NOT_HERE = [
         "llama_cpp",
         "dynatemp_range is 0.5; allowed: <= 0 where temp",
         {"dynatemp_range": 0.5, "temp": 0},
+    ),
+    (
+        "llama_cpp",
+        "dynatemp_range is 0.5; allowed: <= 0 with adaptive_p",
+        {"dynatemp_range": 0.5, "adaptive_target": 0.3, "samplers": ["temperature", "adaptive_p"]},
     ),
 ]
 
@@ -577,6 +585,73 @@ def test_mirostat_of_llama_cpp():
     with pytest.raises(ValueError, match="length of largest is 1; allowed: >= 2"):
         fairdraw.Mirostat().top_k(zipf[:1], 1000)
     assert fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(mirostat=1, temp=0), 9).greedy
+
+
+def test_adaptive_p_of_llama_cpp():
+    def translate(**fields):
+        samplers = fields.pop("samplers", ("adaptive_p", "top_k", "temperature"))
+        given = {"adaptive_target": 0.5, "temp": 0.5, "top_k": 2, "samplers": samplers, **fields}
+        return fairdraw.from_llama_cpp(fairdraw.LlamaCppRequest(**given), 1000)
+
+    found = translate()
+    assert found.filter_chain == ("top_k", "temperature", "adaptive_p")
+    assert (found.temperature, found.chain_temperature, found.top_k) == (1, 0.5, 0)
+    assert (found.adaptive_target, found.adaptive_decay) == (0.5, float32(0.9))
+    assert found.adjustments == ()
+    with pytest.raises(RuntimeError, match="adaptive_target is 0.5; allowed: below 0 in a running"):
+        found.batch_request()
+
+    # top_k leaves 2/3 and 1/3, and the temperature 1/2 makes 4/5 and 1/5 of them: 0.3 away both.
+    logits = np.log([[0.5, 0.25, 0.125, 0.125]]).astype(np.float32)
+    state = fairdraw.AdaptiveP(found.adaptive_target, decay=0.75)
+    chain = {name: getattr(found, name)
+             for name in ("filter_chain", "chain_top_k", "chain_temperature")}  # fmt: skip
+    processing = fairdraw.RequestProcessing(**chain, adaptive_target=state.adapted_target())
+    details = fairdraw.sample(
+        logits, temperature=found.temperature, seed=1, processing=[processing], return_details=True
+    )
+    # A probability of 1/5 in float32 has an error below 2^-22, and the logits have 100/3 of it.
+    assert np.abs(details.probs[0] - [0.5, 0.5, 0, 0]).max() < 2.0**-16
+    before = fairdraw.log_probabilities(
+        logits, np.array([0], np.int32), logprobs_mode="processed_logprobs",
+        temperature=found.chain_temperature, processing=[fairdraw.RequestProcessing(**chain)],
+    )  # fmt: skip
+    state.observe(math.exp(before.values[0]))
+    assert abs(state.mean - (0.75 * 0.5 + 0.25 * 0.8)) < 0.25 * 2.0**-21
+    assert abs(state.adapted_target() - 0.425) < 2.0**-22
+
+    assert translate(adaptive_decay=2).adaptive_decay == float32(0.99)
+    assert translate(adaptive_decay=2).adjustments == ("adaptive_decay 2 is clamped to [0, 0.99]",)
+    fairdraw.AdaptiveP(0.5, translate(adaptive_decay=2).adaptive_decay).observe(1)
+    without = translate(samplers=("top_k", "adaptive_p"))
+    assert (without.filter_chain, without.temperature) == (("top_k", "adaptive_p"), 1)
+    off = (
+        translate(adaptive_target=-0.5),
+        translate(temp=0),
+        translate(top_k=1),
+        translate(samplers=("top_k", "temperature")),
+        translate(mirostat=2),
+    )
+    for each in off:
+        assert "adaptive_p" not in each.filter_chain and each.adaptive_target == -1
+    assert [each.greedy for each in off] == [False, True, True, False, False]
+    assert "adaptive_p" not in fairdraw.LlamaCppRequest().samplers
+
+
+def test_adaptive_p_names_what_is_out_of_range():
+    for message, arguments in (
+        ("target is 1.5; allowed: at most 1", (1.5,)),
+        ("target is nan; allowed: at most 1", (NAN,)),
+        ("decay is 1.0; allowed: 0 to 0.99", (0.5, 1)),
+        ("mean is 2.0; allowed: 0 to 1", (0.5, 0.9, 2)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fairdraw.AdaptiveP(*arguments)
+    with pytest.raises(ValueError, match="probability is 1.5; allowed: 0 to 1"):
+        fairdraw.AdaptiveP(0.5).observe(1.5)
+    off = fairdraw.AdaptiveP(-1)
+    off.observe(0.5)
+    assert (off.adapted_target(), off.mean) == (-1, -1)
 
 
 def test_rules_of_histories_go_where_they_change_rows():
