@@ -20,7 +20,7 @@ struct Features {
   bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
   bool top_n_sigma = false, typical_p = false, top_h = false, xtc = false;
   bool chain = false;  ///< of filters, in the order of llama.cpp's default request
-  bool dry = false, forced = false;
+  bool adaptive_p = false, dry = false, forced = false;
 };
 
 Features features_of(const std::string& name, std::int64_t row) {
@@ -35,6 +35,7 @@ Features features_of(const std::string& name, std::int64_t row) {
                     name == "top_h",
                     name == "xtc",
                     name == "chain",
+                    name == "adaptive_p",
                     name == "dry",
                     name == "forced"};
   if (name != "mixed") return features;
@@ -99,6 +100,10 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
     lists.chain_top_p.push_back(0.95F);
     lists.chain_min_p.push_back(0.05F);
   }
+  if (features.adaptive_p) {
+    lists.filter_chain.push_back(filter_chain_of({FilterStep::adaptive_p}));
+    lists.adaptive_target.push_back(0.3F);
+  }
   if (features.dry) lists.dry_multiplier.push_back(0.8F);
   if (features.forced) {
     lists.forced_delay.push_back(static_cast<std::int32_t>(kHistory) / 2);
@@ -118,8 +123,8 @@ void add_row(BatchProcessing& batch, const Features& features, RowMaker make, st
 
 const std::vector<std::string>& processing_names() {
   static const std::vector<std::string> names = {
-      "none",        "penalties", "bias",  "bitmask", "bans",  "allowed", "all",   "mixed",
-      "top_n_sigma", "typical_p", "top_h", "xtc",     "chain", "dry",     "forced"};
+      "none",        "penalties", "bias",  "bitmask", "bans",  "allowed",    "all", "mixed",
+      "top_n_sigma", "typical_p", "top_h", "xtc",     "chain", "adaptive_p", "dry", "forced"};
   return names;
 }
 
