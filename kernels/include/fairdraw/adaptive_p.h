@@ -14,7 +14,8 @@
 //   sample(request, result);
 //   request.temperature = 0.8F;                                  // as the chain's
 //   request.processing.adaptive_target = -1.0F;                  // the step is off
-//   log_probabilities(request, tokens, {LogprobsMode::processed_logprobs, .values = logprobs});
+//   report.mode = LogprobsMode::processed_logprobs;              // report.values has the logprob
+//   log_probabilities(request, tokens, report);
 //   observe_probability(state, std::exp(logprob));               // after the token
 //
 // Definition: llama.cpp (pull request 17927; src/llama-sampler.cpp, llama_sampler_adaptive_p_apply
