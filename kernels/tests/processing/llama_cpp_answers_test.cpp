@@ -1,12 +1,14 @@
 // The expected values of llama.cpp's own tests of its samplers (tests/test-sampling.cpp at
-// 07e4038f) are known answers here. Left out are its temperatures and its queues of samplers, which
-// are no filters; a min_p above 1, which fails here; a top_p of 0.8 and of 0.7, which are sums of
-// the row's own probabilities, so that the last bits of logarithms decide; and a frequency penalty
-// whose answer rounds to 0. The coin of xtc always excludes here, with 0.99 there.
+// 07e4038f) are known answers here, and its queues of samplers are filter chains. Left out are a
+// min_p above 1, which fails here, and a top_p of 0.7, which is a sum of the row's own
+// probabilities, so that the last bits of logarithms decide. The coin of xtc always excludes here,
+// with 0.99 there. Token 0 of a queue has the logit -inf, which no sampler here keeps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +23,7 @@ using reference::RowProcessing;
 using Probabilities = std::vector<float>;
 
 struct Filters {
+  float temperature = 1.0F;
   std::int32_t top_k = 0;
   float top_p = 1.0F;
   float min_p = 0.0F;
@@ -36,6 +39,7 @@ Probabilities left_of(const Probabilities& probabilities, const RowProcessing& r
   SampleRequest request;
   request.logits = {logits.data(), DType::float32, 1, vocab, vocab};
   request.processing = arrays.view();
+  request.temperature = filters.temperature;
   request.top_k = filters.top_k;
   request.top_p = filters.top_p;
   request.min_p = filters.min_p;
@@ -67,6 +71,16 @@ void expect(const Probabilities& given, const Probabilities& expected, const Row
 
 const Probabilities kRising = {0.1F, 0.2F, 0.3F, 0.4F};
 
+TEST(LlamaCppAnswers, Temperature) {
+  RowProcessing following;  // a range of 0 leaves the temperature as it is
+  following.dynatemp_range = 0;
+  following.dynatemp_exponent = 1;
+  for (const RowProcessing& row : {RowProcessing{}, following}) {
+    expect(kRising, kRising, row, {.temperature = 1});
+    expect(kRising, {0, 0, 0, 1}, row, {.temperature = 0});
+  }
+}
+
 TEST(LlamaCppAnswers, TopK) {
   expect(kRising, {0, 0, 0, 1}, {}, {.top_k = 1});
   expect(kRising, {0, 0.22222F, 0.33333F, 0.44444F}, {}, {.top_k = 3});
@@ -76,6 +90,7 @@ TEST(LlamaCppAnswers, TopK) {
 
 TEST(LlamaCppAnswers, TopP) {
   expect(kRising, {0, 0, 0, 1}, {}, {.top_p = 0});
+  expect(kRising, {0, 0.22222F, 0.33333F, 0.44444F}, {}, {.top_p = 0.8F});
   expect(kRising, kRising, {}, {.top_p = 1});
 }
 
@@ -127,21 +142,23 @@ TEST(LlamaCppAnswers, PLess) {
   expect(equal, equal, row);
 }
 
+// Expects probabilities of which those that are too small for six digits are given as 0.
+void expect_rounded(const RowProcessing& row, const Probabilities& expected) {
+  const Probabilities left = left_of(Probabilities(5, 0.2F), row, {});
+  for (std::size_t id = 0; id < expected.size(); ++id) {
+    EXPECT_NEAR(left[id], expected[id], kLastDigit) << id;
+  }
+}
+
 TEST(LlamaCppAnswers, RepetitionPenalty) {
-  const Probabilities equal(5, 0.2F);
   RowProcessing row;
-  row.repetition_penalty = 50;
-  // 0.2^50 is 1e-35, which the expected values round to 0.
-  const auto expect_banned = [&](std::vector<std::int32_t> output, const Probabilities& expected) {
-    row.output = std::move(output);
-    const Probabilities left = left_of(equal, row, {});
-    for (std::size_t id = 0; id < expected.size(); ++id) {
-      EXPECT_NEAR(left[id], expected[id], kLastDigit) << id;
-    }
-  };
-  expect_banned({0}, {0, 0.25F, 0.25F, 0.25F, 0.25F});
-  expect_banned({0, 1, 2}, {0, 0, 0, 0.5F, 0.5F});
-  expect_banned({0, 1, 2, 0, 0}, {0, 0, 0, 0.5F, 0.5F});
+  row.repetition_penalty = 50;  // 0.2^50 is 1e-35
+  row.output = {0};
+  expect_rounded(row, {0, 0.25F, 0.25F, 0.25F, 0.25F});
+  row.output = {0, 1, 2};
+  expect_rounded(row, {0, 0, 0, 0.5F, 0.5F});
+  row.output = {0, 1, 2, 0, 0};
+  expect_rounded(row, {0, 0, 0, 0.5F, 0.5F});
 }
 
 TEST(LlamaCppAnswers, FrequencyAndPresencePenalty) {
@@ -152,6 +169,8 @@ TEST(LlamaCppAnswers, FrequencyAndPresencePenalty) {
   expect(equal, {0.000011F, 0.249997F, 0.249997F, 0.249997F, 0.249997F}, row);
   row.output = {0, 1, 2};
   expect(equal, {0.000023F, 0.000023F, 0.000023F, 0.499966F, 0.499966F}, row);
+  row.output = {0, 1, 2, 0, 0};  // token 0 has e^-20
+  expect_rounded(row, {0, 0.000023F, 0.000023F, 0.499977F, 0.499977F});
 }
 
 TEST(LlamaCppAnswers, Dry) {
@@ -172,6 +191,58 @@ TEST(LlamaCppAnswers, Dry) {
   expect(five, five, broken);
   expect(five, {0.241818F, 0.241818F, 0.032727F, 0.241818F, 0.241818F}, dry({0, 1, 2, 0, 1}, 2, 2));
   expect(five, five, dry({0, 1, 2, 3, 4, 0, 1}, 1, 4));
+}
+
+struct Queue {
+  std::uint64_t chain;
+  std::int32_t top_k;
+  float top_p, min_p;
+  std::int32_t first;  ///< smallest id that is left; all larger ids are left, too
+};
+
+// The row has 10000 tokens whose probabilities are in proportion to their ids.
+TEST(LlamaCppAnswers, QueuesOfSamplers) {
+  constexpr auto k = FilterStep::top_k, p = FilterStep::top_p, m = FilterStep::min_p;
+  const auto queue_of = [](auto... steps) { return filter_chain_of({steps...}); };
+  constexpr std::int32_t kTokens = 10000;
+  constexpr float kNearOne = 9997.9F / 9999.0F;
+  const Queue queues[] = {{queue_of(k), kTokens, 1, 1, 1},
+                          {queue_of(k), 1, 1, 1, 9999},
+                          {queue_of(p), kTokens, 1, 1, 1},
+                          {queue_of(p), kTokens, 0, 1, 9999},
+                          {queue_of(m), kTokens, 1, 1, 9999},
+                          {queue_of(m), kTokens, 1, 1e-12F, 1},
+                          {queue_of(k), 100, 1, 1, 9900},
+                          {queue_of(p), kTokens, 0.0003F, 1, 9998},
+                          {queue_of(p), kTokens, 0.8F, 1, 4472},
+                          {queue_of(m), kTokens, 1, kNearOne, 9998},
+                          {queue_of(m), kTokens, 1, 0.1F, 1000},
+                          {queue_of(k, p), 100, 0.8F, 0.1F, 9920},
+                          {queue_of(k, m), 100, 0.8F, 0.1F, 9900},
+                          {queue_of(p, k), 100, 0.8F, 0.1F, 9900},
+                          {queue_of(p, m), 100, 0.8F, 0.1F, 4472},
+                          {queue_of(m, k), 100, 0.8F, 0.1F, 9900},
+                          {queue_of(m, p), 100, 0.8F, kNearOne, 9998},
+                          {queue_of(m, p), 100, 0.8F, 0.1F, 4560},
+                          {queue_of(k, p, m), 100, 0.8F, 0.1F, 9920},
+                          {queue_of(k, m, p), 100, 0.8F, 0.1F, 9920},
+                          {queue_of(p, k, m), 100, 0.8F, 0.1F, 9900},
+                          {queue_of(p, m, k), 100, 0.8F, 0.1F, 9900},
+                          {queue_of(m, k, p), 100, 0.8F, 0.1F, 9920},
+                          {queue_of(m, p, k), 100, 0.8F, 0.1F, 9900}};
+  Probabilities ids(kTokens);
+  std::iota(ids.begin(), ids.end(), 0.0F);
+  for (const Queue& queue : queues) {
+    RowProcessing row;
+    row.filter_chain = queue.chain;
+    row.chain_top_k = queue.top_k;
+    row.chain_top_p = queue.top_p;
+    row.chain_min_p = queue.min_p;
+    const Probabilities left = left_of(ids, row, {});
+    const auto first = std::ranges::find_if(left, [](float q) { return q > 0; });
+    EXPECT_EQ(first - left.begin(), queue.first) << row.filter_chain;
+    EXPECT_EQ(std::count(first, left.end(), 0.0F), 0) << row.filter_chain;
+  }
 }
 
 }  // namespace
