@@ -568,4 +568,35 @@ std::vector<Membership> judge_filter(const std::vector<float>& logits, const Row
   return memberships;
 }
 
+FilterBound float32_filter_bound(std::size_t vocab) {
+  constexpr double kUnit = 0x1p-24;
+  const double sum = static_cast<double>(vocab) + 8;
+  return {.constant = sum * kUnit,
+          .per_logit = 2 * kUnit,
+          .offset = 2 * kUnit,
+          .step = 2 * (sum + 128) * kUnit};
+}
+
+bool is_undecided(const std::vector<float>& logits, const RowProcessing& row, FilterStep step,
+                  float temperature, const FilterBound& bound) {
+  if (step == FilterStep::top_n_sigma || !is_on(row, step)) return false;
+  RowProcessing alone = row;
+  alone.filter_chain = static_cast<std::uint64_t>(FilterStep::temperature) |
+                       static_cast<std::uint64_t>(step) << kFilterStepBits;
+  alone.chain_temperature = temperature;
+  const std::vector<Membership> judged = judge_filter(logits, alone, bound);
+  if (std::ranges::find(judged, Membership::ambiguous) != judged.end()) return true;
+  // What these steps keep has equal logits at an end that a sort may split: top_k and top_p at the
+  // smallest one, xtc at the largest one, typical_p at both.
+  const bool splits_smallest =
+      step == FilterStep::top_k || step == FilterStep::top_p || step == FilterStep::typical_p;
+  const bool splits_largest = step == FilterStep::xtc || step == FilterStep::typical_p;
+  std::map<float, int> kept;  // by logit: the number of tokens
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (judged[id] == Membership::in) ++kept[logits[id]];
+  }
+  return (splits_smallest && kept.begin()->second > 1) ||
+         (splits_largest && kept.rbegin()->second > 1);
+}
+
 }  // namespace fairdraw::reference

@@ -41,4 +41,16 @@ float dynamic_temperature(const std::vector<float>& processed, const RowProcessi
 std::vector<Membership> judge_filter(const std::vector<float>& logits, const RowProcessing& row,
                                      const FilterBound& bound = {});
 
+/// Returns the bound of an engine that weighs rows of `vocab` logits in float32. With u = 2^-24 and
+/// exponentials and logarithms that are off by at most 4 u, a weight is off by 6 u and by 2 u per
+/// logit, a sum of n terms by n u, and so a probability by (n + 8) u and its logarithm, which is
+/// below 128, by (n + 8) u + 128 u. The mean of n such logarithms is off by as much once more.
+FilterBound float32_filter_bound(std::size_t vocab);
+
+/// Returns whether an arithmetic within the bound may keep another set than one step of filters
+/// does, or an engine that sorts tokens may split equal logits at the end of the set. top_n_sigma
+/// and a temperature are decided.
+bool is_undecided(const std::vector<float>& logits, const RowProcessing& row, FilterStep step,
+                  float temperature, const FilterBound& bound);
+
 }  // namespace fairdraw::reference

@@ -437,7 +437,7 @@ RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t
 }
 
 ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
-                         const RowProcessing& processing) {
+                         const RowProcessing& processing, const FilterBound* other) {
   if (!allowed.empty() && allowed.size() < (logits.size() + 31) / 32) {
     throw std::invalid_argument("allowed has less than ceil(vocab / 32) words");
   }
@@ -469,6 +469,9 @@ ProcessedRow process_row(std::span<const float> logits, std::span<const std::uin
       keep_top_n_sigma(result.logits, sigmas);
     }
     if (step == FilterStep::temperature) temperature = processing.chain_temperature;
+    if (other != nullptr && !result.undecided) {
+      result.undecided = is_undecided(result.logits, processing, step, temperature, *other);
+    }
     apply_step(result.logits, processing, step, temperature);
   }
   return result;

@@ -68,14 +68,19 @@ RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t
 struct ProcessedRow {
   RowStatus status = RowStatus::ok;
   std::vector<float> logits;  ///< [vocab], -inf for banned tokens; all -inf if the status is not ok
-  /// True if float32 rounding in top_n_sigma may move a token across the threshold.
+  /// True if float32 rounding in top_n_sigma may move a token across the threshold. With the bound
+  /// of another arithmetic: also if a filter by probability may keep another set in it, or splits
+  /// equal logits in an engine that sorts.
   bool undecided = false;
 };
 
+struct FilterBound;  // probability_filters.h
+
 /// Processes a row. The bits `allowed` (packed, or empty if all tokens are allowed) are applied in
-/// the step before top_n_sigma.
+/// the step before top_n_sigma. `other` is the bound of an arithmetic other than that of the
+/// definition, for `undecided`.
 ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
-                         const RowProcessing& processing);
+                         const RowProcessing& processing, const FilterBound* other = nullptr);
 
 /// Returns the integer model of a row after logits processing.
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,

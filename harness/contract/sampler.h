@@ -73,6 +73,12 @@ struct SamplerDescription {
   bool top_n_sigma = false;          ///< also applies the filter top_n_sigma after processing
   bool probability_filters = false;  ///< also applies the filters by probability after processing
   bool history_rules = false;        ///< also applies the rules of histories
+  /// Names of steps of processing that the sampler lacks (harness/inputs/processing_steps.h). The
+  /// judge leaves these steps out of the processing that it asks for.
+  std::vector<std::string> lacked_steps;
+  /// Takes processing as the buffers of the contract, which can be faulty, and have prompts as
+  /// masks and outputs as counts. Otherwise the sampler gets each row's processing as lists.
+  bool processing_buffers = true;
   /// Marks rows (fairdraw_batch.mark_scheme) by a key alone, by a key and the row's seed, or by
   /// raised logits.
   bool marks_by_key = false, marks_by_key_and_seed = false, marks_green_lists = false;

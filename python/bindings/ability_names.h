@@ -13,8 +13,7 @@ using Promise = bool harness::RandomnessContract::*;
 using Ability = bool harness::SamplerDescription::*;
 
 /// Abilities that a callable can declare. A callable gets batches, so that it has no abilities for
-/// chains. A callable has no abilities for processing either, because only running batches have
-/// them.
+/// chains.
 const std::map<std::string, Ability>& abilities();
 /// Abilities that every sampler has unless it declares that it lacks them.
 const std::map<std::string, Ability>& filters();

@@ -1,16 +1,21 @@
 #include "python/bindings/batch_view.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
+#include "harness/adapters/sample_view.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/marks.h"
 #include "harness/run/calls/request.h"
 #include "python/bindings/bindings.h"
+#include "reference/processing_model.h"
 
 namespace fairdraw::python {
 
@@ -139,6 +144,45 @@ nb::object per_token(const BatchView& view, const void* data, nb::dlpack::dtype 
   return view.matrix(data, batch.outputs, batch.num_samples, batch.num_samples, dtype, writable);
 }
 
+nb::dict fields_of(const reference::RowProcessing& row) {
+  nb::dict fields;
+#define FAIRDRAW_PROCESSING_PARAMETER(type, name, neutral) fields[#name] = row.name;
+#include "fairdraw/processing_parameters.inc"
+  fields["prompt"] = row.prompt;
+  fields["output"] = row.output;
+  std::vector<std::pair<std::int32_t, float>> bias;
+  for (const auto& [id, value] : row.biases) bias.emplace_back(id, value);
+  fields["bias"] = bias;
+  fields["stop_ids"] = row.stop_ids;
+  std::vector<std::vector<std::int32_t>> words;
+  auto begin = row.bad_words.begin();
+  for (const std::int32_t length : row.bad_word_lengths) {
+    words.emplace_back(begin, begin + length);
+    begin += length;
+  }
+  fields["bad_words"] = words;
+  fields["allowed_ids"] = row.allowed_ids;
+  fields["forced_tokens"] = row.forced_tokens;
+  fields["dry_breakers"] = row.dry_breakers;
+  return fields;
+}
+
+// Returns a RequestProcessing for each row. Precondition: the lists have no faults, as in calls for
+// samplers that take no buffers.
+nb::object processing_of_rows(const BatchView& view) {
+  const fairdraw_batch& batch = view.get();
+  const LogitsProcessing given = harness::processing_of(batch);
+  if (!given.given()) return nb::none();
+  const nb::object make =
+      nb::module_::import_("fairdraw.request_processing").attr("RequestProcessing").attr("_of");
+  nb::list rows;
+  for (std::int64_t row = 0; row < batch.rows; ++row) {
+    rows.append(make(fields_of(
+        reference::processing_of_row(given, row, static_cast<std::size_t>(batch.vocab)))));
+  }
+  return rows;
+}
+
 const char* dtype_name(const BatchView& view) {
   constexpr std::array kNames = {"float32", "float16", "bfloat16"};
   return kNames.at(view.get().dtype);
@@ -207,6 +251,7 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("top_p", of_rows(&Batch::top_p, kFloat))
       .def_prop_ro("min_p", of_rows(&Batch::min_p, kFloat))
       .def_prop_ro("allowed", of_words(&Batch::allowed, &Batch::allowed_stride, false))
+      .def_prop_ro("processing", processing_of_rows)
       .def_prop_ro("active", of_rows(&Batch::active, nb::dtype<std::uint8_t>()))
       .def_prop_ro("indices", of_outputs(&Batch::indices, false))
       .def_prop_ro("seed", of_seeds(&Batch::seed))

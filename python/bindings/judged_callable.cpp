@@ -3,7 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "harness/contract/usage_error.h"
+#include "harness/inputs/processing_steps.h"
 #include "python/bindings/ability_names.h"
 #include "python/bindings/batch_view.h"
 #include "python/bindings/python_sampler.h"
@@ -64,7 +67,14 @@ std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
   set_named("ability", abilities(), judged.abilities, description);
   std::map<std::string, Ability> has_unless = filters();
   has_unless.insert(declinable().begin(), declinable().end());
-  set_named("filter or promise", has_unless, judged.lacks, description, false);
+  std::vector<std::string> others;
+  for (const std::string& name : judged.lacks) {
+    const bool is_step = std::ranges::any_of(
+        harness::processing_steps(),
+        [&name](const harness::ProcessingStep& step) { return step.name == name; });
+    (is_step ? description.lacked_steps : others).push_back(name);
+  }
+  set_named("filter, step or promise", has_unless, others, description, false);
   if (description.exact_integer && !description.bad_rows) {
     throw UsageError(
         "lacks: 'bad_rows' is among them; allowed with the ability 'exact_integer': filters and "
@@ -72,17 +82,14 @@ std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
   }
   description.randomness = {false, false, false, false, false, false};
   set_named("promise of randomness", promises(), judged.randomness, description.randomness);
-  if (description.processing && judged.running_batch.is_none()) {
-    throw UsageError(
-        "abilities: processing is an ability of running batches: give running_batch, or leave it "
-        "out");
-  }
+  description.processing_buffers = false;
   auto callable = std::make_shared<Callable>(judged.function, judged.running_batch,
                                              arrays_from_name(judged.arrays));
   callable->kept_description = description;
   callable->kept_description.keeps_state = !judged.running_batch.is_none();
   callable->description = std::move(description);
-  callable->description.processing = false;
+  // With a running batch, it gets all processing.
+  if (!judged.running_batch.is_none()) callable->description.processing = false;
   for (const auto& [name, function] : judged.operations) {
     const harness::OperationKind kind = harness::operation_from_name(nb::cast<std::string>(name));
     harness::declare_operation(callable->description, kind);

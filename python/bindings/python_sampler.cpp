@@ -73,9 +73,10 @@ std::string PythonSampler::with_lock(const Work& work) {
 std::string PythonSampler::run(const fairdraw_batch& batch) {
   return with_lock([&] {
     const bool processed = batch.processing.repetition_penalty != nullptr;
-    if (!callable_->function.is_none() && !processed) return call(*callable_, batch);
-    // A batch for a callable has no processing, so that a call with processing is made as a running
-    // batch of its own.
+    const bool takes_it = !processed || callable_->description.processing;
+    if (!callable_->function.is_none() && takes_it) return call(*callable_, batch);
+    // A callable beside a running batch takes no processing, so that a call with processing is made
+    // as a running batch of its own.
     return RunningBatch(*callable_).sample(batch);
   });
 }

@@ -21,6 +21,7 @@
 #include "harness/contract/error_text.h"
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
+#include "harness/inputs/processing_steps.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/evidence/cause_texts.h"
@@ -408,6 +409,13 @@ void bind_verify(nb::module_& module) {
   module.def("ability_names", [] { return names_of(abilities()); });
   module.def("feature_names", [] { return harness::feature_names(); });
   module.def("filter_names", [] { return names_of(filters()); });
+  module.def("processing_step_names", [] {
+    std::vector<std::string> names;
+    for (const harness::ProcessingStep& step : harness::processing_steps()) {
+      names.emplace_back(step.name);
+    }
+    return names;
+  });
   module.def("declinable_names", [] { return names_of(declinable()); });
   module.def("expect_semantics",
              [](const std::string& text) { harness::semantics_from_text(text); });

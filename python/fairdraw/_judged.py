@@ -16,7 +16,7 @@ from ._device_calls import DeviceFunction, device_running_batch
 Arrays = Literal["numpy", "torch"]
 #: Names of a sampler's abilities beyond float32 logits with temperature, top_k, top_p and min_p.
 #: The names are fields of SamplerDescription in harness/contract/sampler.h, which defines each
-#: ability. Only running batches can have the ability "processing".
+#: ability. With a running batch, the abilities of processing are those of the running batch.
 Ability = Literal[
     "active_rows",
     "allowed_mask",
@@ -25,6 +25,7 @@ Ability = Literal[
     "float16",
     "from_probs",
     "from_probs_all_filters",
+    "history_rules",
     "indices",
     "joint_order",
     "lowest_id_ties",
@@ -33,6 +34,7 @@ Ability = Literal[
     "marks_green_lists",
     "num_samples",
     "per_request_seeds",
+    "probability_filters",
     "processing",
     "ranks_at_least",
     "ranks_position",
@@ -44,6 +46,7 @@ Ability = Literal[
     "reports_status",
     "reports_support",
     "scripted_words",
+    "top_n_sigma",
 ]
 Filter = Literal["min_p", "top_k", "top_p"]
 #: Promises that a sampler makes unless `lacks` declines them. "bad_rows" promises that the sampler
@@ -51,6 +54,36 @@ Filter = Literal["min_p", "top_k", "top_p"]
 #: row). A sampler that declines the promise leaves bad rows to its caller. "flush_modes" promises
 #: that the caller's FTZ and DAZ modes do not change any result.
 Declinable = Literal["bad_rows", "flush_modes"]
+#: Steps of processing that a sampler with the ability "processing" has unless `lacks` names them.
+ProcessingStep = Literal[
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "bias",
+    "min_tokens",
+    "bad_words",
+    "allowed_ids",
+    "top_n_sigma",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "p_less",
+    "top_h",
+    "xtc",
+    "chain_temperature",
+    "chain_top_k",
+    "chain_top_p",
+    "chain_min_p",
+    "filter_chain",
+    "dynatemp",
+    "penalty_window",
+    "counts_of_prompt",
+    "no_repeat_ngram_size",
+    "dry",
+    "dry_breakers",
+    "forced_tokens",
+    "top_p_decay",
+]
 Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
 
 #: Promises that a sampler keeps if it simply draws fresh random numbers. The promise "replays" (the
@@ -204,7 +237,10 @@ def expect_judged(
     if gpu is not None and builtin:
         raise ValueError(f"sampler is {sampler!r}; allowed with device '{device}': a callable")
     able = expect_names("abilities", abilities, _core.ability_names())
-    lacking = expect_names("lacks", lacks, [*_core.filter_names(), *_core.declinable_names()])
+    steps = _core.processing_step_names()
+    lacking = expect_names(
+        "lacks", lacks, [*_core.filter_names(), *_core.declinable_names(), *steps]
+    )
     promises = expect_names("randomness", randomness, _core.promise_names())
     if builtin:
         label = str(sampler)

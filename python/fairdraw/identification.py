@@ -14,6 +14,7 @@ from ._judged import (
     Arrays,
     Declinable,
     Filter,
+    ProcessingStep,
     Promise,
     expect_judged,
 )
@@ -50,7 +51,7 @@ def identify(
     arrays: Arrays | None = None,
     device: Any = "cpu",
     abilities: Sequence[Ability] = (),
-    lacks: Sequence[Filter | Declinable] = (),
+    lacks: Sequence[Filter | ProcessingStep | Declinable] = (),
     randomness: Sequence[Promise] = INDEPENDENCE,
     seed: int | None = None,
     seed_from: str | None = None,

@@ -129,6 +129,10 @@ class RequestProcessing:
     top_p_min: float = 1e-6
     top_p_reset_id: int = -1
 
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> RequestProcessing:
+        return cls(**values_of_request(fields))
+
 
 #: The filters by probability in the order of their steps, and the rules of histories, with the
 #: dtypes of their values.
@@ -198,6 +202,20 @@ def unpacked_filter_chain(packed: int) -> tuple[str, ...]:
         steps.append(_FILTER_STEPS[packed % 2**_BITS_OF_STEP - 1])
         packed >>= _BITS_OF_STEP
     return tuple(steps)
+
+
+def values_of_request(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a request from its fields as the compiled module has them."""
+    values = dict(fields)
+    if values["xtc_probability"] == 0 and values["xtc_seed"] == 0:
+        values["xtc_seed"] = None
+    values["filter_chain"] = unpacked_filter_chain(values["filter_chain"])
+    for name in ("stop_ids", "allowed_ids", "prompt", "output", "forced_tokens", "dry_breakers"):
+        if name in values:
+            values[name] = tuple(values[name])
+    values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])
+    values["bias"] = dict(values["bias"])
+    return values
 
 
 def _xtc_seeds(requests: Sequence[RequestProcessing]) -> Any:

@@ -35,7 +35,7 @@ from .request_processing import (
     FILTERS_AND_RULES,
     FilterStep,
     packed_filter_chain,
-    unpacked_filter_chain,
+    values_of_request,
 )
 
 _INT32 = np.iinfo(np.int32)
@@ -177,15 +177,7 @@ class BatchRequest:
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> BatchRequest:
-        values = dict(fields)
-        if values["xtc_probability"] == 0 and values["xtc_seed"] == 0:
-            values["xtc_seed"] = None
-        values["filter_chain"] = unpacked_filter_chain(values["filter_chain"])
-        for name in ("stop_ids", "allowed_ids", "prompt", "forced_tokens", "dry_breakers"):
-            values[name] = tuple(values[name])
-        values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])
-        values["bias"] = dict(values["bias"])
-        return cls(**values)
+        return cls(**values_of_request(fields))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from ._judged import (
     Arrays,
     Declinable,
     Filter,
+    ProcessingStep,
     Promise,
     expect_integer,
     expect_judged,
@@ -43,6 +44,7 @@ __all__ = [
     "Cause",
     "Declinable",
     "Filter",
+    "ProcessingStep",
     "Promise",
     "Report",
     "Suite",
@@ -351,7 +353,7 @@ def verify(
     arrays: Arrays | None = None,
     device: Any = "cpu",
     abilities: Sequence[Ability] = (),
-    lacks: Sequence[Filter | Declinable] = (),
+    lacks: Sequence[Filter | ProcessingStep | Declinable] = (),
     randomness: Sequence[Promise] = INDEPENDENCE,
     case: str | None = None,
     logits: Iterable[Any] | None = None,
@@ -399,11 +401,16 @@ def verify(
     `abilities` lists the abilities of the sampler (`Ability`) beyond float32 logits with
     temperature, top_k, top_p and min_p. Cases that need another ability are skipped. A sampler that
     marks tokens names its schemes: "marks_by_key", "marks_by_key_and_seed", "marks_green_lists".
-    Only such a sampler gets batches with `mark_key` (harness/contract/batch.h).
+    Only such a sampler gets batches with `mark_key` (harness/contract/batch.h). A sampler with
+    "processing" gets batches whose `processing` has a `RequestProcessing` for each row; with
+    "top_n_sigma", "probability_filters" and "history_rules" they have these, too. With a
+    `running_batch` these four are abilities of the running batch, and its requests have the
+    processing.
 
     `lacks` lists filters that the sampler does not have: "top_k", "top_p", "min_p". Cases that need
-    one of these filters are skipped, and other cases use the remaining filters. `lacks` also lists
-    promises that the sampler declines: "bad_rows" if its caller refuses bad rows, and "flush_modes"
+    one of these filters are skipped, and other cases use the remaining filters. `lacks` also names
+    steps of processing (`ProcessingStep`) that a sampler with "processing" does not have, which are
+    left out, as the messages of the cases of check processing say; and it lists promises that the sampler declines: "bad_rows" if its caller refuses bad rows, and "flush_modes"
     if the sampler computes in its caller's FTZ and DAZ. A declined promise is not judged, and the
     report says so.
 

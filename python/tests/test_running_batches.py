@@ -277,11 +277,6 @@ def test_each_case_has_one_of_its_own():
         ({"running_batch": None}, TypeError, "a sampler or a running_batch is needed"),
         ({"running_batch": OfTheLibrary()}, TypeError, "running_batch: a class or a function"),
         ({"sampler": "cpu"}, TypeError, "running_batch: needs a callable as sampler"),
-        (
-            {"sampler": exact, "running_batch": None, "abilities": ["processing"]},
-            ValueError,
-            "processing is an ability of running batches",
-        ),
     ],
 )
 def test_bad_arguments_are_named(arguments, error, message):

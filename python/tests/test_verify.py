@@ -393,6 +393,7 @@ def test_bad_arguments_are_named(arguments, error, message):
         (verification.Ability, _core.ability_names()),
         (verification.Filter, _core.filter_names()),
         (verification.Declinable, _core.declinable_names()),
+        (verification.ProcessingStep, _core.processing_step_names()),
         (verification.Promise, _core.promise_names()),
     ],
 )

@@ -161,10 +161,11 @@ reference::IntegerRow model_of(const Request& request, std::int64_t row) {
                          request.filter_order);
 }
 
-reference::ProcessedRow processed_row(const Request& request, std::int64_t row) {
+reference::ProcessedRow processed_row(const Request& request, std::int64_t row,
+                                      const reference::FilterBound* other) {
   return reference::process_row(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-      allowed_of(request, row), request.processing[static_cast<std::size_t>(row)]);
+      allowed_of(request, row), request.processing[static_cast<std::size_t>(row)], other);
 }
 
 reference::RowParameters parameters_now(const Request& request, std::int64_t row) {

@@ -105,7 +105,8 @@ JudgedBy judged_by(const reference::Semantics& profile, bool exact_integer, std:
 
 /// Returns the row after logits processing and the bitmask. Precondition: the request has logits
 /// processing.
-reference::ProcessedRow processed_row(const Request& request, std::int64_t row);
+reference::ProcessedRow processed_row(const Request& request, std::int64_t row,
+                                      const reference::FilterBound* other = nullptr);
 /// Returns the parameters with which the row's next token is drawn: those of the request, whose
 /// top_p decays in some requests, and whose temperature follows the entropy in some.
 reference::RowParameters parameters_now(const Request& request, std::int64_t row);

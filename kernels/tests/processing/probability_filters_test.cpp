@@ -241,6 +241,54 @@ TEST(ProbabilityFilters, ExtremeLogitsAreFiltered) {
   EXPECT_EQ(process({0, 1}, row).status, RowStatus::no_allowed_token);
 }
 
+// --- Other arithmetics ---------------------------------------------------------------------------
+
+bool is_undecided(const std::vector<float>& probabilities, const RowProcessing& row) {
+  std::vector<float> logits;
+  for (const float p : probabilities) logits.push_back(std::log(p));
+  const reference::FilterBound bound = reference::float32_filter_bound(logits.size());
+  return reference::process_row(logits, {}, row, &bound).undecided;
+}
+
+RowProcessing chain(std::initializer_list<FilterStep> steps) {
+  RowProcessing row;
+  row.filter_chain = filter_chain_of(steps);
+  row.chain_top_k = 2;
+  row.chain_top_p = 0.65F;
+  row.chain_min_p = 0.3F;
+  row.xtc_probability = 1;
+  return row;
+}
+
+TEST(ProbabilityFilters, RowsThatRoundingMayDecideAreNamed) {
+  const std::vector<float> falling = {0.4F, 0.3F, 0.2F, 0.1F};
+  for (const RowProcessing& row :
+       {RowProcessing{}, epsilon(0.15F), xtc(0.15F), top_h(0.7F), typical(0.55F)}) {
+    EXPECT_FALSE(is_undecided(falling, row));
+  }
+  // The cutoff is the probability of a token, or the share of the mass of some.
+  EXPECT_TRUE(is_undecided(falling, epsilon(0.2F)));
+  EXPECT_TRUE(is_undecided(falling, xtc(0.2F)));
+  RowProcessing at_the_mass = chain({FilterStep::top_p});
+  at_the_mass.chain_top_p = 0.7F;
+  EXPECT_TRUE(is_undecided(falling, at_the_mass));
+}
+
+TEST(ProbabilityFilters, RowsWhoseTiesASortMaySplitAreNamed) {
+  const std::vector<float> ties = {0.4F, 0.2F, 0.2F, 0.2F};
+  EXPECT_TRUE(is_undecided(ties, chain({FilterStep::top_k})));
+  EXPECT_TRUE(is_undecided(ties, chain({FilterStep::top_p})));
+  EXPECT_TRUE(is_undecided(ties, typical(0.3F)));
+  EXPECT_TRUE(is_undecided({0.4F, 0.4F, 0.2F}, xtc(0.3F)));
+  // All others keep or drop ties together, and the first step leaves no ties to the second.
+  EXPECT_FALSE(is_undecided(ties, chain({FilterStep::min_p})));
+  EXPECT_FALSE(is_undecided(ties, epsilon(0.3F)));
+  RowProcessing one = chain({FilterStep::top_k, FilterStep::typical_p});
+  one.chain_top_k = 1;
+  one.typical_p = 0.3F;
+  EXPECT_FALSE(is_undecided(ties, one));
+}
+
 // --- Random rows ---------------------------------------------------------------------------------
 
 std::string tokens_that_differ(const std::vector<float>& logits, const RowProcessing& row,

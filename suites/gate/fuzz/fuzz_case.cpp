@@ -84,6 +84,9 @@ std::string missing_ability(const harness::SamplerDescription& sampler, const Fu
     return missing_ability(sampler, fuzz_case.speculation);
   }
   if (fuzz_case.kind != CaseKind::chain) {
+    if (!fuzz_case.request.processing.empty() && !sampler.processing_buffers) {
+      return "takes processing as lists, which cannot be faulty";
+    }
     return harness::missing_ability(sampler, fuzz_case.request);
   }
   if (!sampler.chains) return "verifies no drafted chains";

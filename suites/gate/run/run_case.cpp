@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "harness/inputs/processing_steps.h"
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
@@ -84,6 +85,7 @@ CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
     input.processing.push_back(is_statistical(entry.check)
                                    ? harness::processing_for_distribution(entry.input.vocab)
                                    : harness::processing_for_row(seed, at, entry.input.vocab));
+    harness::leave_out(able.lacked_steps, input.processing.back());
   }
   input.marked = entry.marked;
   input.first_row = entry.first_row;

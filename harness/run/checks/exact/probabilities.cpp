@@ -6,11 +6,14 @@
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/probability_rows.h"
 
 namespace fairdraw::harness {
 namespace {
 
 using reference::Membership;
+
+constexpr double kLn2 = 0.69314718055994530942;
 
 struct RealRow {
   reference::RealDistribution distribution;
@@ -19,6 +22,9 @@ struct RealRow {
   double normalizer_error = 0;           // relative error of the sum over all allowed tokens
   double filtered_normalizer_error = 0;  // relative error of the sum over the survivors
   double filtered_share = 0;             // mass of the survivors over that of all allowed tokens
+  double temperature_error = 0;          // relative error of the temperature
+  double mean_distance = 0;              // of the survivors' logits from the largest, over T
+  double quotient_error = 0;             // absolute error of a logit over T
   std::vector<double> unfiltered;        // [vocab] exp((x - max) / T) / sum
 };
 
@@ -40,7 +46,7 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
   real.distribution = distribution_of(input, request, row);
   const float stated = parameters_now(request, row).temperature;
   const double temperature = stated == 0 ? 1 : static_cast<double>(stated);
-  real.inverse_ln2 = 1 / (temperature * 0.69314718055994530942);
+  real.inverse_ln2 = 1 / (temperature * kLn2);
   real.largest = -std::numeric_limits<double>::infinity();
   for (std::int64_t id = 0; id < request.vocab; ++id) {
     if (!is_allowed(request, row, id)) continue;
@@ -81,6 +87,11 @@ double log_bound(double weight, double sum, double log_probability) {
          3 * 0x1p-24 * std::max(1.0, std::fabs(log_probability));
 }
 
+double distance_over_temperature(const Request& request, std::int64_t row, std::int64_t token,
+                                 const RealRow& real) {
+  return (real.largest - static_cast<double>(request.row(row)[token])) * real.inverse_ln2 * kLn2;
+}
+
 std::string compare_probs(const CheckInput& input, const Request& request, const Response& response,
                           std::int64_t row, const RealRow& real,
                           const reference::WeightBound& bound) {
@@ -103,7 +114,15 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
     const double expected = membership == Membership::in ? real.distribution.probability[at] : 0;
     const double weight =
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
-    const double slack = expected * (weight + real.filtered_normalizer_error + 0x1p-23) +
+    // A temperature that is off by a factor moves ln p by that factor of the token's distance over
+    // T, and of the mean distance.
+    double by_temperature = 0;
+    if (expected > 0 && real.temperature_error > 0) {
+      by_temperature = real.temperature_error *
+                       (distance_over_temperature(request, row, id, real) + real.mean_distance);
+    }
+    const double slack = expected * (weight + real.filtered_normalizer_error + by_temperature +
+                                     2 * real.quotient_error + 0x1p-23) +
                          0x1p-149;  // two roundings of float32, and its smallest step
     if (std::fabs(static_cast<double>(observed) - expected) <= slack) continue;
     return fmt::format("probability of token {} is {}, expected {:.9g} within {:.1e}", id, observed,
@@ -222,6 +241,26 @@ void name_the_value(const Request& request, const Response& response, std::int64
 }
 
 }  // namespace
+
+std::string wrong_probabilities(const CheckInput& input, const Request& request,
+                                const Response& response, std::int64_t row,
+                                double temperature_error, double logit_error) {
+  reference::WeightBound bound = weight_bound(input);
+  bound.constant += input.semantics.relative_sum_error;
+  RealRow real = real_row(input, request, row, bound);
+  real.temperature_error = temperature_error;
+  for (std::int64_t id = 0; id < request.vocab; ++id) {
+    const double probability = real.distribution.probability[static_cast<std::size_t>(id)];
+    if (!(probability > 0)) continue;
+    real.mean_distance += probability * distance_over_temperature(request, row, id, real);
+    // Penalties and biases make large logits, whose quotient by T is rounded before the largest one
+    // is subtracted.
+    const double quotient = static_cast<double>(request.row(row)[id]) * real.inverse_ln2 * kLn2;
+    real.quotient_error = std::max(real.quotient_error, std::fabs(quotient) * 0x1p-24);
+  }
+  real.quotient_error += logit_error * real.inverse_ln2 * kLn2;
+  return compare_probs(input, request, response, row, real, bound);
+}
 
 CheckOutcome check_probabilities(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();

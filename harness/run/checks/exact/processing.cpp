@@ -5,19 +5,21 @@
 // in another order than fairdraw's count as wrong. The file processing_batches.h has the parts that
 // need whole batches: large counts, padding, and requests that come and go.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "harness/inputs/processing_rows.h"
-#include "harness/inputs/special_floats.h"
+#include "harness/inputs/processing_steps.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/probability_rows.h"
 #include "harness/run/checks/exact/processing_batches.h"
+#include "harness/run/checks/exact/processing_calls.h"
 #include "harness/run/checks/exact/processing_faults.h"
-#include "harness/run/checks/exact/processing_filters.h"
 #include "harness/run/checks/exact/replay_relations.h"
 #include "harness/run/evidence/mask_suspects.h"
 
@@ -27,51 +29,12 @@ namespace {
 using reference::Membership;
 using reference::RowProcessing;
 
-// One of this many rows has the filter top_n_sigma, which hides much of the other steps, one has
-// filters by probability, and in calls whose histories are lists, one has rules of histories.
-constexpr std::int64_t kRowsToAFilter = 8;
-
 constexpr WantedResults kWanted = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 // The results that these relations compare: tokens, and the reports for their rows.
 constexpr WantedResults kRelatedResults = {
     .report = {
         .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
-
-Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count,
-                        const HistoryArrays& form) {
-  Request request = make_request(input, first, count);
-  request.history_form = form;
-  for (std::int64_t row = first; row < first + count; ++row) {
-    // The steps follow from the number of the logits, and not from the place in the call, so that a
-    // neighbour of the case has them at other places (suites/gate/identify/neighbours.h).
-    const std::int64_t at = input.first_row + row;
-    RowProcessing& processing =
-        request.processing.emplace_back(processing_for_row(input.seed, at, request.vocab));
-    const SamplerDescription& sampler = input.sampler->description();
-    const auto number = static_cast<std::size_t>(at / kRowsToAFilter);
-    if (sampler.top_n_sigma && at % kRowsToAFilter == 0) {
-      constexpr float kSigmas[] = {1, 0.5F, 2.5F, kInfinity, 0.01F, -1, 4};
-      processing.top_n_sigma = kSigmas[number % std::size(kSigmas)];
-      // The integer form of the filter top_n_sigma is fairdraw's own.
-      if (!input.exact() && processed_row(request, row - first).undecided) {
-        processing.top_n_sigma = 0;
-      }
-    }
-    // The integer form of these filters is fairdraw's own, too, and decides many tokens of a row.
-    if (sampler.probability_filters && input.exact() && at % kRowsToAFilter == 1) {
-      filter_by_probability(processing, number);
-    }
-    const bool has_lists = !form.prompt_mask && !form.output_counts;
-    // Their places change, so that they meet all operations of the case, and no row of a filter.
-    const std::int64_t place_of_rules = 2 + at / kRowsToAFilter % (kRowsToAFilter - 2);
-    if (sampler.history_rules && has_lists && at % kRowsToAFilter == place_of_rules) {
-      std::mt19937_64 random(mixed(input.seed + 6, static_cast<std::uint64_t>(at)));
-      add_random_rules(processing, random, request.vocab);
-    }
-  }
-  return request;
-}
 
 }  // namespace
 
@@ -119,6 +82,7 @@ Response run_processed(const CheckInput& input, const Request& request,
   // If the call was refused, the rows that may not be the reason are sampled one by one.
   response.tokens.clear();
   response.mask.clear();
+  response.probs.clear();
   for (std::int64_t row = 0; row < request.rows; ++row) {
     const auto words = static_cast<std::size_t>(reports.mask ? words_for(request.vocab) : 0);
     if (!asked[static_cast<std::size_t>(row)]) {
@@ -197,59 +161,70 @@ std::string departure(const CheckInput& input, const Request& plain, const Respo
   return {};
 }
 
+// Returns the relative error of a temperature that follows the entropy, computed in float32. With
+// u = 2^-24 the entropy's share of ln V is off by (V + 8) u of 1 + 1 / ln V, which is below 2.5, so
+// that with its own roundings it is off by less than 4 (V + 16) u. The power e of the share s is
+// off by e s^(e - 1) of that, and by four roundings.
+double dynamic_temperature_error(const RowProcessing& processing, float before, float now,
+                                 std::int64_t vocab) {
+  if (processing.dynatemp_range == 0 || before == 0) return 0;
+  const double range = processing.dynatemp_range, exponent = processing.dynatemp_exponent;
+  const double low = std::max(before - range, 0.0), width = before + range - low;
+  const double power = std::clamp((now - low) / width, 0.0, 1.0);
+  constexpr double kUnit = 0x1p-24;
+  double error = 4 * kUnit;
+  if (exponent > 0 && power > 0) {
+    const double share = std::pow(power, 1 / exponent);
+    error += exponent * power / share * 4 * static_cast<double>(vocab + 16) * kUnit;
+  }
+  return width * error / now + 4 * kUnit;
+}
+
+// Returns the absolute error of a logit after the penalty of repetitions, computed in float32: a
+// power of e factors, by products or by a function that is off by at most 4 units, and three more
+// operations.
+double repetition_error(const RowProcessing& processing) {
+  if (processing.dry_multiplier == 0) return 0;
+  double error = 0;
+  for (const auto& [id, length] : reference::repetitions(processing)) {
+    const double factors = static_cast<double>(length) - processing.dry_allowed_length;
+    const double penalty = processing.dry_multiplier * std::pow(processing.dry_base, factors);
+    error = std::max(error, penalty * (factors + 7) * 0x1p-23);
+  }
+  return error;
+}
+
+// Returns the error in the reported probabilities of a processed row.
+std::string wrong_probabilities_in(const CheckInput& input, const Request& request,
+                                   const Request& plain, const Response& response,
+                                   std::int64_t row) {
+  const auto at = static_cast<std::size_t>(row);
+  const RowProcessing& processing = request.processing[at];
+  const double error = dynamic_temperature_error(processing, request.parameters[at].temperature,
+                                                 plain.parameters[at].temperature, request.vocab);
+  return wrong_probabilities(input, plain, response, row, error, repetition_error(processing));
+}
+
 }  // namespace
 
 std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
                      const Response& response, std::int64_t row) {
-  return input.exact() ? difference(request, response, row)
-                       : departure(input, plain, response, row);
+  if (input.exact()) return difference(request, response, row);
+  std::string wrong = departure(input, plain, response, row);
+  if (!wrong.empty() || response.probs.empty()) return wrong;
+  const reference::RealDistribution distribution = distribution_of(input, plain, row);
+  if (!distribution.defined || distribution.must_fail) return {};
+  return wrong_probabilities_in(input, request, plain, response, row);
 }
 
 namespace {
-
-struct Step {
-  const char* name;
-  std::function<void(RowProcessing&)> leave_out;
-};
-
-const std::vector<Step>& all_steps() {
-  static const std::vector<Step> all = {
-      {"repetition penalty", [](RowProcessing& p) { p.repetition_penalty = 1; }},
-      {"frequency penalty", [](RowProcessing& p) { p.frequency_penalty = 0; }},
-      {"presence penalty", [](RowProcessing& p) { p.presence_penalty = 0; }},
-      {"logit bias", [](RowProcessing& p) { p.biases.clear(); }},
-      {"minimum tokens", [](RowProcessing& p) { p.stop_ids.clear(); }},
-      {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
-      {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }},
-      {"top_n_sigma", [](RowProcessing& p) { p.top_n_sigma = 0; }},
-      {"typical_p", [](RowProcessing& p) { p.typical_p = 1; }},
-      {"epsilon_cutoff", [](RowProcessing& p) { p.epsilon_cutoff = 0; }},
-      {"eta_cutoff", [](RowProcessing& p) { p.eta_cutoff = 0; }},
-      {"p_less", [](RowProcessing& p) { p.p_less = 0; }},
-      {"top_h", [](RowProcessing& p) { p.top_h = 1; }},
-      {"xtc", [](RowProcessing& p) { p.xtc_probability = 0; }},
-      {"chain_temperature", [](RowProcessing& p) { p.chain_temperature = 1; }},
-      {"chain_top_k", [](RowProcessing& p) { p.chain_top_k = 0; }},
-      {"chain_top_p", [](RowProcessing& p) { p.chain_top_p = 1; }},
-      {"chain_min_p", [](RowProcessing& p) { p.chain_min_p = 0; }},
-      {"adaptive_p", [](RowProcessing& p) { p.adaptive_target = -1; }},
-      {"filter_chain", [](RowProcessing& p) { p.filter_chain = 0; }},
-      {"dynamic temperature", [](RowProcessing& p) { p.dynatemp_range = 0; }},
-      {"penalty_window", [](RowProcessing& p) { p.penalty_window = -1; }},
-      {"counts_of_prompt", [](RowProcessing& p) { p.counts_of_prompt = 0; }},
-      {"no_repeat_ngram_size", [](RowProcessing& p) { p.no_repeat_ngram_size = 0; }},
-      {"penalty of repetitions", [](RowProcessing& p) { p.dry_multiplier = 0; }},
-      {"forced tokens", [](RowProcessing& p) { p.forced_tokens.clear(); }},
-      {"top_p_decay", [](RowProcessing& p) { p.top_p_decay = 1; }}};
-  return all;
-}
 
 // Returns whether some row is wrong even if the call has processing, but no row has any step of it.
 // Then the mistake is in a later step of the sampler. It is named if one mistake alone explains the
 // masks; the rows of a call are too few to choose among several.
 bool is_wrong_without_steps(const CheckInput& input, Request request, CheckOutcome& outcome) {
   for (RowProcessing& row : request.processing) {
-    for (const Step& step : all_steps()) step.leave_out(row);
+    for (const ProcessingStep& step : processing_steps()) step.leave_out(row);
   }
   const Response response = run_processed(input, request, kWanted);
   if (!response.ran()) return false;
@@ -276,7 +251,7 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
                        reported(input.sampler->description(), asked, kWanted));
   };
   std::vector<Suspect> named;
-  for (const Step& step : all_steps()) {
+  for (const ProcessingStep& step : processing_steps()) {
     Request without = request;
     step.leave_out(without.processing[static_cast<std::size_t>(row)]);
     const Response response = answer(without);
@@ -284,7 +259,7 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
         !wrong_in(input, without, processed_beforehand(without), response, row).empty()) {
       continue;
     }
-    named.push_back({step.name, fmt::format("row {} is right without it", row)});
+    named.push_back({step.description, fmt::format("row {} is right without it", row)});
   }
   if (named.size() <= kMaxSteps) {
     outcome.evidence.suspects.insert(outcome.evidence.suspects.end(), named.begin(), named.end());
@@ -442,9 +417,11 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   };
   Request form = request;
   form.history_form = {.prompt_mask = true, .output_counts = false};
-  same("prompts as masks", form);
-  form.history_form = {.prompt_mask = false, .output_counts = true};
-  same("outputs as counts", form);
+  if (input.sampler->description().processing_buffers) {
+    same("prompts as masks", form);
+    form.history_form = {.prompt_mask = false, .output_counts = true};
+    same("outputs as counts", form);
+  }
   same("lists in another order", with_lists_shuffled(request, input.seed + 6));
   same("rows in another order", with_rows_reversed(request), /*reversed=*/true);
   if (input.sampler->description().indices) {
@@ -483,10 +460,11 @@ CheckOutcome check_processing(const CheckInput& input) {
   const std::int64_t chunk =
       std::clamp<std::int64_t>((std::int64_t{1} << 20) / input.logits->vocab(), 1, 64);
   const HistoryArrays forms[] = {{}, {true, false}, {false, true}, {true, true}};
+  const std::size_t forms_taken = sampler.processing_buffers ? std::size(forms) : 1;
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
     const Request request =
         with_processing(input, first, std::min(chunk, input.rows - first),
-                        forms[static_cast<std::size_t>(first / chunk) % std::size(forms)]);
+                        forms[static_cast<std::size_t>(first / chunk) % forms_taken]);
     compare_with_oracle(input, request, first, outcome);
   }
   constexpr std::int64_t kRelated = 16;
@@ -501,7 +479,8 @@ CheckOutcome check_processing(const CheckInput& input) {
     }
     compare_relations(input, request, outcome);
   }
-  const bool promised = input.semantics.invalid_parameter == reference::InvalidParameter::row_error;
+  const bool promised = sampler.processing_buffers &&
+                        input.semantics.invalid_parameter == reference::InvalidParameter::row_error;
   if (!outcome.failed() && promised) {
     const std::int64_t rows = std::min<std::int64_t>(related, 5);
     expect_bad_processing_fails(input, with_processing(input, 0, rows, {}), outcome);
@@ -512,7 +491,12 @@ CheckOutcome check_processing(const CheckInput& input) {
   if (!outcome.failed()) {
     outcome.message = fmt::format("{} rows, {} relations and {} kinds of bad values", outcome.rows,
                                   outcome.measures["relations"], outcome.measures["faults"]);
-    if (!promised) {
+    if (!sampler.lacked_steps.empty()) {
+      outcome.message += fmt::format("; without {}", fmt::join(sampler.lacked_steps, ", "));
+    }
+    if (!sampler.processing_buffers) {
+      outcome.message += "; faulty lists have no form here";
+    } else if (!promised) {
       outcome.message += fmt::format("; semantics {} does not define the results of bad values",
                                      input.semantics.name);
     }
