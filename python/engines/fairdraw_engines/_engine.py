@@ -11,7 +11,7 @@ import numpy as np
 from fairdraw import Batch
 from fairdraw.operation_verification import DTypeName
 from fairdraw.speculation_verification import AcceptanceRuleName, DraftAbility, DraftKind
-from fairdraw.verification import Ability, Arrays, Filter
+from fairdraw.verification import Ability, Arrays, Declinable, Filter, ProcessingStep
 
 #: Suffix of the version of an engine whose GPU kernels ran on the CPU, in Triton's interpreter.
 INTERPRETER = "Triton's interpreter"
@@ -36,6 +36,8 @@ class Engine:
     make: Callable[[int], Any]  # a Sampler
     arrays: Arrays = "torch"
     abilities: Sequence[Ability] = ()
+    #: Filters, steps of processing and promises that the engine lacks.
+    lacks: Sequence[Filter | ProcessingStep | Declinable] = ()
     #: Globs of the ids of the cases that apply. All other cases are skipped by name.
     cases: Sequence[str] = ("*",)
     #: Function of standalone/show.py that calls the engine without fairdraw, and the function's
@@ -79,7 +81,6 @@ class DraftEngine(Engine):
     drafts: Sequence[DraftKind] = ("probs",)
     acceptance_rule: AcceptanceRuleName | None = "token_wise"
     draft_abilities: Sequence[DraftAbility] = ()
-    lacks: Sequence[Filter] = ()
 
     def checks(self) -> tuple[str, ...]:
         """Returns the names of the checks for the engine's target, which is logits or

@@ -25,6 +25,7 @@ from fairdraw import Batch
 
 from ._engine import Engine, Sampler
 from ._marks import ABILITIES, CASES, by_key_and_history, draw_rows
+from ._one_row import counts_allowed
 from ._packages import package, version_of
 from .hf import warped
 
@@ -133,6 +134,9 @@ SYNTHID = Engine(
     cases=CASES,
 )
 
+_DRAWS, _EQUAL = 65536, [1 / 8] * 8
+_COUNTS = counts_allowed({"probability": _EQUAL, "total_variation_bound": 0.0}, _DRAWS)
+
 GREEN_LIST = Engine(
     name="hf_green_list",
     semantics="hf",
@@ -141,4 +145,24 @@ GREEN_LIST = Engine(
     make=functools.partial(make, green_list),
     abilities=(*ABILITIES, "marks_green_lists"),
     cases=CASES,
+    standalone="green_list",
+    example={
+        "what": "marks a token again whose context, the id 3, has occurred before in the text",
+        "call": {
+            "logits": [0.0] * 8,
+            "ids": [PROMPT, 3, 5, 3],
+            "key": 15485863,
+            "width": 1,
+            "draws": _DRAWS,
+        },
+        "right": "A right sampler does not mark a repeated context, and draws each token equally often.",
+        "expected": {
+            "kept": list(range(8)),
+            "may_be_kept": list(range(8)),
+            "fewest": 8,
+            "most": 8,
+            "must_fail": False,
+            "counts": [[token, *bounds] for token, bounds in _COUNTS.items()],
+        },
+    },
 )

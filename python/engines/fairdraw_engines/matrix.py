@@ -76,7 +76,7 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
         own.update(randomness=get_args(Promise), logits=[])
         gate = verify
     else:
-        own = dict(abilities=engine.abilities, logits=_captured_files(case))
+        own = dict(abilities=engine.abilities, lacks=engine.lacks, logits=_captured_files(case))
         gate = verify
     return gate(
         None if "running_batch" in own else engine.make(seed),

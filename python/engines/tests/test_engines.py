@@ -25,6 +25,7 @@ from fairdraw_engines import (
     __main__,
     _engine,
     _marks,
+    llamacpp_chain,
     matrix,
     why_not,
 )
@@ -59,7 +60,7 @@ SAMPLERS = [
     name
     for name, engine in KEEPING.items()
     if not isinstance(engine, OperationEngine | DraftEngine | RunningEngine)
-    and engine.cases != _marks.CASES
+    and engine.cases not in (_marks.CASES, llamacpp_chain.CASES)
 ]
 WATERMARKS = [name for name, engine in ENGINES.items() if engine.cases == _marks.CASES]
 #: The reasons why engines fail the cases of marked rows.

@@ -119,6 +119,21 @@ def llamacpp(
     return kept, tokens
 
 
+def llamacpp_typical(logits: list[float], p: float) -> Answer:
+    """Keeps tokens by llama.cpp's sampler typical alone, via llama-cpp-python."""
+    import llama_cpp
+
+    candidates = np.zeros(len(logits), [("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+    candidates["id"] = np.arange(len(logits))
+    candidates["logit"] = logits
+    data = candidates.ctypes.data_as(ctypes.POINTER(llama_cpp.llama_token_data))
+    array = llama_cpp.llama_token_data_array(data=data, size=len(logits), selected=-1, sorted=False)
+    sampler = llama_cpp.llama_sampler_init_typical(p, 1)
+    llama_cpp.llama_sampler_apply(sampler, ctypes.byref(array))
+    llama_cpp.llama_sampler_free(sampler)
+    return set(candidates["id"][: array.size].tolist()), []
+
+
 class Nothing:
     """A stand-in object whose members are functions that do nothing."""
 
@@ -346,12 +361,25 @@ def penalised(
     return None, [int(scores.argmax())]
 
 
+def green_list(logits: list[float], ids: list[int], key: int, width: int, draws: int) -> Answer:
+    """Draws after transformers' WatermarkLogitsProcessor, which gets a text's ids and a row."""
+    import torch
+    from transformers.generation.logits_process import WatermarkLogitsProcessor
+
+    processor = WatermarkLogitsProcessor(len(logits), "cpu", hashing_key=key, context_width=width)
+    row = processor(torch.tensor([ids]), torch.tensor([logits], dtype=torch.float32))[0]
+    torch.manual_seed(1)
+    return None, torch.multinomial(row.softmax(dim=-1), draws, replacement=True).tolist()
+
+
 #: Maps the name in a case's `answer` to the function of that name.
 ANSWERS: dict[str, Callable[..., Answer]] = {
     "banned": banned,
     "drafted": drafted,
     "flashinfer": flashinfer,
+    "green_list": green_list,
     "llamacpp": llamacpp,
+    "llamacpp_typical": llamacpp_typical,
     "penalised": penalised,
     "rule": rule,
     "vllm_package": vllm_package,
