@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairdraw.verification import profile_names, suite_names
 
-from . import ENGINES, Engine, Unavailable, capsules, seed_rules, why_not
+from . import ENGINES, Engine, Unavailable, call_capsules, capsules, seed_rules, why_not
 from .matrix import (
     Record,
     ended,
@@ -109,6 +109,38 @@ def _capsules(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _record(arguments: argparse.Namespace) -> int:
+    """Returns 0, or 3 if an engine is not available here."""
+    worst = 0
+    cases = matching_cases(arguments.suite, arguments.case or ["*"])
+    for engine in _chosen(arguments.engines):
+        for case in cases:
+            if not (is_of_kind(engine, case) and is_about(engine, case)):
+                continue
+            try:
+                made = call_capsules.recorded(engine, arguments.suite, case, arguments.seed)
+            except Unavailable as reason:
+                print(f"{engine.name} skipped: {reason}", file=sys.stderr)
+                worst = 3
+                break
+            if made["verdict"] != "skipped":
+                print(f"{made['verdict']} {call_capsules.write(made, arguments.out)}")
+    return worst
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    """Returns 0 if every capsule has the verdict that it had when it was made, and 1 otherwise."""
+    worst = 0
+    for file in arguments.files:
+        capsule = call_capsules.read(file)
+        verdict, message = call_capsules.replay(capsule)
+        print(f"{capsule['engine']} {verdict} {capsule['case']}: {message}")
+        if verdict != capsule["verdict"]:
+            print(f"{file}: the verdict was {capsule['verdict']}", file=sys.stderr)
+            worst = 1
+    return worst
+
+
 def _seeds(arguments: argparse.Namespace) -> int:
     arguments.out.write_text(json.dumps(seed_rules.record(), indent=1) + "\n")
     print(arguments.out)
@@ -128,12 +160,16 @@ def main(words: Sequence[str] | None = None) -> int:
     for verb, text in (
         ("run", "judges engines and prints one line per case"),
         ("matrix", "judges engines and writes the conformance matrix"),
+        ("record", "judges engines and writes their answers to files, for replay"),
     ):
         sub = verbs.add_parser(verb, help=text)
         sub.add_argument("engines", help="names, separated by commas, or all")
         sub.add_argument("--suite", default="smoke", choices=suite_names())
         sub.add_argument("--case", action="append", help="a glob of case ids; may be repeated")
         sub.add_argument("--seed", type=int, default=1)
+        if verb == "record":
+            sub.add_argument("--out", type=Path, default=Path("calls"), metavar="DIR")
+            continue
         sub.add_argument("--semantics", help="a profile instead of the engine's own")
         if verb == "matrix":
             sub.add_argument("--out", type=Path, default="conformance.json", metavar="FILE")
@@ -163,12 +199,20 @@ def main(words: Sequence[str] | None = None) -> int:
     sub.add_argument("--out", type=Path, default=Path("capsules"), metavar="DIR")
     sub.add_argument("--engines", default="all", help="names, separated by commas, or all")
     sub.add_argument("--seconds", type=float, default=20, help="seconds for shrinking one row")
+    sub = verbs.add_parser("replay", help="judges the files of record again, without the engines")
+    sub.add_argument("files", type=Path, metavar="FILE.json", nargs="+")
     sub = verbs.add_parser("seeds", help="judges the rules by which engines use a request's seed")
     sub.add_argument("--out", type=Path, default=Path("seeds.json"), metavar="FILE")
     arguments = parser.parse_args(words)
     if arguments.verb == "list":
         return _list()
-    whole = {"capsules": _capsules, "merge": _merge, "seeds": _seeds}
+    whole = {
+        "capsules": _capsules,
+        "merge": _merge,
+        "record": _record,
+        "replay": _replay,
+        "seeds": _seeds,
+    }
     if arguments.verb in whole:
         try:
             return whole[arguments.verb](arguments)
