@@ -74,6 +74,7 @@ ProcessingStep = Literal[
     "chain_top_k",
     "chain_top_p",
     "chain_min_p",
+    "adaptive_p",
     "filter_chain",
     "dynatemp",
     "penalty_window",

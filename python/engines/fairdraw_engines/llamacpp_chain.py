@@ -1,5 +1,6 @@
 """Adapts llama.cpp's whole chain of samplers via llama-cpp-python: penalties, logit bias, DRY, and
-top_n_sigma, typ_p, xtc, top_k, top_p, min_p and temperatures in the order of each request.
+top_n_sigma, typ_p, xtc, top_k, top_p, min_p and temperatures in the order of each request, and
+adaptive_p at its end.
 
 The cases of check processing judge the chain by profile `llamacpp`. A request's processing is
 translated to calls of llama_sampler_init_*. `library` makes llama.cpp's samplers of these calls, and
@@ -96,6 +97,7 @@ def calls_of_filters(processing: RequestProcessing) -> list[Call]:
     draw."""
     calls = []
     temperature = 1.0
+    replaces = False  # whether the last step gives logits that no temperature divides
     sigmas = processing.top_n_sigma
     for step in processing.filter_chain or NO_CHAIN:
         if step == "top_n_sigma" and 0 < sigmas < math.inf:
@@ -113,7 +115,11 @@ def calls_of_filters(processing: RequestProcessing) -> list[Call]:
             calls.append(Call("top_p", (processing.chain_top_p, 1)))
         elif step == "min_p" and processing.chain_min_p > 0:
             calls.append(Call("min_p", (processing.chain_min_p, 1)))
-    if temperature != 1:
+        elif step == "adaptive_p" and processing.adaptive_target >= 0:
+            # Without a decay, the target of the first draw is the given one.
+            calls.append(Call("adaptive_p", (processing.adaptive_target, 0.0, 1)))
+            replaces = True
+    if temperature != 1 and not replaces:
         calls.append(Call("temp", (1 / temperature,)))
     return calls
 
@@ -281,7 +287,7 @@ def _version() -> str:
 ENGINE = engine(
     "llamacpp_chain",
     "llama-cpp-python: llama_sampler_chain of penalties, logit_bias, dry, top_n_sigma, xtc, top_k, "
-    "top_p, min_p, temp, temp_ext, dist",
+    "top_p, min_p, temp, temp_ext, adaptive_p, dist",
     _version,
     library,
 )

@@ -1,8 +1,8 @@
 """Describes llama.cpp's samplers in NumPy, in float32, for machines without llama-cpp-python.
 
 Each function has the name of the sampler that it describes, and takes the arguments of
-llama_sampler_init_*. Sums are those of one loop, in float32, and sorts leave the order of equal
-logits as it was.
+llama_sampler_init_*. Sums of filters are those of one loop, in float32, and sorts leave the order of
+equal logits as it was.
 """
 
 from __future__ import annotations
@@ -159,10 +159,21 @@ def temp_ext(
     return temp(candidates, ids, float(low + (high - low) * np.power(share, F(exponent))))
 
 
+def adaptive_p(
+    candidates: Array, ids: Sequence[int], target: float, decay: float, seed: int
+) -> Array:
+    """Has the target of the first draw."""
+    candidates = _softmax(candidates, in_order=False)
+    distance = np.abs((candidates["p"] - F(target)) * (F(1) / F(0.3)))
+    candidates["logit"] = F(5) - F(10) * distance * distance / (F(1) + distance)
+    return candidates
+
+
 SAMPLERS = {
     sampler.__name__: sampler
     for sampler in (
         penalties, logit_bias, dry, top_n_sigma, typical, xtc, top_k, top_p, min_p, temp, temp_ext,
+        adaptive_p,
     )
 }  # fmt: skip
 
@@ -179,9 +190,12 @@ def described(samplers: dict[str, Any] = SAMPLERS) -> Any:
     generator = np.random.default_rng(1)
 
     def draw(candidates: Array) -> tuple[Array, int]:
-        """Draws by the running sums of the probabilities."""
-        left = _softmax(candidates, in_order=False)
-        sums = np.add.accumulate(left["p"], dtype=np.float64)
+        """Draws by the running sums of the weights, which are those of doubles in this sampler alone."""
+        left = candidates.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = np.exp(left["logit"] - left["logit"].max())
+        sums = np.add.accumulate(weights, dtype=np.float64)
+        left["p"] = weights / sums[-1]
         place = np.searchsorted(sums, generator.random() * sums[-1], side="right")
         return left, min(int(place), len(left) - 1)
 

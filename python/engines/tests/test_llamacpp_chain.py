@@ -97,6 +97,10 @@ MISTAKES = {
         "temp_ext",
         logits_of(lambda ids, t, reach, exponent: (ids, t, reach / 2, exponent)),
     ),
+    "a target a quarter nearer to 0": (
+        "adaptive_p",
+        logits_of(lambda ids, target, *others: (ids, 0.75 * target, *others)),
+    ),
 }
 
 
@@ -140,6 +144,19 @@ SAMPLERS = (
 
 
 @needs_library
+@pytest.mark.parametrize("target", [0.0, 0.05, 0.5, 1.0])
+def test_adaptive_p_is_described_as_the_library_has_it(target):
+    """In units of 2^-24, a probability of 12 tokens is off by 21: 12 additions, 8 roundings of a
+    weight, and the quotient. So a logit is off by 21 times 100/3, the formula's steepness, and 8
+    roundings of numbers below 128, and the probability by this and 21 more, in both."""
+    calls = [Call("top_k", (12,)), Call("adaptive_p", (target, 0.0, 1))]
+    logits = row_of(np.random.default_rng(7))
+    found = left_of(llamacpp_chain.library, calls, logits)
+    described = left_of(llamacpp_described.described, calls, logits)
+    assert found == pytest.approx(described, rel=2 * (21 * 100 / 3 + 8 * 128 + 21) * 2**-24)
+
+
+@needs_library
 @pytest.mark.parametrize("seed", range(20))
 def test_the_description_is_that_of_the_library(seed):
     random = np.random.default_rng(seed)
@@ -151,6 +168,33 @@ def test_the_description_is_that_of_the_library(seed):
     assert found.keys() == described.keys()
     # 40 additions, 8 more roundings of a weight, and 5 steps with a rounding each, in both.
     assert found == pytest.approx(described, rel=2 * 53 * 2**-23 * 10)
+
+
+def described_beyond(limit):
+    """Returns the library's functions, which the description replaces for rows with larger logits."""
+    library, draw = llamacpp_chain.library()
+    described, _ = llamacpp_described.described()
+
+    def apply(calls, candidates):
+        finite = candidates["logit"][np.isfinite(candidates["logit"])]
+        is_beyond = bool((np.abs(finite) > limit).any())
+        return (described if is_beyond else library)(calls, candidates)
+
+    return apply, draw
+
+
+@needs_library
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_the_sort_by_buckets_alone_fails():
+    """Beyond 2^31 / 6.4 = 3.4e8, the library's number of a bucket fits no int."""
+    case = "processing/gaussian/v1000/everyday"
+    functions = functools.partial(described_beyond, 3.3e8)
+    engine = llamacpp_chain.engine("described", "a test's chain", lambda: "1", functions)
+    verdicts = [
+        matrix.judge(one, "llamacpp", "gate", case, SEED).cases[0].verdict
+        for one in (llamacpp_chain.ENGINE, engine)
+    ]
+    assert verdicts == ["failed", "passed"]
 
 
 @needs_library

@@ -194,6 +194,15 @@ double repetition_error(const RowProcessing& processing) {
   return error;
 }
 
+// Returns the absolute error of the logits of adaptive_p, computed in float32 with u = 2^-24. A
+// probability p is off by (V + 8) u p (reference::float32_filter_bound), and its logit's distance
+// by 2 u per unit, which costs p times that distance at most 2 u, because p is at most 2^-distance.
+// A logit is less steep than 100/3. Its eight operations round numbers below 2^7.
+double adaptive_error(const RowProcessing& processing, std::int64_t vocab) {
+  if (processing.adaptive_target < 0) return 0;
+  return (static_cast<double>(vocab + 10) * 100 / 3 + 8 * 0x1p7) * 0x1p-24;
+}
+
 // Returns the error in the reported probabilities of a processed row.
 std::string wrong_probabilities_in(const CheckInput& input, const Request& request,
                                    const Request& plain, const Response& response,
@@ -202,7 +211,9 @@ std::string wrong_probabilities_in(const CheckInput& input, const Request& reque
   const RowProcessing& processing = request.processing[at];
   const double error = dynamic_temperature_error(processing, request.parameters[at].temperature,
                                                  plain.parameters[at].temperature, request.vocab);
-  return wrong_probabilities(input, plain, response, row, error, repetition_error(processing));
+  return wrong_probabilities(
+      input, plain, response, row, error,
+      repetition_error(processing) + adaptive_error(processing, request.vocab));
 }
 
 }  // namespace
