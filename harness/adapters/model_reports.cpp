@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "harness/adapters/model_sampler.h"
+#include "reference/probability_filters.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -18,11 +19,12 @@ reference::RealLogprobs ModelSampler::report_values(const Row& row,
   if (is_raw(mode)) {
     return reference::real_log_probabilities(row.logits, {}, mode, row.parameters.temperature);
   }
-  const reference::RowProcessing neutral;
+  const reference::RowProcessing processing = row.processing.value_or(reference::RowProcessing());
   const reference::ProcessedRow processed =
-      reference::process_row(row.logits, row.allowed, row.processing ? *row.processing : neutral);
-  return reference::real_log_probabilities(processed.logits, result.mask, mode,
-                                           row.parameters.temperature);
+      reference::process_row(row.logits, row.allowed, processing);
+  const float temperature =
+      reference::dynamic_temperature(processed.logits, processing, row.parameters.temperature);
+  return reference::real_log_probabilities(processed.logits, result.mask, mode, temperature);
 }
 
 void ModelSampler::report(const fairdraw_batch& batch, const std::vector<Row>& rows,
