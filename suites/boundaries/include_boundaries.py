@@ -28,6 +28,8 @@ PARTS = {
     "harness/run/evidence/abilities.cpp": "record",
     "harness/run/evidence/abilities.h": "record",
     "harness/run/evidence/abilities.inc": "record",
+    "harness/run/evidence/cause_places.cpp": "record",
+    "harness/run/evidence/cause_places.h": "record",
     "harness/run/evidence/cause_texts.cpp": "record",
     "harness/run/evidence/cause_texts.h": "record",
     "harness/run/evidence/cause_texts.inc": "record",

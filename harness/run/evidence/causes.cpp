@@ -8,126 +8,10 @@
 #include <set>
 #include <utility>
 
+#include "harness/run/evidence/cause_places.h"
+
 namespace fairdraw::harness {
 namespace {
-
-/// The steps of a sampler at which a mistake may be. A mistake at one step shows at all later
-/// steps.
-enum class Step {
-  call,         ///< memory, the process
-  batch,        ///< a wrong row or parameter, or data left over from other rows and calls
-  rows,         ///< bad values in rows
-  processing,   ///< penalties, bias, bans
-  filters,      ///< temperature, top_k, top_p, min_p, the bitmask
-  draw,         ///< the sum of weights and the search for a token
-  words,        ///< random numbers
-  reports,      ///< log-probabilities
-  speculation,  ///< drafts
-  operations,   ///< softmax, masks and renormalised rows
-  marks,        ///< watermarks, which need every step of a draw
-};
-
-enum class Kind {
-  cause,    ///< the hint is a mistake in the code
-  symptom,  ///< the hint is an effect of a cause at this step or before it
-};
-
-struct CausePlace {
-  std::string_view name;  ///< whole name of a hint, or its cause
-  Step step;
-  Kind kind;
-};
-
-// place_of() looks up whole names before their causes.
-constexpr CausePlace kPlaces[] = {
-    {"memory", Step::call, Kind::cause},
-    {"the sampler itself stops", Step::call, Kind::cause},
-    // No other kind of case shows this cause.
-    {"follows the caller's FTZ", Step::call, Kind::cause},
-    {"a call is refused", Step::call, Kind::cause},
-    {"results are not written", Step::call, Kind::cause},
-    {"bad values", Step::rows, Kind::symptom},
-    {"repetition penalty", Step::processing, Kind::cause},
-    {"frequency penalty", Step::processing, Kind::cause},
-    {"presence penalty", Step::processing, Kind::cause},
-    {"logit bias", Step::processing, Kind::cause},
-    {"minimum tokens", Step::processing, Kind::cause},
-    {"bad words", Step::processing, Kind::cause},
-    {"allowed ids", Step::processing, Kind::cause},
-    {"top_n_sigma", Step::processing, Kind::cause},
-    {"typical_p", Step::processing, Kind::cause},
-    {"epsilon_cutoff", Step::processing, Kind::cause},
-    {"eta_cutoff", Step::processing, Kind::cause},
-    {"p_less", Step::processing, Kind::cause},
-    {"top_h", Step::processing, Kind::cause},
-    {"xtc", Step::processing, Kind::cause},
-    {"chain_temperature", Step::processing, Kind::cause},
-    {"chain_top_k", Step::processing, Kind::cause},
-    {"chain_top_p", Step::processing, Kind::cause},
-    {"chain_min_p", Step::processing, Kind::cause},
-    {"adaptive_p", Step::processing, Kind::cause},
-    {"filter_chain", Step::processing, Kind::cause},
-    {"dynamic temperature", Step::processing, Kind::cause},
-    {"penalty_window", Step::processing, Kind::cause},
-    {"counts_of_prompt", Step::processing, Kind::cause},
-    {"no_repeat_ngram_size", Step::processing, Kind::cause},
-    {"penalty of repetitions", Step::processing, Kind::cause},
-    {"forced tokens", Step::processing, Kind::cause},
-    {"top_p_decay", Step::processing, Kind::cause},
-    {"histories", Step::processing, Kind::cause},
-    {"processing", Step::processing, Kind::symptom},
-    {"temperature: the distribution is too steep", Step::draw, Kind::symptom},
-    {"temperature: the distribution is too flat", Step::draw, Kind::symptom},
-    {"temperature", Step::filters, Kind::cause},
-    {"top_k", Step::filters, Kind::cause},
-    {"top_p", Step::filters, Kind::cause},
-    {"min_p", Step::filters, Kind::cause},
-    {"ties", Step::filters, Kind::symptom},
-    {"bitmask", Step::filters, Kind::cause},
-    {"boundary of the mask", Step::filters, Kind::symptom},
-    {"mask", Step::filters, Kind::symptom},
-    {"support size", Step::filters, Kind::cause},
-    {"truncation", Step::draw, Kind::symptom},
-    {"out of support: no token of the vocabulary", Step::draw, Kind::cause},
-    {"out of support", Step::draw, Kind::symptom},
-    {"the draw leaves its own mask", Step::draw, Kind::symptom},
-    {"lost tokens", Step::draw, Kind::symptom},
-    {"ends of intervals", Step::draw, Kind::symptom},
-    {"numeric precision", Step::draw, Kind::symptom},
-    {"shared random bits", Step::words, Kind::cause},
-    {"seeds", Step::words, Kind::cause},
-    {"counters", Step::words, Kind::cause},
-    {"numbers of a draw", Step::words, Kind::symptom},
-    {"batches: rows of padding", Step::rows, Kind::cause},
-    {"batches", Step::batch, Kind::cause},
-    {"batch dependence: a bad row changes its neighbours", Step::rows, Kind::symptom},
-    {"batch dependence or state", Step::batch, Kind::symptom},
-    {"batch dependence", Step::batch, Kind::cause},
-    {"requested results", Step::batch, Kind::cause},
-    {"shapes and batches", Step::batch, Kind::symptom},
-    {"log-probabilities: an output without a token has values", Step::reports, Kind::symptom},
-    {"log-probabilities: values", Step::reports, Kind::symptom},
-    {"log-probabilities: values of whole rows", Step::reports, Kind::symptom},
-    {"log-probabilities: values of the drawn tokens", Step::reports, Kind::symptom},
-    {"log-probabilities: the largest tokens", Step::reports, Kind::symptom},
-    {"log-probabilities: ranks", Step::reports, Kind::symptom},
-    {"log-probabilities", Step::reports, Kind::cause},
-    {"speculative decoding", Step::speculation, Kind::symptom},
-    {"row operations", Step::operations, Kind::symptom},
-    {"marks", Step::marks, Kind::cause},
-};
-
-constexpr std::string_view kDefinition = "definition of ";
-
-CausePlace place_of(std::string_view hint) {
-  if (hint.starts_with(kDefinition)) return {hint, Step::filters, Kind::cause};
-  for (const std::string_view name : {hint, cause_of(hint)}) {
-    const auto* const found = std::ranges::find(kPlaces, name, &CausePlace::name);
-    if (found != std::end(kPlaces)) return *found;
-  }
-  // The hint of another version explains only cases that name it.
-  return {hint, Step::operations, Kind::cause};
-}
 
 /// Returns the name by which a hint is ranked: the hint's cause. Rows of padding are an exception,
 /// because they are a kind of bad rows, in which a mix-up of rows is not at fault.
@@ -510,22 +394,30 @@ void add_conditions(const std::vector<SharedCondition>& conditions, Cause& cause
 
 /// Returns the number of failed cases that speak against a sampler's first cause: cases that name
 /// another mistake, and cases that no cause explains. Symptoms and wrong reported values follow
-/// from many mistakes, so they do not speak against the first cause.
-std::size_t against_first(std::size_t failed, const std::vector<Cause>& causes) {
+/// from many mistakes, so they do not speak against the first cause, whatever mistake reported
+/// values resemble.
+std::size_t against_first(const RunRecord& record, std::size_t failed,
+                          const std::vector<Cause>& causes) {
+  const auto is_of_reports = [&record](std::size_t place) {
+    const std::string& check = record.cases[place].check;
+    return check == "logprobs" || check == "probabilities";
+  };
   std::size_t against = failed;
   for (std::size_t i = 0; i < causes.size(); ++i) {
     const CausePlace place = place_of(causes[i].name);
     const bool is_other = i > 0 && place.kind == Kind::cause && place.step < Step::reports;
-    if (!is_other) against -= causes[i].cases.size();
+    against -= is_other
+                   ? static_cast<std::size_t>(std::ranges::count_if(causes[i].cases, is_of_reports))
+                   : causes[i].cases.size();
   }
   return against;
 }
 
 /// Says in the sentence of a sampler's first cause that no known mistake explains the failures, if
 /// too many of the `failed` cases speak against the cause.
-void doubt_first(std::size_t failed, std::vector<Cause>& causes) {
+void doubt_first(const RunRecord& record, std::size_t failed, std::vector<Cause>& causes) {
   constexpr double kMaxAgainst = 0.05;
-  const std::size_t against = against_first(failed, causes);
+  const std::size_t against = against_first(record, failed, causes);
   if (static_cast<double>(against) <= kMaxAgainst * static_cast<double>(failed)) return;
   Cause& first = causes.front();
   first.is_doubtful = true;
@@ -588,7 +480,7 @@ std::vector<Cause> ranked_causes(const RunRecord& record) {
     const std::size_t failed = failures[sampler].size();
     std::vector<Cause> own = Ranking(std::move(failures[sampler]), of).causes();
     for (Cause& cause : own) cause.text = text_of_cause(cause.name);
-    if (!own.empty()) doubt_first(failed, own);
+    if (!own.empty()) doubt_first(record, failed, own);
     if (of != nullptr && !own.empty()) add_conditions(of->conditions, own.front());
     for (Cause& cause : own) {
       const auto known = std::ranges::find_if(causes, [&cause](const Cause& one) {

@@ -126,6 +126,17 @@ TEST(RankedCauses, AMistakeInSomeRowsOfCallsExplainsDependenceOnCalls) {
   EXPECT_EQ(causes[0].text.sentence, "Only in calls of more than 4 rows: top_k is ignored.");
 }
 
+// Reported values resemble other mistakes by chance, and so do not refute the first cause. Tokens
+// that do refute it.
+TEST(RankedCauses, ReportedValuesDoNotRefuteTheFirstCause) {
+  const CaseRecord first = failed("a", "processing", {{"repetition penalty", ""}});
+  const Suspect other = {"temperature: 1 % smaller", ""};
+  const CaseRecord reported = failed("b/processed", "logprobs", {other});
+  const CaseRecord tokens = failed("b/processed", "sequences", {other});
+  EXPECT_FALSE(ranked_causes(run_of({first, first, first, reported})).front().is_doubtful);
+  EXPECT_TRUE(ranked_causes(run_of({first, first, first, tokens})).front().is_doubtful);
+}
+
 // Checks of drafts name a mistake and the dependence on the batch by one cause.
 TEST(RankedCauses, AConditionOnCallsIsNoMistakeOfDrafts) {
   const CaseRecord depends =
