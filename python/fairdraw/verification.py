@@ -410,9 +410,9 @@ def verify(
     `lacks` lists filters that the sampler does not have: "top_k", "top_p", "min_p". Cases that need
     one of these filters are skipped, and other cases use the remaining filters. `lacks` also names
     steps of processing (`ProcessingStep`) that a sampler with "processing" does not have, which are
-    left out, as the messages of the cases of check processing say; and it lists promises that the sampler declines: "bad_rows" if its caller refuses bad rows, and "flush_modes"
-    if the sampler computes in its caller's FTZ and DAZ. A declined promise is not judged, and the
-    report says so.
+    left out, as the messages of the cases of check processing say; and it lists promises that the
+    sampler declines: "bad_rows" if its caller refuses bad rows, and "flush_modes" if the sampler
+    computes in its caller's FTZ and DAZ. A declined promise is not judged, and the report says so.
 
     `randomness` lists the draws that the sampler promises to be independent: draws with different
     "seeds", "offsets", "outputs" or "samples". "replays" promises that equal seeds give equal

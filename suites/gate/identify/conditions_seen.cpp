@@ -358,8 +358,7 @@ class Conditions {
     for (const Job* const job : varied_cases()) {
       const std::string& check = job->record.check;
       const auto rows = static_cast<std::int64_t>(job->record.rows);
-      const bool is_told = chooses_calls(*job) || rows >= 2;
-      if (!is_told || !(is_in_one_call(check) || check == "streams")) continue;
+      if (!chooses_calls(*job) && !(rows >= 2 && is_in_one_call(check))) continue;
       if (cases++ == kCases || limit_.is_over()) break;
       bool right = true;
       for (std::size_t i = 0; i < asked_conditions().size(); ++i) {
