@@ -8,10 +8,20 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/inputs/processing_steps.h"
 #include "suites/gate/mutants/blind_trial.h"
 
 namespace fairdraw::suites {
 namespace {
+
+// Returns the causes that a case of processing names: its steps.
+std::vector<std::string_view> steps_of_processing() {
+  std::vector<std::string_view> names;
+  for (const harness::ProcessingStep& step : harness::processing_steps()) {
+    names.emplace_back(step.description);
+  }
+  return names;
+}
 
 // Returns the right causes of each class of mutants. "definition of" stands for all causes that
 // begin with these words.
@@ -101,37 +111,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       {"marks", {"marks"}},
       {"chain-shapes", {"speculative decoding", "memory"}},
       {"penalties",
-       {"repetition penalty",
-        "frequency penalty",
-        "presence penalty",
-        "logit bias",
-        "minimum tokens",
-        "bad words",
-        "allowed ids",
-        "top_n_sigma",
-        "typical_p",
-        "epsilon_cutoff",
-        "eta_cutoff",
-        "p_less",
-        "top_h",
-        "xtc",
-        "chain_temperature",
-        "chain_top_k",
-        "chain_top_p",
-        "chain_min_p",
-        "adaptive_p",
-        "filter_chain",
-        "dynamic temperature",
-        "penalty_window",
-        "counts_of_prompt",
-        "no_repeat_ngram_size",
-        "penalty of repetitions",
-        "forced tokens",
-        "top_p_decay",
-        "bitmask",
-        "histories",
-        "processing",
-        "bad values"}},
+       joined({steps_of_processing(), {"bitmask", "histories", "processing", "bad values"}})},
   };
   return all;
 }
